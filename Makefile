@@ -55,7 +55,7 @@ demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
 	@$(VENV)/bin/dssm demo --out build/demo
 
 test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
-	@echo "Running the default tests: about 17 minutes on two cores"
+	@echo "Running the default tests: about 8 minutes on two cores"
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-changed: SINCE ?= main

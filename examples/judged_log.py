@@ -21,7 +21,7 @@ from dssm_tf.common.files import atomic_directory
 from dssm_tf.config import JudgmentsConfig
 from dssm_tf.tables.cells import LARGEST_GRADE
 from dssm_tf.tables.click_log import LogRow, write_log
-from dssm_tf.tables.graded_lists import read_grades, write_lists
+from dssm_tf.tables.graded_lists import read_lists, write_lists
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
@@ -39,7 +39,7 @@ def make(judgments: Path, out: Path, share: float, good: float | None, layout: L
         out: directory to write, new.
         share: of the queries to measure with.
         good: least grade of the pairs in clicks.tsv; by default three quarters of the best.
-        layout: of the table, and of those that are written.
+        layout: of the table; titles are written as one column.
 
     Returns:
         What was done, in a line.
@@ -47,7 +47,7 @@ def make(judgments: Path, out: Path, share: float, good: float | None, layout: L
     Raises:
         UserError: the table is unusable, a part would be empty, or the output exists.
     """
-    lists = read_grades(judgments, LARGEST_GRADE, FOLDED, layout=layout)
+    lists = read_lists(judgments, "grade", (0, LARGEST_GRADE), FOLDED, layout)
     best = max(max(one.values) for one in lists)
     good = GOOD * best if good is None else good
     held_out = [one for one in lists if is_held_out(one.query, share, HELD_OUT)]
@@ -74,13 +74,12 @@ def make(judgments: Path, out: Path, share: float, good: float | None, layout: L
         for number, one in enumerate(held_out, start=1)
         for title, grade in zip(one.titles, one.values, strict=True)
     ]
-    fields = layout.title_fields
     with atomic_directory(out) as folder:
-        write_log(folder / "clicks.tsv", clicks, fields)
-        write_corpus(folder / "corpus.tsv", [CorpusTitle(ids[one], one) for one in texts], fields)
-        write_lists(folder / "judgments.tsv", "grade", learned, fields)
+        write_log(folder / "clicks.tsv", clicks)
+        write_corpus(folder / "corpus.tsv", [CorpusTitle(ids[one], one) for one in texts])
+        write_lists(folder / "judgments.tsv", "grade", learned)
         if measured:
-            write_judgments(folder / "held_out.tsv", measured, fields)
+            write_judgments(folder / "held_out.tsv", measured)
     usual = JudgmentsConfig.model_fields["max_grade"].default
     scale = f"; train with --set judgments.max_grade={best:g}" if best > usual else ""
     return (

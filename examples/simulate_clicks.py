@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dssm_tf import UserError
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.tables.cells import LARGEST_GRADE
-from dssm_tf.tables.graded_lists import GradedList, read_grades
+from dssm_tf.tables.graded_lists import GradedList, read_lists
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
 
@@ -222,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"{options.out} exists; name another file with --out.")
     users = Users(options.model, options.eta)
     try:
-        judged = read_grades(options.judgments, LARGEST_GRADE, FOLDED)
+        judged = read_lists(options.judgments, "grade", (0, LARGEST_GRADE), FOLDED)
         rows = list(
             simulate(
                 judged_lists(judged, options.lists, options.seed),

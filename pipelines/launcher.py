@@ -141,7 +141,7 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None
     where = " ".join(options.input)
     if not tally.rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
-    tally.refuse(options.max_reject_fraction, "--max-reject-fraction")
+    tally.refuse(options.max_reject_fraction)
     if f"{TRAIN}: pairs" not in manifest.counts:
         raise UserError(
             f"Nothing of the {tally.rows:,} rows of {where} is left to learn from "

@@ -39,8 +39,9 @@ class PreprocessOptions:
             columns query, title and optionally clicks, impressions, session_id, doc_id, timestamp,
             and position, which --position-weights reads.
         output: directory to write; local or of any Beam file system, such as gs://.
-        corpus: titles that can be found, clicked or not: files as for --input with a column title
-            and no malformed row; training.title_queries learns those that nobody clicked.
+        corpus: titles that can be found, clicked or not: files as for --input with a column title;
+            rows without a title are counted and left out; training.title_queries learns those that
+            nobody clicked.
         overwrite: replace an earlier output of preprocess; local ones only.
         shards: files of each kind to write, rounded up to a power of two: the log is grouped into
             as many pieces, and a worker holds one at a time; 0: by the size of the input.

@@ -45,8 +45,8 @@ def make(
         lines.append(
             f"{curve.problem}; every click counts once"
             if curve.problem
-            else f"clicks at positions 1, 2, ... weigh {weights} ({curve.method}), those without a "
-            "position 1; train with --set training.click_weight=linear"
+            else f"clicks at positions 1, 2, ... weigh {weights} ({curve.method}), and those "
+            "without a position weigh 1; train with --set training.click_weight=linear"
         )
     return {
         "settings": {
@@ -79,7 +79,7 @@ def write(report: Mapping[str, Any], directory: Path) -> None:
     parts = [
         "# Click log to training records",
         bullets(report["lines"]),
-        "Rejected rows are malformed; rejects.tsv lists each with its file, line and reason.",
+        "Rejected rows are malformed. rejects.tsv lists each with its file, line and reason.",
         "## Settings",
         table(["flag", "value"], settings, text=2),
     ]

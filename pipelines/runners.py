@@ -9,7 +9,8 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -74,6 +75,8 @@ def run(
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
             threading.excepthook = _show
+            if not local:  # a LOOPBACK worker prints whatever it raises
+                stack.enter_context(redirect_stderr(StringIO()))
         try:
             runner = _local_runner(options, verbose) if local else create_runner(name)
             pipeline = beam.Pipeline(runner=runner, options=options)
@@ -84,14 +87,15 @@ def run(
                 raise UserError(found[1].strip()) from error
             if local:
                 raise
-            reason = f"{' '.join(str(error).split()):.500}"
+            said = error.details() if isinstance(error, grpc.Call) else str(error)
+            reason = " ".join(said.split())
             if isinstance(error, (grpc.RpcError, grpc.FutureTimeoutError)):
                 server = options.view_as(PortableOptions).job_endpoint
                 reason = (
-                    f"the job server {server} does not answer ({reason}); start it or see its "
-                    "log, or correct --job_endpoint."
+                    f"the job server {server} does not answer; start it or see its log, or "
+                    f"correct --job_endpoint. {reason}"
                 )
-            raise UserError(f"--runner {name}: {reason}") from error
+            raise UserError(f"--runner {name}: {reason:.500}".rstrip()) from error
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
 

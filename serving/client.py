@@ -45,7 +45,7 @@ _REMEDIES = {
     "NOT_FOUND": "Name a model that the server has, and a version it has loaded.",
     "INVALID_ARGUMENT": "Set batch_size to what the server takes at once, or less.",
     "RESOURCE_EXHAUSTED": "Ask again later, or set a smaller batch_size.",
-    "UNIMPLEMENTED": "This address answers, but is no model server's: check the port.",
+    "UNIMPLEMENTED": "This address answers, but not as a model server: check the port.",
     "FAILED_PRECONDITION": "Serve a model that `dssm export` wrote.",
     "BAD_ANSWER": "Serve a model that `dssm export` wrote.",
 }

@@ -81,7 +81,6 @@ class Sources:
         hold_out_queries: the share of the queries that is judged and not learned from.
         typos: whether each judged query is ranked with a typing error, too, see `with_typo`.
         layout: of all files.
-        time_format: of the log's time stamps, see `Clock`.
         max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
     """
 
@@ -92,7 +91,6 @@ class Sources:
     hold_out_queries: float | None = None
     typos: bool = False
     layout: Layout = field(default_factory=Layout)
-    time_format: str | None = None
     max_reject_fraction: float = MAX_REJECTED
 
     def check(self) -> None:
@@ -212,7 +210,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         corpus = read_corpus(sources.corpus, layout=layout)
     judgments = []
     if sources.judgments:
-        judgments = read_judgments(sources.judgments, layout, corpus=corpus)
+        judgments = read_judgments(sources.judgments, layout)
     rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
     rows.sort()  # no figure depends on the order of a log
     split, judging = "", rows
@@ -225,11 +223,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
             parts[FOLDED.key(row.query) in chosen].append(row)
         rows, judging = parts
     elif not judgments:
-        both = (
-            split_by_query(rows, share)
-            if share
-            else split_by_time(rows, later or 0.0, sources.time_format)
-        )
+        both = split_by_query(rows, share) if share else split_by_time(rows, later or 0.0)
         judgments, corpus = judged_by_clicks(both, corpus)
         rows, judging, split = both.learned, both.judging, both.in_words()
     if sources.typos:

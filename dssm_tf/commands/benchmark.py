@@ -27,7 +27,6 @@ def benchmark(
     hold_out_queries: float | None = None,
     typos: bool = False,
     tables: Tables = PLAIN,
-    time_format: str | None = None,
     max_reject_fraction: float = 0.1,
     systems: str = "all",
     seeds: int = 3,
@@ -52,17 +51,16 @@ def benchmark(
     Args:
         clicks: click logs (TSV, CSV, JSONL, Parquet), globs or directories.
         out: directory to write, or to resume in.
-        judgments: table with query_id, query, doc_id, title, grade; `dssm data trec` makes one of
-            TREC qrels.
+        judgments: table with query_id, query, doc_id, title, grade; `dssm data convert trec`
+            makes one from TREC qrels.
         corpus: table with doc_id, title: rank all of it.
         judge_later: SHARE: instead of --judgments, judge by the latest SHARE of the clicks and
             learn from the others.
         hold_out_queries: SHARE: take SHARE of the queries out of the click log and measure on
-            them; without --judgments, their clicks judge.
+            them; without --judgments, their clicks are the judgments.
         typos: also rank each judged query with a typing error in its longest word, if that has
-            four letters; means of their own.
+            four letters or more; these queries get means of their own.
         tables: how they are laid out.
-        time_format: format of the log's time stamps, such as %d/%m/%Y.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
         systems: comma-separated baselines and configurations by name, configuration files,
             `popularity`, or the groups all, baselines, towers; NAME=FILE, or a name that comes with
@@ -77,10 +75,10 @@ def benchmark(
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         encoder: [NAME=]MODEL: rank by the cosine of an encoder: the name or directory of a
             sentence-transformers model; may be repeated.
-        hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores; each single
-            row has its row with the prior anyway; comma-separated, may be repeated.
+        hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores; every
+            single system has a row with the prior anyway; comma-separated, may be repeated.
         metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
-        tune: metric by which cross validation chooses free parameters.
+        tune: metric by which cross-validation chooses free parameters.
         against: comma-separated rows that tests and superscripts compare with, or all; by default
             bm25, ptm and dssm, if present.
         jobs: systems to run in parallel, by default one per core.
@@ -102,7 +100,7 @@ def benchmark(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries, typos,
-                tables.layout(), time_format, max_reject_fraction,
+                tables.layout(), max_reject_fraction,
             ),
             out=out,
             systems=_names(systems),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,9 +51,9 @@ def convert(
 ) -> None:
     """Convert the files of a published data set, or of your own search application.
 
-    Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the licence and the counts. The
-    files are yours to obtain and their licences yours to keep; `dssm data list` says which files,
-    where they are described and what is allowed. Nothing is left of a conversion that fails.
+    Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the licence and the counts. You
+    must obtain the files yourself and comply with their licences; `dssm data list` says which
+    files, where they are described and what is allowed. A failed conversion leaves nothing behind.
 
         dssm data convert wands DOWNLOADED wands
 
@@ -63,9 +62,9 @@ def convert(
         source: directory with its files
         out: directory to write, new
         held_out: share of the queries, or of the latest clicks, that become judgments and not
-            clicks, from 0 to 1; if the publisher has made no split
+            clicks, from 0 to 1; only if the publisher has not split the data
         settings: KEY=VALUE, an option of the data set; may be repeated
-        encoding: of the text of the files, unless their publisher says otherwise
+        encoding: encoding of the files, unless their publisher says otherwise
 
     Raises:
         UserError: an unknown name or option, a file or column is missing, too many rows are
@@ -103,16 +102,16 @@ def split(
     corpus: Path | None = None,
     judge_later: float | None = None,
     hold_out_queries: float | None = None,
-    time_format: str | None = None,
     max_reject_fraction: float = 0.1,
     tables: Tables = PLAIN,
 ) -> None:
     """Split your own click log into clicks and judgments.
 
-    Writes clicks.tsv, to learn from (`preprocess --input`), and judgments.tsv, made of the clicks
-    of the rest (`dssm evaluate --judgments`): per query grade 3 for the most clicked title, 2 for
-    at least half of its clicks, else 1. corpus.tsv has the titles to rank. The same flags of `dssm
-    benchmark` divide a log in the same way. Nothing is left of a division that fails.
+    Writes clicks.tsv, to learn from (`preprocess --input`), and judgments.tsv, made from the
+    other clicks (`dssm evaluate --judgments`): for each query, grade 3 for the most clicked title,
+    2 for titles with at least half of its clicks, else 1. corpus.tsv has the titles to rank.
+    `dssm benchmark` splits a log the same way with the same flags. A split that fails leaves
+    nothing behind.
 
         dssm data split --clicks clicks.csv --judge-later 0.2 --out PARTS
 
@@ -120,11 +119,9 @@ def split(
         clicks: click logs: TSV, CSV, JSONL or Parquet files, globs or directories
         out: directory to write, new
         corpus: table with doc_id, title; the titles of the log if not given
-        judge_later: the latest share of the rows judges
-        hold_out_queries: this share of the queries judges
-        time_format: of time stamps that are neither ISO 8601 nor a time since 1970, as Python's
-            strptime takes it, such as '%d/%m/%Y %H:%M'
-        max_reject_fraction: fail when more of the rows, or of the clicks, is malformed
+        judge_later: share of the rows, the latest ones, that become judgments
+        hold_out_queries: share of the queries whose clicks become judgments
+        max_reject_fraction: fail if a larger share of the rows, or of the clicks, is malformed
         tables: how the files are laid out
 
     Raises:
@@ -135,11 +132,10 @@ def split(
     from dssm_tf.tables import splits
     from dssm_tf.tables.click_log import read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
-    from dssm_tf.tables.layout import TITLE
     from pipelines.sources import find_files
 
     ways: dict[str, tuple[float | None, Callable[..., splits.Split]]] = {
-        "--judge-later": (judge_later, partial(splits.split_by_time, time_format=time_format)),
+        "--judge-later": (judge_later, splits.split_by_time),
         "--hold-out-queries": (hold_out_queries, splits.split_by_query),
     }
     given = [(flag, share, way) for flag, (share, way) in ways.items() if share is not None]
@@ -150,7 +146,6 @@ def split(
         raise UserError(f"{flag} {share:g}: expected a share above 0 and below 1.")
     refuse_existing(out)
     layout = tables.layout()
-    fields = layout.title_fields
     ranked = read_corpus(corpus, layout=layout) if corpus else None
     files = [Path(one.path) for one in find_files(clicks, "--clicks")]
 
@@ -164,17 +159,16 @@ def split(
         f"{len(titles):,} titles",
     ]
     with atomic_directory(out) as aside:
-        write_log(aside / CLICKS, parts.learned, fields)
-        write_judgments(aside / JUDGMENTS, judgments, fields)
-        write_corpus(aside / CORPUS, titles, fields)
+        write_log(aside / CLICKS, parts.learned)
+        write_judgments(aside / JUDGMENTS, judgments)
+        write_corpus(aside / CORPUS, titles)
         _write_notes(aside, "A click log, split by `dssm data split`", words)
-    same = "" if fields == (TITLE,) else f" --title-fields {','.join(fields)}"
     say(
         *words,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
-        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
+        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS} --output DATA",
         f"      and, after training, dssm evaluate --model RUN --judgments "
-        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
+        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS} --out EVALUATION",
     )
 
 

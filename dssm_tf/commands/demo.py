@@ -11,6 +11,7 @@ from pathlib import Path
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import refuse_others
+from dssm_tf.common.markdown import PAGE, write
 from dssm_tf.common.terminal import say
 
 _COMMANDS = """\
@@ -27,14 +28,45 @@ search --model {out}/runs/dssm --corpus {out}/data/corpus.tsv --k 3 "capital of 
 "where is the grand canion"
 """
 _WRITTEN = (
-    ".dssm-demo", "data", "preprocessed", "runs", "evaluation", "report", "export", ".*",
+    ".dssm-demo", "data", "preprocessed", "runs", "evaluation", "report", "export", "report.md",
+    "report.html", ".*",
 )  # fmt: skip
-_LAST = """
-Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.
-  look   {out}/evaluation/report.html and {out}/report/report.html
-  serve  dssm serve {out}/export
-  yours  dssm benchmark --clicks CLICKS.tsv --corpus TITLES.tsv --judge-later 0.2 \
---systems bm25,dssm --out BENCH"""
+_YOURS = (
+    "dssm benchmark --clicks CLICKS.tsv --corpus TITLES.tsv --judge-later 0.2 "
+    "--systems bm25,dssm --out BENCH"
+)
+_PAGE = """\
+# What the demo made
+
+Two models learned from questions and the titles that answer them (WebQuestions, Berant, Chou,
+Frostig and Liang 2013, CC BY 4.0).
+
+- [The two models and BM25, measured on other questions](evaluation/report.html), with the questions
+  that each answers better
+- [What they have learned](report/report.html): explained pairs, epoch by epoch
+- Model cards: [dssm](runs/dssm/MODEL_CARD.md), [lstm](runs/lstm/MODEL_CARD.md)
+- SavedModels for TensorFlow Serving: [dssm](export/dssm/1), [lstm](export/lstm/1)
+- The data: [the log](data/clicks.tsv), [all titles](data/corpus.tsv),
+  [judgments](data/judgments.tsv), [what preprocessing counted](preprocessed/report.json)
+
+## Next, with a click log of your own
+
+Put its model beside BM25, judged by the last fifth of the clicks. CLICKS.tsv has the columns
+`query`, `title` and `timestamp`, TITLES.tsv has `doc_id` and `title`:
+
+    {yours}
+
+Then train a model and search with it:
+
+    dssm preprocess --input CLICKS.tsv --corpus TITLES.tsv --output DATA
+    dssm train --config dssm --data DATA --out RUN
+    dssm index --model RUN --corpus TITLES.tsv --out INDEX
+    dssm serve --index INDEX
+
+## The commands that ran
+
+{commands}
+"""
 
 
 def demo(*, out: Path = Path("build/demo")) -> None:
@@ -63,7 +95,9 @@ def demo(*, out: Path = Path("build/demo")) -> None:
         command = getattr(import_module(f"dssm_tf.commands.{words[0]}"), words[0])
         if run(f"dssm {words[0]}", command, words[1:]):
             raise UserError(f"dssm {words[0]} failed; its message is above.")
-    say(_LAST.format(out=out))
+    ran = "\n".join(f"    dssm {line}" for line in commands)
+    write(out, _PAGE.format(yours=_YOURS, commands=ran))
+    say("", f"look: {out / PAGE}", f"yours: {_YOURS}")
 
 
 def write_data(directory: Path) -> None:

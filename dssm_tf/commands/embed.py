@@ -29,13 +29,13 @@ def embed(
     Writes the columns id, text and vector, in the order of the input. Memory use does not depend
     on its size. The inner product of a query's vector and a title's is the model's score: a unit
     vector is followed by one more number, 1 for a query and the weighted log-prior for a title. A
-    text without words has zeros before it.
+    text without words has zeros in place of the unit vector.
 
         dssm embed --model RUN --input corpus.tsv --out vectors.parquet
 
     Args:
         model: what `dssm train` or `dssm export` wrote
-        input: texts: .txt (one per line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin
+        input: texts: .txt (one per line), .tsv, .csv, .jsonl, .parquet, also .gz
         out: Parquet file to write, replaced when complete
         side: which tower
         cosine: unit vectors, for cosines, without the dimension that holds the titles' prior

@@ -40,13 +40,13 @@ def evaluate(
 ) -> None:
     """Rank judged queries by models and baselines, measure, test, and write tables and a page.
 
-    Without --corpus each query ranks its judged titles.
+    Without --corpus, each query ranks its judged titles.
 
         dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
 
     Args:
         judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
-            `dssm data trec` makes one of TREC qrels.
+            `dssm data convert trec` makes one from TREC qrels.
         out: directory to write, new.
         model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline, e.g.
             skip_thought=DIR for skip-thought weights; may be repeated.
@@ -54,8 +54,8 @@ def evaluate(
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         corpus: table with doc_id, title: rank all of it.
         data: directory preprocess wrote: baselines learn from its clicks, not from titles alone.
-        traffic: click logs: beside the plain means, such as weight a query by its clicks there
-            (with --data, by those it learns from).
+        traffic: click logs: besides the plain means, show means that weight each query by its
+            clicks there (with --data, by the clicks that baselines learn from).
         tables: how they are laid out.
 
     Raises:
@@ -85,10 +85,10 @@ def evaluate(
         check_name("baseline", name, BASELINES)
     refuse_twins([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
-    grades = read_judgments(judgments, layout, corpus=titles)
+    grades = read_judgments(judgments, layout)
     logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
     if data is not None and not names:
-        raise UserError(f"--data {data} is what baselines learn from, but none is fitted.")
+        raise UserError(f"--data {data}: only baselines learn from it, but none is fitted.")
     load_tensorflow()
     from dssm_tf.data.preprocessed import Preprocessed
 
@@ -159,7 +159,7 @@ def _clicks(
     from dssm_tf.tables.click_log import LogRow, read_logs, traffic
     from dssm_tf.text.rules import FOLDED
 
-    rows = read_logs(files, layout, flag="")[0] if files else starmap(LogRow, log or ())
+    rows = read_logs(files, layout)[0] if files else starmap(LogRow, log or ())
     clicks = traffic(rows)
     found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)
     if files and not found.any():

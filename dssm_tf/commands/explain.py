@@ -19,15 +19,15 @@ def explain(
 ) -> None:
     """Show why a title matches a query.
 
-    What each word of both texts adds to the score; of a recurrent run also its gates, most active
-    cells and keywords (Palangi et al. 2016, sec. V), of a CLSM the words that win its neurons (Shen
-    et al. 2014, fig. 4).
+    Shows what each word of both texts adds to the score. For a recurrent run, also shows its gates,
+    most active cells and keywords (Palangi et al. 2016, sec. V); for a CLSM, the words that win its
+    neurons (Shen et al. 2014, fig. 4).
 
         dssm explain --model RUN --query "grand canion" --title "grand canyon" --out EXPLAINED
 
     Args:
         model: what `dssm train` or `dssm export` wrote (all of OUT, OUT/NAME or
-            OUT/NAME/VERSION), or a baseline was saved in.
+            OUT/NAME/VERSION), or the directory of a saved baseline.
         query: as a user would type it.
         title: as it is displayed.
         out: directory for the report, its figures and explanation.json.

@@ -23,7 +23,7 @@ def export(
 
     A SavedModel has the signatures encode_query, encode_title and score, and warm-up requests for
     TensorFlow Serving; a compact model is read by dssm_tf.runtime.
-    Either is verified against the trained model before it counts.
+    Either is verified against the trained model before it is complete.
 
         dssm export --model RUN --out EXPORT
 

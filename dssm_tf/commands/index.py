@@ -42,7 +42,7 @@ def index(
         vectors: Parquet files that `dssm embed` or `pipelines.embed` wrote, instead of --corpus
         kind: exact compares all titles; fast searches a graph, and its recall is measured; auto is
             exact up to 100,000 titles
-        queries: queries to measure it on (.txt or a table); by default made from titles
+        queries: queries to measure recall on (.txt or a table); by default made from titles
         tables: how the files are laid out
 
     Raises:

@@ -42,7 +42,7 @@ def split_name(entry: str, option: str) -> tuple[str, str]:
 def refuse_twins(names: Sequence[str], option: str) -> None:
     """Raises UserError if two have one name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{option}: two are called {twice!r}; rename one, NAME=PATH.")
+        raise UserError(f"{option}: two are called {twice!r}; rename one with NAME=PATH.")
 
 
 def _stem(path: str) -> str:

@@ -20,7 +20,7 @@ def report(
 ) -> None:
     """Write a report about a run: curves, metrics, explained queries, what it learned.
 
-    With --judgments it is measured, and its best and worst queries are explained.
+    With --judgments, the run is measured, and its best and worst queries are explained.
 
         dssm report --model RUN --judgments judgments.tsv --corpus corpus.tsv --out REPORT
 
@@ -42,13 +42,11 @@ def report(
     others = named_paths(beside, "--beside")
     layout = PLAIN.layout(model)
     titles = None if corpus is None else read_corpus(corpus, layout)
-    judged = [] if judgments is None else read_judgments(
-        judgments, layout, corpus=titles
-    )  # fmt: skip
+    judged = [] if judgments is None else read_judgments(judgments, layout)
     load_tensorflow()
     from dssm_tf.analysis.report import report as inside
 
     found = inside(model, judged, titles, beside=others)
     with atomic_directory(out) as directory:
         markdown.write(directory, *found)
-    say(f"look: {out / 'report.html'}")
+    say(f"open: {out / 'report.html'}")

@@ -23,7 +23,7 @@ def search(
 ) -> None:
     """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
 
-    Queries that are not given are asked for, or read from standard input, one a line.
+    Without queries, the command asks for them, or reads them from standard input, one per line.
 
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv

@@ -54,8 +54,8 @@ def serve(
         host: address to listen on; there is no authentication, so keep it inside your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
-        port: of gRPC; 0 takes a free one
-        rest_port: of REST, metrics and the page; 0 takes a free one
+        port: gRPC port; 0 takes a free one
+        rest_port: port of REST, metrics and the page; 0 takes a free one
         poll: seconds between checks for new versions; 0 checks once
         limits: see `Limits`
 

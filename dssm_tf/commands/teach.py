@@ -21,8 +21,8 @@ def teach(
 ) -> None:
     """Write a larger model's scores for a small model to learn.
 
-    Scores by another teacher, such as a cross-encoder, need no command, but a table with query,
-    title and score.
+    For another teacher, such as a cross-encoder, write a table with query, title and score
+    yourself.
 
         dssm teach --data DATA --model all-MiniLM-L6-v2 --out scores.tsv
         dssm train --config dssm --data DATA --teacher scores.tsv --out RUN
@@ -32,10 +32,10 @@ def teach(
         model: what `dssm train` or `dssm export` wrote; or the name or directory of a
             sentence-transformers model.
         out: table to write, new.
-        best: titles per query that the teacher ranks first, beside the clicked ones.
+        best: titles per query that the teacher ranks first, besides the clicked ones.
         random: random titles per query.
         title_queries: also score each title as a query.
-        seed: of the draw.
+        seed: seed of the random titles.
 
     Raises:
         UserError: the model cannot be loaded, or `out` exists.

@@ -28,8 +28,8 @@ def tune(
     """Choose settings on the validation part, by a grid, at random or with Optuna's TPE.
 
     Trains each setting, compares them and writes the chosen configuration, OUT/best.yaml, with
-    the table OUT/trials.tsv beside it. With another grid in the same OUT, runs that were done
-    before count again; settings that failed are tried again.
+    the table OUT/trials.tsv beside it. With another grid in the same OUT, earlier runs are
+    reused, and failed settings are tried again.
 
         dssm tune --config lstm --data DATA --out OUT --grid loss.gamma=5,10,15
 
@@ -41,10 +41,10 @@ def tune(
             LOW:HIGH or log:LOW:HIGH, whole numbers if both ends are; may be repeated.
         random: try this many random settings instead of all.
         tpe: try this many settings, each suggested by the results so far.
-        seed: of --random and --tpe.
+        seed: seed of --random and --tpe.
         seeds: training runs of each setting on each log; the table has the spread over them.
-        metric: of the validation part, chooses the setting and the epoch it keeps; by default
-            training.monitor of the configuration.
+        metric: metric on the validation part that chooses the setting and the epoch to keep; by
+            default training.monitor of the configuration.
         overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
         prune: stop a setting whose first training run falls behind the median of the others.
 

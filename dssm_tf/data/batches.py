@@ -9,7 +9,7 @@ query's users clicked them, how often each was likely to be drawn, how much a cl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -63,7 +63,7 @@ class Batches:
     shapes: Shapes = field(default_factory=Shapes)
     parts: tuple[str, ...] = ("train", "always")
 
-    def of(self, splits: Sequence[str]) -> Batches:
+    def of(self, splits: Iterable[str]) -> Batches:
         """The same of other parts: of `train`, or of `train` and `validation`."""
         return replace(self, parts=(*splits, "always"))
 

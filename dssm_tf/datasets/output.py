@@ -13,7 +13,6 @@ from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.judgments import (
     CORPUS_COLUMNS,
     JUDGMENT_COLUMNS,
-    format_grade,
     judgments_from_clicks,
 )
 from dssm_tf.tables.splits import is_held_out
@@ -108,7 +107,7 @@ class Output(ExitStack):
         elif self._usable("judgment", query_id and query, doc_id):
             self.judged.add((query_id, doc_id))
             title = self.titles[doc_id]
-            self._write(JUDGMENTS, query_id, query, doc_id, title, format_grade(grade))
+            self._write(JUDGMENTS, query_id, query, doc_id, title, f"{grade:.9g}")
 
     def add_graded(
         self, query_id: object, query: str, doc_id: object, grade: float, clicked_from: float
@@ -158,8 +157,9 @@ class Output(ExitStack):
             elif self._usable("click", query, doc_id):
                 later.append((query, doc_id, float(clicks)))
             seen += clicks
-        for judged in judgments_from_clicks(later, FOLDED):  # whose titles are ids here
-            self.add_judgment(judged.query_id, judged.query, judged.title, judged.grade)
+        ids = {doc_id: doc_id for _, doc_id, _ in later}
+        for judged in judgments_from_clicks(later, FOLDED, ids):
+            self.add_judgment(judged.query_id, judged.query, judged.doc_id, judged.grade)
         self.close()
         if not self.rows[CORPUS] or not (self.rows[CLICKS] or self.rows[JUDGMENTS]):
             reasons = ", ".join(f"{count:,} x {why}" for why, count in self.dropped.most_common())

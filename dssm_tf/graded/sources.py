@@ -15,7 +15,7 @@ from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.texts import Numbers
-from dssm_tf.tables.graded_lists import GradedList, deal, read_grades, read_scores
+from dssm_tf.tables.graded_lists import SCORES, GradedList, deal, read_lists
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
@@ -136,9 +136,9 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     graded = isinstance(section, JudgmentsConfig)
     if isinstance(section, JudgmentsConfig):
         layout = Layout(title_fields=data.spec.title_fields)
-        lists = read_grades(path, section.max_grade, rules, layout)
+        lists = read_lists(path, "grade", (0, section.max_grade), rules, layout)
     else:
-        lists = read_scores(path, rules)
+        lists = read_lists(path, "score", SCORES, rules)
     validating = set(data.parts["validation"].query.tolist())
     numbers = iter(data.find("titles", [title for one in lists for title in one.titles]).tolist())
     parts: dict[bool, list[GradedList]] = {False: [], True: []}

@@ -16,8 +16,8 @@ COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB"), strict=True))
 """What is known of a row's cost, and how tables head it."""
 
 PARTS = {
-    "known": "Queries that the log holds",
-    "new": "Queries that the log does not hold",
+    "known": "Queries in the log",
+    "new": "Queries that are not in the log",
     "traffic": "Weighted by traffic",
     "typos": "Queries with a typing error",
 }
@@ -76,7 +76,7 @@ def about_part(evaluation: Evaluation, part: Part) -> str:
         return f"{queries}."
     effect = plural(round(queries_in_effect(part.weights)), "query", "queries")
     return (
-        f"Each query counts as often as it was clicked for: {part.weights.sum():,.0f} clicks of "
+        f"Each query is weighted by its clicks: {part.weights.sum():,.0f} clicks of "
         f"{queries}, as uncertain as {effect} of equal weight."
     )
 
@@ -151,7 +151,7 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
         f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
         f"here (standard deviation, by system; median {np.median(spreads):.3f})"
         if spreads
-        else "one seed cannot say what another would change"
+        else "with one seed, the effect of another is unknown"
     )
     return [f"The tests account for chance in the queries, not in training: {known}."]
 
@@ -168,7 +168,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         else "Each query ranks its judged titles.",
         f"Means over {measured}, each with its 95 % interval over queries (Student's t).",
         f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
-        "(all grades 0) and no part in the means."
+        "(all grades 0): left out of the means."
         if left_out
         else "Every query has a relevant title (grade above 0).",
         "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties are broken by a hash of the "
@@ -183,35 +183,35 @@ def protocol(evaluation: Evaluation) -> list[str]:
     asked = [task.queries[row] for row in np.flatnonzero(~task.misspelt)]
     if wordless := sum(not FOLDED.key(query) for query in asked):
         sentences.append(
-            f"{plural(wordless, 'query has', 'queries have')} no word after normalisation; no "
-            "system can tell titles apart for them but by popularity, and they count."
+            f"{plural(wordless, 'query has', 'queries have')} no word after normalisation. "
+            "Only popularity can rank titles for them; they count."
         )
     seeds = max((len(row.seeds) for row in evaluation.rows), default=0)
     if seeds > 1:
         sentences.append(
             f"Random systems: mean ± standard deviation over up to {seeds} seeds; tests use "
             "each query's mean over seeds; run files, first titles and examples are of the "
-            "first seed, further seeds' runs are beside it."
+            "first seed; the runs of further seeds are in files of their own."
         )
     sentences += _noise_of_training(evaluation)
     if any(row.prior for row in evaluation.rows):
         sentences.append(
             "A row NAME+prior ranks by the score of NAME plus a weight times the log of the "
-            "title's share of clicks in the log: the difference of the two is popularity, NAME "
-            "alone is what the system makes of the texts. The weight is chosen like other free "
-            "parameters, after them, from one grid for all systems in units of the spread of "
-            "their scores; tests compare rows with the prior with each other, rows without with "
-            "each other, and each row with its own."
+            "title's share of clicks in the log: the difference between the two is due to "
+            "popularity, and NAME alone ranks by the texts. The weight is chosen after the other "
+            "free parameters and in the same way, from one grid for all systems, in units of the "
+            "spread of their scores. Tests compare rows with the prior with each other, rows "
+            "without it with each other, and each row with its counterpart."
         )
     if _chosen(evaluation):
         sentences.append(
-            f"Free parameters: 2-fold cross validation by {settings['tune']}, chosen on "
-            "one half of the queries and reported on the other, the halves joined."
+            f"Free parameters: 2-fold cross-validation on {settings['tune']}: each half of "
+            "the queries is measured with the values chosen on the other half."
         )
     if evaluation.comparisons:
         systems = ", ".join(f"{mark(evaluation, [name])} {name}" for name in evaluation.against)
         sentences.append(
-            f"Raised letters: significantly better than {systems} (paired t-test, p < 0.05 after "
+            f"Superscripts: significantly better than {systems} (paired t-test, p < 0.05 after "
             f"Holm's correction over all {len(evaluation.comparisons):,} tests; 95 % "
             "intervals of the differences are in the report)."
         )
@@ -219,7 +219,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         beside = f"up to {jobs} systems in parallel" if jobs > 1 else "one system at a time"
         sentences.append(
             "Training: seconds of the fit. µs a query: median time of scoring one query against "
-            "its titles, which were encoded before; towers in their compact form. MB: what is "
+            "its titles, which are already encoded; towers in their compact form. MB: what is "
             f"loaded to score. Measured with {beside}."
         )
     return sentences

@@ -12,7 +12,8 @@ class Limits:
     Attributes:
         message_bytes: a request on the wire
         texts: texts per input
-        in_flight: requests being received, answered or sent, of each protocol; also answers in work
+        in_flight: requests being received, answered or sent, of each protocol; also answers being
+            computed
         connections: connections per protocol
         seconds: a request, including its body; a silent connection is closed after twice that
     """

@@ -61,7 +61,9 @@ def title_field(value: object, name: str) -> str:
     Raises:
         BadRow: it is neither text nor a whole number, or holds the separator.
     """
-    return "" if value is None else without_separator(identifier(value, name).strip(), name)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ""
+    return without_separator(identifier(value, name).strip(), name)
 
 
 def without_separator(text: str, name: str) -> str:
@@ -80,22 +82,16 @@ def without_separator(text: str, name: str) -> str:
 
 
 def identifier(value: object, name: str) -> str:
-    """A text, or a whole number of JSON or Parquet, on one line.
+    """A text that is not blank, or a whole number of JSON or Parquet, on one line.
 
     Raises:
         BadRow: any other value.
     """
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        return one_line(str(value))
-    raise BadRow(f"no {name}", f"{name!r} is {value!r:.40}; expected text or a whole number")
-
-
-def filled_identifier(value: object, name: str) -> str:
-    """As `identifier`, but not blank."""
-    found = identifier(value, name)
-    if not found.strip():
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise BadRow(f"no {name}", f"{name!r} is {value!r:.40}; expected text or a whole number")
+    if not str(value).strip():
         raise BadRow(f"empty {name}", f"the {name} is empty")
-    return found
+    return one_line(str(value))
 
 
 def count(value: object, name: str, default: int = 0) -> int:
@@ -133,8 +129,8 @@ def count(value: object, name: str, default: int = 0) -> int:
     return int(number)
 
 
-def number(value: object, name: str) -> float:
-    """A number, possibly infinite.
+def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+    """A number within limits.
 
     Raises:
         BadRow: it is none.
@@ -145,23 +141,17 @@ def number(value: object, name: str) -> float:
         found = math.nan
     if math.isnan(found):
         raise BadRow(f"{name} is not a number", f"{name} {value!r:.40} is not a number")
+    if not least <= found <= most:
+        raise BadRow(
+            f"{name} out of range",
+            f"{name} {value!r:.40}; expected a number from {least:g} to {most:g}",
+        )
     return found
 
 
 def grade(value: object, name: str = "grade") -> float:
-    """A grade from 0 to 100.
-
-    Raises:
-        BadRow: anything else.
-    """
-    found = number(value, name)
-    if not 0 <= found <= LARGEST_GRADE:
-        raise BadRow(
-            "grade out of range",
-            f"grade {value!r:.40}; expected a number from 0 to {LARGEST_GRADE:g} "
-            "(the gain is 2^grade - 1)",
-        )
-    return found
+    """A grade from 0 to 100; raises as `number` does."""
+    return number(value, name, 0, LARGEST_GRADE)
 
 
 def one_line(text: str) -> str:

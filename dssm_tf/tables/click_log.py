@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, one_line, without_separator
-from dssm_tf.tables.layout import TITLE, Layout, Reject
+from dssm_tf.tables.layout import Layout, Reject
 from dssm_tf.tables.lines import Read, Table
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
@@ -79,7 +79,6 @@ def read_logs(
     paths: Sequence[Path],
     layout: Layout | None = None,
     max_rejected: float = MAX_REJECTED,
-    flag: str = "--max-reject-fraction",
 ) -> tuple[list[LogRow], Tally]:
     """The good rows of log files, and what else there was.
 
@@ -87,7 +86,6 @@ def read_logs(
         paths: the files.
         layout: what their names do not say.
         max_rejected: the share of rows, and of clicks, that may be malformed.
-        flag: what raises it, if anything does.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
@@ -103,7 +101,7 @@ def read_logs(
                     tally.reject(str(path), row)
     tally.rows += len(rows)
     tally.clicks += sum(row.clicks for row in rows)
-    tally.refuse(max_rejected, flag)
+    tally.refuse(max_rejected)
     if not rows:
         raise UserError(
             f"{' '.join(map(str, paths))} holds no usable rows below the header; is it the right "
@@ -120,15 +118,9 @@ def traffic(rows: Iterable[LogRow]) -> Counter[str]:
     return clicks
 
 
-def write_log(
-    path: Path | str, rows: Iterable[LogRow], title_fields: Sequence[str] = (TITLE,)
-) -> None:
-    """Writes a TSV log that `read_logs` reads back; with positions where a row has one."""
-    rows = list(rows)
-    last = None if any(row.position for row in rows) else -1
-    columns = (*REQUIRED, *OPTIONAL, POSITION)[:last]
-    cells = ((*map(str, row[:-1]), str(row.position or ""))[:last] for row in rows)
-    write_table(path, columns, cells, title_fields)
+def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:
+    """Writes a TSV log that `read_logs` reads back."""
+    write_table(path, (*REQUIRED, *OPTIONAL, POSITION), (map(str, row) for row in rows))
 
 
 def _position(value: object, name: str) -> int:

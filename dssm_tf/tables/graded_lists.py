@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from dssm_tf.tables.cells import BadRow, clean_text, number
+from dssm_tf.tables.cells import clean_text, number
 from dssm_tf.tables.layout import TITLE, Layout
+from dssm_tf.tables.lines import Read
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
-_LARGEST_SCORE = 1e6  # float32 has no tenths beyond
+SCORES = (-1e6, 1e6)  # float32 has no tenths beyond
 
 
 class GradedList(NamedTuple):
@@ -30,79 +32,49 @@ class GradedList(NamedTuple):
     values: tuple[float, ...]
 
 
-def read_grades(
-    path: Path | str,
-    max_grade: float,
-    rules: Rules,
-    layout: Layout | None = None,
-) -> list[GradedList]:
-    """Reads judgments: the columns `query`, `title` and `grade` of a table of any format.
-
-    Args:
-        path: the table. Ids, as evaluations need them, are not read.
-        max_grade: the best grade of the scale, which begins with 0.
-        rules: which queries, and which titles, are one.
-        layout: what its name does not say.
-
-    Raises:
-        UserError: naming file and line; a column is missing, a grade is off the scale, or the
-            file holds no judgment.
-    """
-    return _read(path, "grade", (0, max_grade), rules, layout)
-
-
-def read_scores(path: Path | str, rules: Rules) -> list[GradedList]:
-    """Reads a teacher's scores: the columns `query`, `title` and `score`; see `read_grades`.
-
-    A title of several fields stands in one column, joined as `dssm teach` writes it.
-
-    Raises:
-        UserError: naming file and line; a column is missing, a score is not a finite number, or
-            the file holds no score.
-    """
-    return _read(path, "score", (-_LARGEST_SCORE, _LARGEST_SCORE), rules)
-
-
-def write_lists(
-    path: Path | str,
-    column: str,
-    lists: Iterable[GradedList],
-    title_fields: Sequence[str] = (TITLE,),
-) -> None:
-    """Writes a table that `read_grades` or `read_scores` reads back.
+def write_lists(path: Path | str, column: str, lists: Iterable[GradedList]) -> None:
+    """Writes a table that `read_lists` reads back.
 
     Args:
         path: the table.
         column: `grade` or `score`.
         lists: one a query.
-        title_fields: columns that a title is made of.
     """
     rows = (
         (one.query, title, f"{value:.7g}")
         for one in lists
         for title, value in zip(one.titles, one.values, strict=True)
     )
-    write_table(path, ("query", TITLE, column), rows, title_fields)
+    write_table(path, ("query", TITLE, column), rows)
 
 
-def _read(
+def read_lists(
     path: Path | str,
     column: str,
     limits: tuple[float, float],
     rules: Rules,
     layout: Layout | None = None,
 ) -> list[GradedList]:
-    """Lists by normalised query; a pair that comes more than once has the mean of its values."""
+    """Reads judgments or a teacher's scores: `query`, `title` and a column of numbers.
 
-    def within(cell: object, name: str) -> float:
-        value = number(cell, name)
-        if not limits[0] <= value <= limits[1]:
-            expected = "a number from {:g} to {:g}, see judgments.max_grade".format(*limits)
-            raise BadRow(f"{name} off the scale", f"{name} {cell!r:.40}; expected {expected}")
-        return value
+    A pair that comes more than once has the mean of its numbers. Ids, as evaluations need them, are
+    not read.
 
+    Args:
+        path: the table, of any format.
+        column: `grade` or `score`.
+        limits: the least number and the largest.
+        rules: which queries, and which titles, are one.
+        layout: what its name does not say; without it, titles of several fields stand in one
+            column, joined as `dssm teach` writes them.
+
+    Raises:
+        UserError: naming file and line; a column is missing, a number is not within the limits, or
+            the file holds no row.
+    """
     found: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
-    columns = {"query": clean_text, TITLE: clean_text, column: within}
+    within = partial(number, least=limits[0], most=limits[1])
+    columns: dict[str, Read] = {"query": clean_text, TITLE: clean_text, column: within}
     for _, (query, title, value) in read_rows(path, columns, layout, expected=column):
         _, titles = found.setdefault(rules.key(query), (query, {}))
         titles.setdefault(rules.key(title), (title, []))[1].append(value)

@@ -10,8 +10,6 @@ from dssm_tf.tables.cells import clean_text
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
 
-COLUMNS = ("query", "title", "system", "rank", "score")
-
 
 class HardNegative(NamedTuple):
     """A title to tell from those that were clicked for a query.
@@ -37,11 +35,11 @@ def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
     Raises:
         UserError: naming file and line; a column is missing, a text is empty, or there is no row.
     """
-    columns = dict.fromkeys(COLUMNS[:2], clean_text)
+    columns = dict.fromkeys(("query", "title"), clean_text)
     return [pair for _, pair in read_rows(path, columns, expected="query and title")]
 
 
 def write_hard_negatives(path: Path | str, rows: Iterable[HardNegative]) -> None:
     """Writes a table as TSV."""
     cells = ((one.query, one.title, one.system, str(one.rank), f"{one.score:.6g}") for one in rows)
-    write_table(path, COLUMNS, cells)
+    write_table(path, HardNegative._fields, cells)

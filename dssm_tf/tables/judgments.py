@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import filled_identifier, grade, text
-from dssm_tf.tables.layout import TITLE, Layout
+from dssm_tf.tables.cells import grade, identifier, text
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.lines import Read
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
 JUDGMENT_COLUMNS: dict[str, Read] = {
-    "query_id": filled_identifier,
+    "query_id": identifier,
     "query": text,
-    "doc_id": filled_identifier,
+    "doc_id": identifier,
     "title": text,
     "grade": grade,
 }
@@ -43,12 +42,7 @@ class CorpusTitle(NamedTuple):
     title: str
 
 
-def read_judgments(
-    path: Path | str,
-    layout: Layout | None = None,
-    *,
-    corpus: Sequence[CorpusTitle] | None = None,
-) -> list[Judgment]:
+def read_judgments(path: Path | str, layout: Layout | None = None) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
     A pair that is judged more than once, as by several raters, has the mean of its grades.
@@ -56,18 +50,12 @@ def read_judgments(
     Args:
         path: the table, of any format of `reader`.
         layout: what its name does not say.
-        corpus: with several title fields, its titles take the place of the table's, by doc id: the
-            table then needs only a column `title`.
 
     Raises:
         UserError: naming file and line; columns are missing, a grade is not a
             number from 0 to 100, an id is empty, a query id has two texts, or the file holds no
             judgment.
     """
-    titles: dict[str, str] = {}
-    layout = layout or Layout()
-    if corpus is not None and len(layout.title_fields) > 1:
-        layout, titles = replace(layout, title_fields=(TITLE,)), dict(corpus)
     found: dict[tuple[str, str], tuple[Judgment, list[float]]] = {}
     queries: dict[str, str] = {}
     for number, cells in read_rows(path, JUDGMENT_COLUMNS, layout, expected="judgment"):
@@ -79,10 +67,7 @@ def read_judgments(
                 f"and for {query!r} above; give each query its own id."
             )
         found.setdefault((row.query_id, row.doc_id), (row, []))[1].append(row.grade)
-    return [
-        row._replace(grade=fmean(grades), title=titles.get(row.doc_id, row.title))
-        for row, grades in found.values()
-    ]
+    return [row._replace(grade=fmean(grades)) for row, grades in found.values()]
 
 
 def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTitle]:
@@ -107,25 +92,21 @@ def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTi
     return [*found.values()]
 
 
-def write_judgments(
-    path: Path | str, judgments: Iterable[Judgment], title_fields: Sequence[str] = (TITLE,)
-) -> None:
+def write_judgments(path: Path | str, judgments: Iterable[Judgment]) -> None:
     """Writes a judgments table that `read_judgments` reads back."""
-    rows = ((*judgment[:4], format_grade(judgment.grade)) for judgment in judgments)
-    write_table(path, [*JUDGMENT_COLUMNS], rows, title_fields)
+    rows = ((*judgment[:4], f"{judgment.grade:.9g}") for judgment in judgments)
+    write_table(path, JUDGMENT_COLUMNS, rows)
 
 
-def write_corpus(
-    path: Path | str, corpus: Iterable[CorpusTitle], title_fields: Sequence[str] = (TITLE,)
-) -> None:
+def write_corpus(path: Path | str, corpus: Iterable[CorpusTitle]) -> None:
     """Writes a corpus table that `read_corpus` reads back."""
-    write_table(path, [*CORPUS_COLUMNS], corpus, title_fields)
+    write_table(path, CORPUS_COLUMNS, corpus)
 
 
 def judgments_from_clicks(
     clicks: Iterable[tuple[str, str, float]],
     rules: Rules,
-    doc_ids: Mapping[str, str] | None = None,
+    doc_ids: Mapping[str, str],
 ) -> list[Judgment]:
     """Grades titles by their clicks, for logs that nobody has judged.
 
@@ -136,29 +117,21 @@ def judgments_from_clicks(
     Args:
         clicks: `(query, title, clicks)`; repeats of a pair are added up.
         rules: which queries are one.
-        doc_ids: the corpus' id of each title; if not given, titles are numbered in order of
-            appearance.
+        doc_ids: the id of each title.
 
     Returns:
         Judgments in order of appearance.
     """
     queries: dict[Key, tuple[str, dict[str, float]]] = {}
-    numbers: dict[str, str] = {}
     for query, title, count in clicks:
         if (key := rules.key(query)) and count > 0:
             _, titles = queries.setdefault(key, (query, {}))
             titles[title] = titles.get(title, 0.0) + count
-            numbers.setdefault(title, f"d{len(numbers) + 1:06d}")
     return [
-        Judgment(f"q{number:06d}", query, (doc_ids or numbers)[title], title, _grade(count, titles))
+        Judgment(f"q{number:06d}", query, doc_ids[title], title, _grade(count, titles))
         for number, (query, titles) in enumerate(queries.values(), start=1)
         for title, count in titles.items()
     ]
-
-
-def format_grade(grade: float) -> str:
-    """A grade as written in files: 2 as `2`, 1.33 as `1.33`."""
-    return str(int(grade)) if grade == int(grade) else repr(float(grade))
 
 
 def _grade(count: float, titles: Mapping[str, float]) -> float:

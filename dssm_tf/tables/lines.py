@@ -20,9 +20,8 @@ from dssm_tf.tables.cells import BadRow, count, title_field
 from dssm_tf.tables.layout import TITLE, Layout, Reject, reject, spread
 from dssm_tf.text.fields import join_fields
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 BLOCK_ROWS = 1 << 13
-_FEW = 256
 Read = Callable[[Any, str], Any]
 """Makes a value of a cell and its column's name; raises `BadRow` if the cell will not do."""
 Columns = Mapping[str, Read | None] | Sequence[str]
@@ -72,11 +71,10 @@ class Table:
             UserError: one of `columns` is missing, or one of either comes twice.
         """
         columns = spread([*columns], self.layout.title_fields)
-        theirs = dict(self.layout.columns)
-        expected = ", ".join(repr(theirs.get(name, name)) for name in columns)
+        expected = ", ".join(map(repr, columns))
         if not self.names:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
-        missing = [theirs.get(name, name) for name in columns if name not in self.names]
+        missing = [name for name in columns if name not in self.names]
         if missing:
             raise UserError(
                 f"{self._where} has the columns {', '.join(map(repr, self.names))[:500]}; expected "
@@ -234,21 +232,13 @@ class TabSeparated(WithHeader):
         return line.split("\t") if line.strip() else None
 
     def blocks(self, reads: Mapping[str, Read]) -> Blocks:
-        """As other tables; usual lines all at once."""
+        """As other tables; the lines of a block all at once, or one by one if any is unusual."""
         if self.names:  # and so behind the header
             for numbers, lines in self._left:
-                yield from self._halved(numbers, lines, reads)
-
-    def _halved(self, numbers: range, lines: list[bytes], reads: Mapping[str, Read]) -> Blocks:
-        """Lines all at once; if any is unusual, in halves, and at last one by one."""
-        half = len(lines) // 2
-        if columns := self._usual(lines, reads):
-            yield columns, []
-        elif len(lines) < _FEW:
-            yield _columns([*self._read(self._of_lines(numbers, lines), reads)], reads)
-        else:
-            yield from self._halved(numbers[:half], lines[:half], reads)
-            yield from self._halved(numbers[half:], lines[half:], reads)
+                if columns := self._usual(lines, reads):
+                    yield columns, []
+                else:
+                    yield _columns([*self._read(self._of_lines(numbers, lines), reads)], reads)
 
     def _usual(self, lines: list[bytes], reads: Mapping[str, Read]) -> list[pa.Array]:
         """What is made of the columns of lines that are all usual; nothing if one is not."""

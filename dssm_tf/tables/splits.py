@@ -18,68 +18,46 @@ HELD_OUT = "benchmark"
 
 
 class Split(NamedTuple):
-    """Rows to learn from, rows to judge by, and the times of both, first and last, if known."""
+    """Rows to learn from, and rows to judge by."""
 
     learned: list[LogRow]
     judging: list[LogRow]
-    learned_times: str = ""
-    judging_times: str = ""
 
     def in_words(self) -> str:
         """How much is learned from and how much judges, in one line."""
         return "; ".join(
-            f"{part} {len(rows):,} rows with {sum(row.clicks for row in rows):,} clicks{times}"
-            for part, rows, times in (
-                ("learned from", self.learned, self.learned_times),
-                ("judged by", self.judging, self.judging_times),
-            )
+            f"{part} {len(rows):,} rows with {sum(row.clicks for row in rows):,} clicks"
+            for part, rows in zip(("learned from", "judged by"), self, strict=True)
         )
 
 
-def split_by_time(rows: Sequence[LogRow], share: float, time_format: str | None = None) -> Split:
+def split_by_time(rows: Sequence[LogRow], share: float) -> Split:
     """The earlier rows and the later share of them; rows of equal time by a hash of their texts.
 
     Args:
         rows: of the log.
         share: from 0 to 1.
-        time_format: of the time stamps, see `Clock`.
 
     Raises:
-        UserError: time stamps are missing, cannot be read or are of several kinds, or nothing is
-            left on one side.
+        UserError: a time stamp is missing or cannot be read, or they are of several kinds.
     """
-    missing = sum(not row.timestamp for row in rows)
-    if missing:
-        raise UserError(
-            f"--judge-later: {missing:,} of {len(rows):,} rows have no timestamp; give every row "
-            "one, such as 2024-01-31 12:00 or 1706702400."
-        )
-    times = Clock(time_format).all(row.timestamp for row in rows)
-    order = sorted(range(len(rows)), key=lambda at: (times[at], *_hashed(rows[at])))
+    clock = Clock()
+    # Of equal time by a hash: a log's own order may say what was clicked most.
+    ordered = sorted(
+        rows,
+        key=lambda row: (clock(row.timestamp), fingerprint64(f"{row.query}\t{row.title}"), row),
+    )
     cut = round(len(rows) * (1 - share))
-    split = Split([rows[at] for at in order[:cut]], [rows[at] for at in order[cut:]])
-    _both_sides(split, f"--judge-later {share:g}")
-    learned, judging = (f", {part[0].timestamp} to {part[-1].timestamp}" for part in split[:2])
-    return split._replace(learned_times=learned, judging_times=judging)
-
-
-def _hashed(row: LogRow) -> tuple[int, LogRow]:
-    """What rows of equal time are sorted by: a log's own order may say what was clicked most."""
-    return fingerprint64(f"{row.query}\t{row.title}"), row
+    return Split(ordered[:cut], ordered[cut:])
 
 
 def split_by_query(rows: Sequence[LogRow], share: float) -> Split:
-    """The rows of most queries, and those of a share of the queries, see `is_held_out`.
-
-    Raises:
-        UserError: nothing is left on one side.
-    """
+    """The rows of most queries, and those of a share of the queries, see `is_held_out`."""
     held_out = cache(lambda query: is_held_out(query, share, HELD_OUT))
-    split = Split(
+    return Split(
         [row for row in rows if not held_out(row.query)],
         [row for row in rows if held_out(row.query)],
     )
-    return _both_sides(split, f"--hold-out-queries {share:g}")
 
 
 def judged_by_clicks(
@@ -96,20 +74,22 @@ def judged_by_clicks(
         order may tell what was clicked most.
 
     Raises:
-        UserError: no row has a click on a title of the corpus.
+        UserError: nothing is left to learn from, or no row to judge by has a click on a title of
+            the corpus.
     """
     if corpus is None:
-        texts = sorted({row.title for rows in split[:2] for row in rows})
+        texts = sorted({row.title for rows in split for row in rows})
         corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(texts, start=1)]
     ids = {one.title: one.doc_id for one in reversed(corpus)}
     known = sorted(row for row in split.judging if row.title in ids)
     judgments = judgments_from_clicks(
         ((row.query, row.title, float(row.clicks)) for row in known), FOLDED, ids
     )
-    if not judgments:
+    if not (judgments and split.learned):
         raise UserError(
-            f"none of the {len(split.judging):,} rows to judge by clicks a title of the corpus; "
-            "use the same titles in both."
+            f"{len(split.learned):,} rows are left to learn from and {len(split.judging):,} to "
+            f"judge by, {len(known):,} of them with a title of the corpus; choose another share, "
+            "or use the same titles in both."
         )
     return judgments, corpus
 
@@ -123,12 +103,3 @@ def is_held_out(query: str, share: float, purpose: str) -> bool:
         purpose: whose shares they are; two purposes hold out different queries.
     """
     return unit_interval(FOLDED.key(query), purpose) < share
-
-
-def _both_sides(split: Split, option: str) -> Split:
-    if not split.learned or not split.judging:
-        raise UserError(
-            f"{option}: {len(split.learned):,} rows are left to learn from and "
-            f"{len(split.judging):,} to judge by; choose another share."
-        )
-    return split

@@ -52,26 +52,21 @@ class Tally:
         """The share of the rows that is bad, and of the clicks."""
         return self.rejected / (self.rows or 1), self.rejected_clicks / (self.clicks or 1)
 
-    def refuse(self, limit: float, flag: str = "") -> None:
+    def refuse(self, limit: float) -> None:
         """Refuses a log of which too much is bad.
 
         Args:
             limit: the share of rows, and of clicks, that may be bad.
-            flag: what raises the limit, if anything does.
 
         Raises:
             UserError: saying how much and why, with the largest rows.
         """
         if max(self.shares) > limit:
             reasons, examples = self.lines()
-            ways = ["mend the file"]
-            if "bad UTF-8" in self.reasons:
-                ways.append("give --encoding, such as cp1252")
-            if flag:
-                ways.append(f"raise {flag}")
             raise UserError(
                 f"{self.rejected:,} of {self.rows:,} rows are malformed; allowed are {limit:.1%}. "
-                f"{reasons}; {examples}. Please {' or '.join(ways)}."
+                f"{reasons}; {examples}. Please mend the file, give its --encoding, such as "
+                "cp1252, or raise --max-reject-fraction where a command has it."
             )
 
     def lines(self) -> list[str]:
@@ -79,7 +74,7 @@ class Tally:
         if not self.rejected:
             return []
         rows, clicks = self.shares
-        counts = sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
+        counts = self.reasons.most_common()
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
         examples = "; ".join(
             f"{file}:{row.line}: {row.text.strip()[:_SHOWN_TEXT]}" for file, row in self.largest

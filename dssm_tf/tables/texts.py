@@ -1,8 +1,7 @@
-"""Texts with ids, or without, out of files of any size: tables, or lines of `.txt` and `-`."""
+"""Texts with ids, or without, out of files of any size: tables, or lines of `.txt`."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +11,7 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.reader import TABLES, format_of, open_table
 
 _COLUMNS = {"title": ("doc_id", "title"), "query": ("query_id", "query")}
-"""Of an id and a text; `id` and `text` do, too."""
+"""Of an id and a text; a text that is alone may be called `text`."""
 
 
 class Text(NamedTuple):
@@ -28,7 +27,7 @@ def read_texts(
     """Reads texts; columns are looked up before the first of them is there.
 
     Args:
-        path: a file of any format of `reader`, `-` for standard input.
+        path: a file of any format of `reader`.
         side: `title` or `query`: which columns are looked for.
         layout: what its name does not say.
 
@@ -36,12 +35,10 @@ def read_texts(
         UserError: while reading, naming file and line: the file cannot be read, lacks a column or
             has a malformed row.
     """
-    raw = sys.stdin.buffer if str(path) == "-" else None
-    format = "txt" if raw else format_of(path, ("txt", *TABLES))
-    with open_table("standard input" if raw else path, format, layout, raw) as table:
+    with open_table(path, format_of(path, ("txt", *TABLES)), layout) as table:
         id_, text_ = _COLUMNS[side]
-        if {text_, *table.layout.title_fields}.isdisjoint(table.names) and "text" in table.names:
+        if table.names == ("text",):
             text_ = "text"
-        ids = [name for name in (id_, "id") if name in table.names][:1]
+        ids = [id_] if id_ in table.names else []
         for _, cells in table.rows({text_: text, **dict.fromkeys(ids, identifier)}):
             yield Text(*cells)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, grade, number
-from dssm_tf.tables.judgments import Judgment, format_grade
+from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_lines
@@ -18,7 +18,7 @@ _RUN = "query_id Q0 doc_id rank score tag"
 _QRELS = "query_id 0 doc_id grade"
 
 Run = dict[str, dict[str, float]]
-"""`run[query_id][doc_id]` is a score; of qrels it is a grade."""
+"""`run[query_id][doc_id]` is a score."""
 
 
 def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
@@ -30,16 +30,19 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
         UserError: naming file and line; a line has not six columns, a score
             is not a number, or a title comes twice for a query.
     """
-    return _read(path, _RUN, run_line, encoding)
-
-
-def read_qrels(path: Path | str, encoding: str = "utf-8") -> Run:
-    """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
-
-    Raises:
-        UserError: naming file and line, as `read_run`; a grade is too high.
-    """
-    return _read(path, _QRELS, qrels_line, encoding)
+    run: Run = {}
+    reads = {"text": lambda text, _: run_line(text) if text.strip() else None}
+    for line, (row,) in read_rows(path, reads, Layout(encoding), "txt"):
+        if row:
+            query_id, doc_id, score = row
+            if doc_id in run.setdefault(query_id, {}):
+                raise UserError(
+                    f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
+                )
+            run[query_id][doc_id] = score
+    if not run:
+        raise UserError(f"{path} is empty; expected {_RUN}.")
+    return run
 
 
 def run_line(line: str) -> tuple[str, str, float]:
@@ -53,7 +56,7 @@ def run_line(line: str) -> tuple[str, str, float]:
 
 
 def qrels_line(line: str) -> tuple[str, str, float]:
-    """Query id, doc id and grade of a line of qrels.
+    """Query id, doc id and grade of a line of qrels; a negative grade (not judged) counts as 0.
 
     Raises:
         BadRow: it has not four columns, or the grade is not one.
@@ -87,10 +90,7 @@ def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
     """Writes judgments as TREC qrels. Fractions stay fractions, which some tools refuse."""
     write_lines(
         path,
-        (
-            f"{_token(one.query_id)} 0 {_token(one.doc_id)} {format_grade(one.grade)}"
-            for one in judgments
-        ),
+        (f"{_token(one.query_id)} 0 {_token(one.doc_id)} {one.grade:.9g}" for one in judgments),
     )
 
 
@@ -101,24 +101,6 @@ def _columns(line: str, columns: str) -> list[str]:
     return cells
 
 
-def _read(
-    path: Path | str, columns: str, parse: Callable[[str], tuple[str, str, float]], encoding: str
-) -> Run:
-    run: Run = {}
-    reads = {"text": lambda text, _: parse(text) if text.strip() else None}
-    for line, (row,) in read_rows(path, reads, Layout(encoding), "txt"):
-        if row:
-            query_id, doc_id, value = row
-            if doc_id in run.setdefault(query_id, {}):
-                raise UserError(
-                    f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
-                )
-            run[query_id][doc_id] = value
-    if not run:
-        raise UserError(f"{path} is empty; expected {columns}.")
-    return run
-
-
 def _token(text: str) -> str:
-    """The text without white space, which TREC files use between columns: `%20` for a space."""
-    return re.sub(r"\s", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)
+    """The text without white space, which TREC files use between columns: `%20` instead."""
+    return re.sub(r"\s", "%20", text)

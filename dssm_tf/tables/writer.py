@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.tables.cells import one_line
-from dssm_tf.tables.layout import TITLE, spread
-from dssm_tf.text.fields import split_fields
 
 
-def write_table(
-    path: Path | str,
-    columns: Iterable[str],
-    rows: Iterable[Iterable[str]],
-    title_fields: Sequence[str] = (TITLE,),
-) -> None:
-    """Writes TSV; tabs and line ends within a cell become spaces.
-
-    Args:
-        path: of the table.
-        columns: of the rows.
-        rows: cells, a title of several fields as one.
-        title_fields: columns that stand for the column `title`, as they did when it was read.
-    """
-    columns, count = [*columns], len(title_fields)
-    if count > 1:
-        at = columns.index(TITLE)
-        rows = (
-            [
-                *cells[:at],
-                *(split_fields(cells[at], count) + [""] * count)[:count],
-                *cells[at + 1 :],
-            ]
-            for cells in map(list, rows)
-        )
-    header = spread(columns, title_fields)
-    write_lines(path, ("\t".join(map(one_line, row)) for row in chain([header], rows)))
+def write_table(path: Path | str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Writes TSV; tabs and line ends within a cell become spaces."""
+    write_lines(path, ("\t".join(map(one_line, row)) for row in chain([columns], rows)))
 
 
 def write_lines(path: Path | str, lines: Iterable[str]) -> None:

@@ -223,7 +223,7 @@ def test_queries_the_log_does_not_hold_are_reported_apart(done, written, folder)
         "left_out": 1,
         "new": sum(query not in logged for query in counted),
     }
-    assert "## Queries that the log does not hold" in (folder / "out" / "report.md").read_text()
+    assert "## Queries that are not in the log" in (folder / "out" / "report.md").read_text()
 
 
 def test_means_by_traffic_stand_beside_the_plain_ones(done, written, folder):

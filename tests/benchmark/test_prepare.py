@@ -241,16 +241,16 @@ def test_flags_that_do_not_fit_are_refused(files, changes, message):
 
 def test_clicks_on_other_titles_than_the_corpus_holds_cannot_judge(files):
     (files / "corpus.tsv").write_text("doc_id\ttitle\nd1\tpurple cap\n")
-    with pytest.raises(UserError, match="none of the 5 rows to judge by clicks a title"):
+    with pytest.raises(UserError, match="5 to judge by, 0 of them with a title of the corpus"):
         prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
 
 
-def test_both_ranges_of_time_are_on_the_terminal_and_kept_for_the_reports(files):
+def test_the_sizes_of_both_parts_are_on_the_terminal_and_kept_for_the_reports(files):
     said = io.StringIO()
     late = sources(files, judgments=None, judge_later=0.25)
     inputs = prepare(late, files / "out", Console(file=said))
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
-    line = "learned from 15 rows with 22 clicks, 0 to 14; judged by 5 rows with 8 clicks, 15 to 19"
+    line = "learned from 15 rows with 22 clicks; judged by 5 rows with 8 clicks"
     assert line in said.getvalue()
     assert inputs.facts()["split"] == line
     again = io.StringIO()

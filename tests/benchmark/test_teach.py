@@ -13,7 +13,7 @@ from dssm_tf.benchmark.teacher import teach
 from dssm_tf.commands.teach import teach as teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.tables.graded_lists import read_scores
+from dssm_tf.tables.graded_lists import SCORES, read_lists
 from dssm_tf.text.rules import FOLDED, Rules
 from tests.benchmark.colours import TINY
 from tests.clicks import Click, click_log, write_data
@@ -86,7 +86,7 @@ def test_the_command_writes_scores_that_train_reads(data, texts, tmp_path, monke
     monkeypatch.setattr(external, "load_encoder", lambda model: (encode, 1.0))
     out = tmp_path / "scores.tsv"
     teach_command(data=data.path, model="owner/any", out=out, best=2, random=1)
-    found = read_scores(out, FOLDED)
+    found = read_lists(out, "score", SCORES, FOLDED)
     assert len(found) == len(texts[0])
     expected = encode([found[0].query]) @ encode([found[0].titles[0]]).T
     assert found[0].values[0] == pytest.approx(expected.item(), abs=1e-6)

@@ -88,7 +88,7 @@ def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths, ca
     assert lstm["about"][0]["unknown_trigrams"] == pytest.approx(7 / 13)
     shown = " ".join(capsys.readouterr().out.split())
     assert "lstm lacks 54 % of the letter trigrams of the judged queries" in shown
-    assert "Queries that the log does not hold:" in shown
+    assert "Queries that are not in the log:" in shown
     assert "The means rest on 2 queries, fewer than 200" in shown
     assert "unknown_trigrams" not in written["systems"]["bm25"]["about"][0]
 

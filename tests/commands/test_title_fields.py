@@ -17,8 +17,10 @@ JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tsony\td2\tlamp\t1\nq2\tl
 CORPUS = "doc_id\ttitle\tbrand\nd1\tlamp\tapple\nd2\tlamp\tsony\nd3\tphone\tnokia\n"
 
 
-def test_bm25_reads_the_fields_of_the_corpus_and_judgments_have_its_titles(tmp_path):
-    (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
+def test_bm25_reads_the_fields_of_the_corpus_and_of_judgments(tmp_path):
+    judgments = JUDGMENTS.replace("title", "title\tbrand").replace("d2\tlamp", "d2\tlamp\tsony")
+    judgments = judgments.replace("d1\tlamp", "d1\tlamp\tapple")
+    (tmp_path / "judgments.tsv").write_text(judgments, "utf-8")
     (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
     found = evaluate_command(
         [],

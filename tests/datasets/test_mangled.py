@@ -20,7 +20,7 @@ from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import split_by_time
-from dssm_tf.tables.trec import read_qrels, read_run
+from dssm_tf.tables.trec import read_run
 from tests.damage import mangled
 from tests.datasets.tables import WRITERS
 
@@ -80,7 +80,6 @@ READERS = [
     lambda path: read_logs([path], Layout("utf-16"), 1.0),
     lambda path: read_logs([path], Layout("gb18030"), 1.0),
     read_run,
-    read_qrels,
 ]
 
 

@@ -55,7 +55,7 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
 
 
 def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so():
-    said = "not in training: one seed cannot say what another would change"
+    said = "not in training: with one seed, the effect of another is unknown"
     assert said in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
     assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.tables.click_log import read_logs
-from dssm_tf.tables.graded_lists import read_grades
+from dssm_tf.tables.graded_lists import read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from dssm_tf.tables.layout import Layout
 from dssm_tf.text.rules import FOLDED
 from examples.judged_log import main
 
@@ -23,7 +22,9 @@ def judged(tmp_path):
 def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_path, capsys):
     out = tmp_path / "out"
     main(["--judgments", str(judged), "--out", str(out), "--hold-out-queries", "0.25"])
-    learned = {FOLDED.key(one.query) for one in read_grades(out / "judgments.tsv", 4, FOLDED)}
+    learned = {
+        FOLDED.key(one.query) for one in read_lists(out / "judgments.tsv", "grade", (0, 4), FOLDED)
+    }
     measured = {FOLDED.key(one.query) for one in read_judgments(out / "held_out.tsv")}
     assert len(learned) + len(measured) == 60
     assert learned
@@ -43,7 +44,7 @@ def test_a_scale_beyond_the_usual_one_is_said(tmp_path, capsys):
     assert "train with --set judgments.max_grade=7" in capsys.readouterr().out
 
 
-def test_titles_of_several_fields_are_columns_again(tmp_path):
+def test_titles_of_several_fields_become_one_column(tmp_path):
     path = tmp_path / "j.tsv"
     rows = [f"query {q}\tlamp {q} {t}\tacme\t{t}" for q in range(60) for t in range(4)]
     rows.append("query 0\tlamp without a brand\t\t3")
@@ -51,16 +52,13 @@ def test_titles_of_several_fields_are_columns_again(tmp_path):
     out = tmp_path / "out"
     flags = ["--judgments", str(path), "--title-fields", "name,brand", "--hold-out-queries", "0.3"]
     main([*flags, "--out", str(out)])
-    fields = ("name", "brand")
-    learned = read_grades(out / "judgments.tsv", 4, FOLDED, Layout(title_fields=fields))
-    measured = read_judgments(out / "held_out.tsv", Layout(title_fields=fields))
+    learned = read_lists(out / "judgments.tsv", "grade", (0, 4), FOLDED)
+    measured = read_judgments(out / "held_out.tsv")
     titles = {title for one in learned for title in one.titles} | {one.title for one in measured}
     expected = {f"lamp {q} {t}␟acme" for q in range(60) for t in range(4)}
     assert titles == expected | {"lamp without a brand"}
-    assert titles == {
-        one.title for one in read_corpus(out / "corpus.tsv", Layout(title_fields=fields))
-    }
-    rows, _ = read_logs([out / "clicks.tsv"], Layout(title_fields=fields))
+    assert titles == {one.title for one in read_corpus(out / "corpus.tsv")}
+    rows, _ = read_logs([out / "clicks.tsv"])
     assert {row.title for row in rows} <= titles
 
 

@@ -221,7 +221,7 @@ def test_the_command_serves_several_models(compact, exports, serve_here, capsys,
     [
         (["{folder}"], "holds no trained model; expected a directory that"),
         (["{folder}/none"], "does not exist; expected a directory that"),
-        (["{pets}", "{pets}/1"], "models: two are called 'pets'; rename one, NAME=PATH"),
+        (["{pets}", "{pets}/1"], "models: two are called 'pets'; rename one with NAME=PATH"),
         (["={pets}"], "expected PATH or NAME=PATH"),
         (["{pets}", "--port", "70000"], "--port 70000: expected 0 to 65535"),
         ([], "nothing to serve"),

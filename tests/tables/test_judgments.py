@@ -110,7 +110,9 @@ def test_judgments_survive_a_round_trip(tmp_path_factory, table):
     ]
     path = tmp_path_factory.mktemp("round") / "j.tsv"
     write_judgments(path, judgments)
-    assert read_judgments(path) == judgments
+    read = read_judgments(path)
+    assert [one[:4] for one in read] == [one[:4] for one in judgments]
+    assert [one.grade for one in read] == pytest.approx([one.grade for one in judgments])
 
 
 def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
@@ -130,5 +132,4 @@ def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
         ("Halo", "d", 1.0),
     ]
     assert [j.doc_id for j in found] == ["A1", "B7", "C", "D"]
-    assert [j.doc_id for j in judgments_from_clicks(clicks, FOLDED)][:2] == ["d000001", "d000002"]
     assert {j.query_id for j in found} == {"q000001"}

@@ -18,7 +18,7 @@ def test_what_was_rejected_is_said_when_it_is_allowed(write):
     reasons, largest = tally.lines()
     # 3 of 98 rows; 9 + 1 + 1 of 950 + 11 clicks.
     assert reasons == (
-        "rejected: 1 clicks is not a number, 1 empty title, 1 wrong column count "
+        "rejected: 1 empty title, 1 clicks is not a number, 1 wrong column count "
         "(3.1% of the rows, 1.1% of the clicks)"
     )
     assert largest.startswith(f"the largest: {path}:97: a  9; {path}:98: b c 1,234;")
@@ -34,7 +34,7 @@ def test_a_log_of_mostly_malformed_rows_is_refused(write):
     path = write("log.tsv", b"query\ttitle\n" + b"a\tb\n" + b"\xff\n" * 9)
     with pytest.raises(UserError, match=r"9 of 10 rows are malformed; allowed are 10.0%") as caught:
         read_logs([path])
-    assert "mend the file or give --encoding, such as cp1252" in str(caught.value)
+    assert "mend the file, give its --encoding, such as cp1252" in str(caught.value)
 
 
 def test_an_unknown_encoding_is_refused():

@@ -1,6 +1,4 @@
 import gzip
-import io
-import sys
 
 import pytest
 
@@ -23,11 +21,6 @@ def test_row_i_of_a_text_file_is_line_i(tmp_path):
     assert read(tmp_path / "t.txt.gz") == [(None, "one"), (None, "two")]
 
 
-def test_standard_input_is_read_as_lines(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("a\nż\n".encode())))
-    assert read("-") == [(None, "a"), (None, "ż")]
-
-
 def test_the_side_chooses_the_columns_and_the_layout_may_rename_them(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("query_id\tquery\tdoc_id\ttitle\nq\twho\td\tHim\n")
@@ -48,7 +41,7 @@ def test_without_an_id_column_there_are_no_ids(tmp_path):
         ("t.tsv", b"name\tyear\na\t1\n", "'name', 'year'; expected 'title'"),
         ("t.txt", b"fine\nca\xe9\n", r"t.txt:2: not UTF-8; say"),
         ("t.jsonl", b'{"title": "a"}\n{"title": 3}\n', r"jsonl:2: 'title' is 3; expected text"),
-        ("t.jsonl", b'{"title": "a", "id": 1}\n{"title": "b"}\n', r"jsonl:2: 'id' is None"),
+        ("t.jsonl", b'{"title": "a", "doc_id": 1}\n{"title": "b"}\n', r"jsonl:2: 'doc_id' is None"),
         ("t.tsv", b"", "t.tsv is empty; expected the columns 'title'"),
         ("t.jsonl", b"", "t.jsonl is empty; expected the columns 'title'"),
         ("t.xlsx", b"", r"expected a name ending in .txt, .tsv, .csv, .jsonl, .parquet"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -48,7 +49,11 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
     try:
         function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     except (CycloptsError, UserError) as error:
-        sys.stderr.write(f"{name}: {_reason(error)} (`{name} --help` shows all flags.)\n")
+        reason = _reason(error)
+        typed = [word.partition("=")[0] for word in words]
+        if near := get_close_matches(reason.removesuffix(" is required."), typed, n=1, cutoff=0.8):
+            reason += f" Is {near[0]} a typing error?"
+        sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
         return 2
     return run_command(name, lambda: function(*bound.args, **bound.kwargs))
 

@@ -158,6 +158,11 @@ def test_flags_may_be_written_with_underscores(folder, capsys):
     assert "--judge-later 2: expected a share" in capsys.readouterr().err
 
 
+def test_a_required_flag_that_was_mistyped_is_pointed_at(capsys):
+    assert main(["preprocess", "--inptu=clicks.tsv", "--output", "data"]) == 2
+    assert "--input is required. Is --inptu a typing error?" in capsys.readouterr().err
+
+
 def test_every_command_is_listed_with_its_purpose(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out

@@ -71,10 +71,11 @@ class Table:
             UserError: one of `columns` is missing, or one of either comes twice.
         """
         columns = spread([*columns], self.layout.title_fields)
-        expected = ", ".join(map(repr, columns))
+        theirs = dict(self.layout.columns)
+        expected = ", ".join(repr(theirs.get(name, name)) for name in columns)
         if not self.names:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
-        missing = [name for name in columns if name not in self.names]
+        missing = [theirs.get(name, name) for name in columns if name not in self.names]
         if missing:
             raise UserError(
                 f"{self._where} has the columns {', '.join(map(repr, self.names))[:500]}; expected "

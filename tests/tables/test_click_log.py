@@ -216,5 +216,5 @@ def test_a_users_own_names_of_columns_are_declared_once(write_rows, suffix):
     )
     layout = Layout(columns=parse_columns("query=search_term, title=Product_Title"))
     assert read_logs([path], layout)[0] == [LogRow("hat", "Red Hat", 2), LogRow("tie", "Tie")]
-    with pytest.raises(UserError, match=r"expected 'query', 'title' \(missing: query|2 no query"):
+    with pytest.raises(UserError, match=r"expected 'search', 'title' \(missing: search|2 no query"):
         read_logs([path], Layout(columns=parse_columns("query=search")))

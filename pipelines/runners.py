@@ -88,7 +88,7 @@ def run(
             if local:
                 raise
             said = error.details() if isinstance(error, grpc.Call) else str(error)
-            reason = " ".join(said.split())
+            reason = " ".join((said or "").split())
             if isinstance(error, (grpc.RpcError, grpc.FutureTimeoutError)):
                 server = options.view_as(PortableOptions).job_endpoint
                 reason = (

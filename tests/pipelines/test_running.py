@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import apache_beam as beam
+import grpc
 import pytest
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -166,6 +167,25 @@ def test_a_runner_or_flag_that_cannot_be_used_is_one_line(run, topics, capsys, f
     assert line.startswith("dssm preprocess: ")
     assert said in line
     assert not data.path.exists()
+
+
+def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monkeypatch, capsys):
+    class Lost(grpc.RpcError, grpc.Call):
+        def details(self):
+            return None
+
+    def pipeline(runner, options):
+        sys.stderr.write("Traceback of a worker\n")
+        raise Lost
+
+    monkeypatch.setattr(Lost, "__abstractmethods__", frozenset())
+    monkeypatch.setattr("apache_beam.Pipeline", pipeline)
+    flags = ["--job_endpoint=host:1"]
+    with pytest.raises(
+        UserError, match=r"the job server host:1 does not answer; .*job_endpoint\.$"
+    ):
+        runners.run(lambda _: None, "PortableRunner", flags, FLAGS)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture

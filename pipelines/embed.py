@@ -1,7 +1,7 @@
 """Encodes a corpus of any size: `python -m pipelines.embed --model MODEL --input C --output OUT`.
 
 On any Beam runner what `dssm embed --out FILE.parquet` does on one machine: Parquet files with
-`id`, `text` and `vector`, of which `dssm index --vectors 'OUT/*.parquet'` makes an index. Every
+`id`, `text` and `vector`, to be loaded into a search engine. Every
 runner writes the same bytes: the titles of a file are encoded at once, wherever they are encoded.
 """
 

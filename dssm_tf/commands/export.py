@@ -17,7 +17,6 @@ def export(
     name: str | None = None,
     format: Literal["saved_model", "compact"] = "saved_model",
     table: Literal["float32", "float16", "int8"] = "float32",
-    dimension: int | None = None,
 ) -> None:
     """Write a SavedModel that takes raw strings, or a compact model for NumPy alone.
 
@@ -31,15 +30,14 @@ def export(
         model: directory `dssm train` wrote
         out: writes OUT/NAME/VERSION/
         name: the served model's name; by default the tower's
-        format: what to write; the options below are for compact
-        table: how to store the first matrix, most of a model's bytes
-        dimension: shorten vectors to this many numbers
+        format: what to write
+        table: how a compact model stores its first matrix, most of its bytes
 
     Raises:
         UserError: an input cannot be used, or an option is not of this format.
     """
-    if format == "saved_model" and (table != "float32" or dimension):
-        raise UserError("--table and --dimension are for compact models; add --format compact.")
+    if format == "saved_model" and table != "float32":
+        raise UserError("--table is for compact models; add --format compact.")
     load_tensorflow()
     if format == "saved_model":
         from dssm_tf.export.saved_model import export
@@ -54,11 +52,11 @@ def export(
     else:
         from dssm_tf.export.compact import export_compact
 
-        target = export_compact(model, out, name, table, dimension)
+        target = export_compact(model, out, name, table)
         size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
         lines = [
             f"{target}: {size:.1f} MB; verified against the trained model"
-            + (", rounded and shortened alike" if table != "float32" or dimension else ""),
+            + ", rounded alike" * (table != "float32"),
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]
     say(*lines)

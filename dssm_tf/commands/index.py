@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
@@ -20,9 +18,8 @@ _MOST_QUERIES = 1000  # that a fast index is measured on
 def index(
     *,
     model: Path,
+    corpus: Path,
     out: Path,
-    corpus: Path | None = None,
-    vectors: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     kind: Literal["auto", "exact", "fast"] = "auto",
     queries: Path | None = None,
     tables: Tables = PLAIN,
@@ -37,9 +34,8 @@ def index(
 
     Args:
         model: what `dssm train` or `dssm export --format compact` wrote
-        out: directory of the index, new
         corpus: table with doc_id, title
-        vectors: Parquet files that `dssm embed` or `pipelines.embed` wrote, instead of --corpus
+        out: directory of the index, new
         kind: exact compares all titles; fast searches a graph, and its recall is measured; auto is
             exact up to 100,000 titles
         queries: queries to measure recall on (.txt or a table); by default made from titles
@@ -50,14 +46,11 @@ def index(
     """
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import copy_compact
-    from dssm_tf.retrieval.index import MODEL, Index, check_vectors
-    from dssm_tf.retrieval.vectors import read_embedded
+    from dssm_tf.retrieval.index import MODEL, Index
     from dssm_tf.runtime import Ranker
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.texts import read_texts
 
-    if (corpus is None) == (not vectors):
-        raise UserError("Give either --corpus or --vectors.")
     refuse_existing(out)
     layout = tables.layout(model)
     asked: list[str] = []
@@ -66,18 +59,13 @@ def index(
         asked = list(islice((row.text for row in found if row.text.strip()), _MOST_QUERIES))
         if not asked:
             raise UserError(f"{queries} holds no query.")
-    if corpus is not None:
-        titles, made = read_corpus(corpus, layout), None
-    else:
-        titles, made = read_embedded(vectors)
+    titles = read_corpus(corpus, layout)
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as aside:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, aside / MODEL)
         ranker = Ranker.load(aside / MODEL)
-        if made is not None:
-            check_vectors(ranker, titles, made)
-        task.update(0.0, "encoding titles" if made is None else "reading vectors")
-        built = Index.build(ranker, titles, kind, asked, made)
+        task.update(0.0, "encoding titles")
+        built = Index.build(ranker, titles, kind, asked)
         task.update(1.0, "writing")
         built.save(aside)
     say(f"{len(titles):,} titles; {built.nearest.measured}. Written: {out}", to=sys.stderr)

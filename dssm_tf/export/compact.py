@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,13 +17,11 @@ from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC
-from dssm_tf.data.titles import Title, load_titles
 from dssm_tf.export.load import find_model
 from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS
 from dssm_tf.runtime.ranker import Ranker
-from dssm_tf.runtime.vector_ranker import Vectors
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ TableName = Literal["float32", "float16", "int8"]
 Arrays = dict[str, NDArray[Any]]
 
 _KERNEL = "hashing/kernel"
-_BASIS_TITLES = 20_000  # titles, the most clicked, by which shorter vectors are chosen
 
 
 def export_compact(
@@ -42,7 +38,6 @@ def export_compact(
     out: Path | str,
     name: str | None = None,
     table: TableName = "float32",
-    dimension: int | None = None,
 ) -> Path:
     """Writes `out/<name>/<version>/`, verified; see `dssm_tf.runtime.compact_files`.
 
@@ -53,23 +48,19 @@ def export_compact(
         name: the model's name; the tower's by default.
         table: how the first matrix is stored, the largest part of a model: as it is, in half the
             bytes, or in a quarter, each row by 127 steps up and down.
-        dimension: of the vectors, shorter than the tower's: what the titles' vectors have most
-            of, by their principal components, or their first numbers where these were trained
-            for it (`training.nested_lengths`); None leaves them as they are.
 
     Returns:
         The version's directory; its number is one above the highest there.
 
     Raises:
-        UserError: the run is unusable, `dimension` is not below the tower's, or what was written
-            disagrees with the trained model.
+        UserError: the run is unusable, or what was written disagrees with the trained model.
     """
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
     ranker = SemanticRanker.load(run, name)
     target = next_version(Path(out) / ranker.name)
     with atomic_directory(target) as aside:
-        write_compact(ranker, Path(run), aside, table, dimension)
+        write_compact(ranker, Path(run), aside, table)
     return target
 
 
@@ -100,16 +91,8 @@ def write_compact(
     run: Path,
     directory: Path,
     table: TableName = "float32",
-    dimension: int | None = None,
 ) -> None:
     """Fills a directory with a compact model and verifies it; see `export_compact`."""
-    full = ranker.model.query_tower.dimension
-    if dimension is not None and not 0 < dimension < full:
-        raise UserError(
-            f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
-        )
-    if dimension:  # chosen by the trained weights, before they are rounded
-        ranker.basis = _basis(ranker, load_titles(run), dimension)
     _write(directory, ranker, _rounded(ranker, table))
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
@@ -126,7 +109,7 @@ def _rounded(ranker: SemanticRanker, table: TableName) -> Arrays:
 
     The first matrices are rounded to what is to be stored, those of the ranker, too.
     """
-    arrays: Arrays = {} if ranker.basis is None else {"basis": ranker.basis}
+    arrays: Arrays = {}
     for side in _sides(ranker):
         tower = getattr(ranker.model, side)
         for weight in tower.weights:
@@ -146,21 +129,6 @@ def _rounded(ranker: SemanticRanker, table: TableName) -> Arrays:
     return arrays
 
 
-def _basis(ranker: SemanticRanker, titles: Sequence[Title], dimension: int) -> Vectors:
-    """The directions in which known titles' vectors lie most, `(all, dimension)`, for both sides.
-
-    Of vectors that were trained to be cut, the first ones. One basis for both sides, since queries
-    and titles are compared; directions from the origin and not from the mean, since inner products
-    are from there.
-    """
-    if ranker.model.nested_lengths:
-        return np.eye(ranker.model.query_tower.dimension, dimension, dtype=np.float32)
-    texts = [title.text for title in titles[:_BASIS_TITLES]]
-    vectors = np.concatenate([ranker.encode_titles(texts), ranker.encode_queries(texts)])
-    _, directions = np.linalg.eigh(vectors.T @ vectors)  # the largest last
-    return np.ascontiguousarray(directions[:, ::-1][:, :dimension], np.float32)
-
-
 def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays) -> None:
     """Writes all but the model card and the checksums."""
     prior = ranker.prior
@@ -176,7 +144,7 @@ def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays) -> None:
         "prior_weight": ranker.prior_weight,
         "mean_prior": ranker.mean_prior,
         "bm25_weight": ranker.bm25_weight,
-        "cutoff": -1.0 if "basis" in arrays else ranker.cutoff,  # of other cosines
+        "cutoff": ranker.cutoff,
         "unseen": prior.unseen,
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")

@@ -39,7 +39,7 @@ def verify(candidate: VectorRanker, trained: VectorRanker, clicked: Sequence[str
 
     Args:
         candidate: what was written, read back.
-        trained: the trained model, rounded and shortened as the candidate is.
+        trained: the trained model, rounded as the candidate is.
         clicked: titles that have a prior.
 
     Raises:

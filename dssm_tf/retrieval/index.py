@@ -112,7 +112,6 @@ class Index:
         corpus: Sequence[CorpusTitle],
         kind: str = "auto",
         queries: Sequence[str] = (),
-        vectors: Vectors | None = None,
     ) -> Index:
         """Makes an index in memory.
 
@@ -121,7 +120,6 @@ class Index:
             corpus: titles; equal ones tie.
             kind: see `choose_nearest`.
             queries: real ones to measure it on; made of the titles' words if there are none.
-            vectors: of the titles with the prior, where they are known.
 
         Raises:
             UserError: no title holds a word, or faiss is not installed.
@@ -131,7 +129,7 @@ class Index:
         texts = [entry.title for entry in corpus]
         words = _count_words(texts)
         nearest = choose_nearest(
-            _encode(model, texts) if vectors is None else vectors,
+            _encode(model, texts),
             lambda: model.encode_queries(list(queries) or probe_queries(texts), prior=True),
             kind,
         )
@@ -228,22 +226,6 @@ class Index:
         """BM25 of every title, float64 `(titles,)`."""
         words = [word for word in FOLDED.words(query) if word in self._words.vocab_dict]
         return self._words.get_scores(words) if words else np.zeros(len(self))
-
-
-def check_vectors(model: VectorRanker, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
-    """Compares some vectors with what a model makes of their titles now.
-
-    Raises:
-        UserError: they differ by more than rounding: another model made them, or without the prior.
-    """
-    sample = np.linspace(0, len(corpus) - 1, 16).astype(np.int64)
-    fresh = model.encode_titles([corpus[row].title for row in sample], prior=True)
-    # Written so that NaN is refused, too.
-    if fresh.shape[1] != vectors.shape[1] or not np.abs(vectors[sample] - fresh).max() < 0.05:
-        raise UserError(
-            "The vectors are not what this model makes of these titles, prior included: another "
-            "model or another corpus made them, or --cosine."
-        )
 
 
 def _count_words(titles: Sequence[str]) -> Any:

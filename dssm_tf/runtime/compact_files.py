@@ -6,7 +6,7 @@ compact.json    format; `name`; `tower`, its configuration; `sides`, `query_towe
                 `bm25_weight`; `cutoff`; `unseen`, the log share of a title that nobody clicked
 vocabulary.txt  letter trigrams, one a line, by id from 1 on
 weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
-                kernel has a `scale` beside it; `basis`, if the vectors are shortened
+                kernel has a `scale` beside it
 prior.npz       `titles`, fingerprints of the titles that were clicked, increasing, and their
                 `log_shares`
 spec.json       of the data that it was trained on, not read here

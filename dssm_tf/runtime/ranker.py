@@ -40,7 +40,6 @@ class Ranker(VectorRanker):
         self.name, self.vocabulary = settings["name"], vocabulary
         self.bm25_weight, self.cutoff = settings["bm25_weight"], settings["cutoff"]
         self.mean_prior, self._weight = settings["mean_prior"], settings["prior_weight"]
-        self.basis = weights.get("basis")
         # What follows the last fingerprint is the share of any other title.
         self._known = np.append(prior["titles"], np.iinfo(np.int64).max)
         self._shares = np.append(prior["log_shares"], np.float32(settings["unseen"]))

@@ -39,7 +39,6 @@ class VectorRanker(ABC):
         bm25_weight: of BM25 beside the model, see `dssm_tf.evaluation.fusion`.
         cutoff: a search found nothing good if all cosines are lower and no title holds all words
             of the query; -1 if training had too few validation queries to choose one.
-        basis: directions `(dimension, shorter)` that vectors are projected on, to be shorter.
     """
 
     name: str
@@ -47,7 +46,6 @@ class VectorRanker(ABC):
     mean_prior: float
     bm25_weight: float
     cutoff: float
-    basis: Vectors | None = None
 
     @abstractmethod
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
@@ -116,13 +114,13 @@ class VectorRanker(ABC):
             float32 `(len(queries), dimension)`, or `(len(queries), dimension + 1)` with `prior`.
             Of a text without a known letter the first `dimension` numbers are zero.
         """
-        vectors = self._vectors("query", texts_of("queries", queries))
+        vectors = self._encode("query", texts_of("queries", queries))
         return with_column(vectors, np.ones(len(vectors), np.float32)) if prior else vectors
 
     def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of titles, to be indexed; see `encode_queries`."""
         titles = texts_of("titles", titles)
-        vectors = self._vectors("title", titles)
+        vectors = self._encode("title", titles)
         return with_column(vectors, self.weighted_prior(titles)) if prior else vectors
 
     def weighted_prior(self, titles: Iterable[str]) -> Vectors:
@@ -136,11 +134,7 @@ class VectorRanker(ABC):
         model cannot tell apart share one column, and tie.
         """
         distinct, shared = self.vocabulary.rules.distinct(titles)
-        return self._vectors("title", distinct), self._weighted(distinct), shared
-
-    def _vectors(self, side: Side, texts: Sequence[str]) -> Vectors:
-        vectors = self._encode(side, texts)
-        return vectors if self.basis is None else unit(vectors @ self.basis)
+        return self._encode("title", distinct), self._weighted(distinct), shared
 
 
 def unit(vectors: Vectors) -> Vectors:

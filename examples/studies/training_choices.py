@@ -122,7 +122,7 @@ def by_length(run: Path, data: Path) -> dict[str, dict[str, float]]:
     task = ValidationTask.of(known, limits.queries, limits.titles)
     titles = [title.text for title in known.titles]
     vectors = np.concatenate([ranker.encode_queries(titles), ranker.encode_titles(titles)])
-    _, directions = np.linalg.eigh(vectors.T @ vectors)  # as `dssm export --dimension` has them
+    _, directions = np.linalg.eigh(vectors.T @ vectors)  # the principal ones
     turned = directions[:, ::-1]
     own = ranker.encode_queries(task.queries), ranker.encode_titles(task.titles)
 

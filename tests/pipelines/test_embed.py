@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from dssm_tf.commands.index import index
 from dssm_tf.common.errors import UserError
 from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.index import Index
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from pipelines.embed import embed, run
 from tests.clicks import click_log, write_data
@@ -77,14 +75,9 @@ sys.exit(f"{{code}} {{heavy}}" if code or heavy else 0)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-def test_the_files_of_a_pipeline_make_an_index(model, corpus, tmp_path, capsys):
-    out = tmp_path / "out"
-    code = run(["--model", str(model), "--input", *corpus, "--output", str(out)])
-    assert code == 0
+def test_the_command_says_what_was_written(model, corpus, tmp_path, capsys):
+    assert run(["--model", str(model), "--input", *corpus, "--output", str(tmp_path / "out")]) == 0
     assert "40 vectors of length 7 written" in capsys.readouterr().err
-    index(model=model, vectors=(str(out / "*.parquet"),), out=tmp_path / "index")
-    opened = Index.open(tmp_path / "index")
-    assert sorted(opened.titles["doc_id"].to_pylist()) == sorted(one.doc_id for one in CORPUS)
 
 
 def test_titles_are_made_of_the_columns_that_the_model_learned_from(tmp_path):

@@ -12,9 +12,8 @@ from dssm_tf.commands.flags import Tables
 from dssm_tf.commands.index import index
 from dssm_tf.commands.search import search
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval import vectors as module
-from dssm_tf.retrieval.vectors import open_writer, read_embedded
-from tests.retrieval.conftest import CORPUS, DIMENSION, TITLES
+from dssm_tf.retrieval.vectors import open_writer
+from tests.retrieval.conftest import CORPUS, DIMENSION
 
 pytest.importorskip("faiss")
 
@@ -27,23 +26,29 @@ def width(monkeypatch):
 # --------------------------------------------------------------------------- embed
 
 
+def read(path):
+    """Ids, texts and vectors of a Parquet file."""
+    ids, texts, vectors = parquet.read_table(path).to_pydict().values()
+    return list(zip(ids, texts, strict=True)), np.array(vectors, np.float32)
+
+
 def test_vectors_are_the_models_in_the_order_of_the_input(
     run_with_prior, ranker, corpus_file, tmp_path
 ):
     embed(model=run_with_prior, input=corpus_file, out=tmp_path / "t.parquet")
-    corpus, vectors = read_embedded([str(tmp_path / "t.parquet")])
-    assert corpus == TITLES
+    corpus, vectors = read(tmp_path / "t.parquet")
+    assert corpus == CORPUS
     titles = [title for _, title in CORPUS]
     np.testing.assert_array_equal(vectors, ranker.encode_titles(titles, prior=True))
     # Lines have their numbers as ids; the inner product is the score.
     (tmp_path / "q.txt").write_text("red hat\n\nblue\n")
     embed(model=run_with_prior, input=tmp_path / "q.txt", out=tmp_path / "q.parquet", side="query")
-    asked, queries = read_embedded([str(tmp_path / "q.parquet")])
-    assert [one.doc_id for one in asked] == ["0", "1", "2"]
+    asked, queries = read(tmp_path / "q.parquet")
+    assert [one for one, _ in asked] == ["0", "1", "2"]
     expected = ranker.score_matrix(["red hat", "", "blue"], titles)
     np.testing.assert_allclose(queries @ vectors.T, expected, atol=1e-6)
     embed(model=run_with_prior, input=corpus_file, out=tmp_path / "t.parquet", cosine=True)
-    assert read_embedded([str(tmp_path / "t.parquet")])[1].shape == (5, DIMENSION)
+    assert read(tmp_path / "t.parquet")[1].shape == (5, DIMENSION)
 
 
 def test_a_failure_in_the_middle_leaves_the_old_file(tmp_path):
@@ -119,24 +124,6 @@ def test_the_prompt_ends_at_an_empty_line_or_the_end(made, capsys, monkeypatch, 
     assert shown(capsys, index=made).count("Query:") == 1
 
 
-def test_an_index_is_made_of_vectors_without_encoding(
-    run_with_prior, corpus_file, tmp_path, monkeypatch, capsys
-):
-    from dssm_tf.runtime import Ranker
-
-    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "v.parquet")
-    monkeypatch.setattr("dssm_tf.retrieval.index._encode", None)
-    index(model=run_with_prior, vectors=(str(tmp_path / "v*.parquet"),), out=tmp_path / "i")
-    assert "d1" in shown(capsys, "red hat", index=tmp_path / "i")
-    # Its own model makes another index.
-    Ranker.load(tmp_path / "i" / "model")
-    index(
-        model=tmp_path / "i" / "model", vectors=(str(tmp_path / "v.parquet"),), out=tmp_path / "j"
-    )
-    names = [one.relative_to(tmp_path / "i") for one in sorted((tmp_path / "i").rglob("*"))]
-    assert [one.relative_to(tmp_path / "j") for one in sorted((tmp_path / "j").rglob("*"))] == names
-
-
 def test_a_fast_index_says_its_recall(run_with_prior, corpus_file, tmp_path, capsys):
     (tmp_path / "q.txt").write_text("red hat\nblue box\ntie\n")
     out = tmp_path / "i"
@@ -153,22 +140,11 @@ def test_what_cannot_be_indexed_is_one_line_and_leaves_nothing(
     (tmp_path / "q.txt").write_text("\n")
     (tmp_path / "empty.tsv").write_text("doc_id\ttitle\n")
     (tmp_path / "marks.tsv").write_text("doc_id\ttitle\na\t?!\n")
-    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "c.parquet", cosine=True)
-    for name in ("v", "v2"):
-        embed(model=run_with_prior, input=corpus_file, out=tmp_path / f"{name}.parquet")
     before = sorted(tmp_path.iterdir())
     refused = [
         ("has a header and no title", {"corpus": tmp_path / "empty.tsv"}),
         ("no word in them", {"corpus": tmp_path / "marks.tsv"}),
-        ("either --corpus or --vectors", {"corpus": None}),
         ("holds no query", {"queries": tmp_path / "q.txt"}),
-        ("matches no file", {"corpus": None, "vectors": ("absent*",)}),
-        ("holds no titles with vectors", {"corpus": None, "vectors": (str(corpus_file),)}),
-        (
-            "are not what this model makes.* or --cosine",
-            {"corpus": None, "vectors": (str(tmp_path / "c.parquet"),)},
-        ),
-        ("comes twice", {"corpus": None, "vectors": (str(tmp_path / "v*.parquet"),)}),
         ("holds no weights", {"model": tmp_path}),
         ("exists already", {"out": run_with_prior}),
     ]
@@ -191,4 +167,3 @@ def test_what_cannot_be_indexed_is_one_line_and_leaves_nothing(
 def test_what_cannot_be_searched_is_told(made, given, message):
     with pytest.raises(UserError, match=message):
         search("red", **({"index": made} | given))
-    assert module.__doc__

@@ -10,7 +10,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import fuse
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.display import show
-from dssm_tf.retrieval.index import NOTHING_FOUND, SYSTEMS, Index, check_vectors
+from dssm_tf.retrieval.index import NOTHING_FOUND, SYSTEMS, Index
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.retrieval.conftest import TITLES
@@ -146,18 +146,6 @@ def test_a_changed_byte_is_told(made, tmp_path):
 def test_what_is_no_index_is_told(tmp_path):
     with pytest.raises(UserError, match=r"SHA256SUMS does not exist.* Make it again"):
         Index.open(tmp_path)
-
-
-def test_vectors_are_known_by_their_model(run_directory, ranker):
-    vectors = ranker.encode_titles([one.title for one in TITLES], prior=True)
-    check_vectors(ranker, TITLES, vectors)
-    # The same towers; the prior has no weight, so the last dimension differs.
-    with pytest.raises(UserError, match="are not what this model makes of these titles"):
-        check_vectors(SemanticRanker.load(run_directory), TITLES, vectors)
-    with pytest.raises(UserError, match="are not what this model makes of these titles"):
-        check_vectors(ranker, TITLES, vectors[:, :-1])
-    with pytest.raises(UserError, match="are not what this model makes of these titles"):
-        check_vectors(ranker, TITLES, vectors * np.float32("nan"))
 
 
 def test_opening_an_index_loads_no_tensorflow_and_the_room_nothing_heavy(made):

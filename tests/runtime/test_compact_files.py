@@ -8,7 +8,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from pytest import approx
 
 from dssm_tf.cli import main
 from dssm_tf.common.checksums import write_checksums
@@ -77,7 +76,6 @@ def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
         ({"table": "int8"}, "title_tower/hashing/scale", "encode_titles of "),
         ({"table": "float16"}, "query_tower/hashing/kernel", "encode_queries of "),
         ({"table": "int8"}, "title_tower/recurrence/bias", "encode_titles of "),
-        ({"dimension": 2}, "basis", "encode_queries of "),
     ],
 )
 def test_a_model_that_disagrees_is_not_exported_in_any_form(
@@ -125,30 +123,6 @@ def test_an_int8_row_is_within_half_a_step_of_the_trained_one(lstm_run, trained,
     assert not rows[0].any()
 
 
-def test_shortened_vectors_are_the_best_of_their_length(make_run, tmp_path):
-    """Of all projections to two numbers, that to the principal directions keeps most."""
-    from dssm_tf.model.semantic_ranker import SemanticRanker
-
-    run = make_run({"name": "dssm", "widths": [6]}, shared=True)
-    out = export_compact(run, tmp_path, dimension=2)
-    short, trained = Ranker.load(out), SemanticRanker.load(run)
-    titles = [one for one in ("Red Fox", "green owl", "black bear", "tíger & \U0001f405 / 虎")]
-    whole = trained.encode_titles(titles)
-    # The best plane, from the singular vectors instead of the eigenvectors.
-    _, _, directions = np.linalg.svd(whole.astype(np.float64))
-    best = whole @ directions[:2].T
-    best /= np.linalg.norm(best, axis=1, keepdims=True)
-    found = short.encode_titles(titles)
-    assert found.shape == (4, 2)
-    assert found @ found.T == approx(best @ best.T, abs=1e-4)
-
-
-@pytest.mark.parametrize("dimension", [0, 4, 5])
-def test_vectors_are_not_made_longer(lstm_run, tmp_path, dimension):
-    with pytest.raises(UserError, match=f"--dimension {dimension}: the vectors have 4 numbers"):
-        export_compact(lstm_run, tmp_path, dimension=dimension)
-
-
 # --------------------------------------------------------------------------- the command
 
 
@@ -158,19 +132,12 @@ def test_the_command_writes_and_says_how_to_read(lstm_run, tmp_path, capsys):
     assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
     said = capsys.readouterr().out
     assert f"Ranker.load({str(out / 'shop')!r})" in said
-    assert "rounded and shortened alike" in said
+    assert "rounded alike" in said
     assert Ranker.load(out / "shop").score("fox", TITLES).shape == (4,)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--table", "int8"], "are for compact models"),
-        (["--dimension", "2"], "are for compact models"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(lstm_run, tmp_path, capsys, options, message):
-    command = ["export", "--model", str(lstm_run), "--out", str(tmp_path / "out"), *options]
-    assert main(command) == 1
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+def test_a_table_is_for_compact_models(lstm_run, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["export", "--model", str(lstm_run), "--out", str(out), "--table", "int8"]) == 1
+    assert "is for compact models" in capsys.readouterr().err
+    assert not out.exists()

@@ -46,7 +46,6 @@ def preprocess(
     beam_flags: Sequence[str] = (),
     *,
     runner: str = "DirectRunner",
-    verbose: bool = False,
 ) -> dict[str, Any]:
     """Turns click logs into training records.
 
@@ -54,7 +53,6 @@ def preprocess(
         options: the settings.
         beam_flags: flags of Beam and of its runner.
         runner: any of Beam's.
-        verbose: whether Beam's log is shown.
 
     Returns:
         What `report.json` holds.
@@ -82,7 +80,7 @@ def preprocess(
                 tempfile.tempdir = store
             run(
                 lambda pipeline: build(pipeline, pieces, settings, titles, known),
-                runner, beam_flags, FLAGS, size=size, verbose=verbose,
+                runner, beam_flags, FLAGS, size=size,
             )  # fmt: skip
         manifest = output.load(MANIFEST)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)

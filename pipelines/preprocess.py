@@ -14,7 +14,6 @@ def preprocess(
     *beam_flags: BeamFlags,
     options: PreprocessOptions,
     runner: str = "DirectRunner",
-    verbose: bool = False,
 ) -> None:
     """Turn search click logs into training records.
 
@@ -25,13 +24,12 @@ def preprocess(
 
     Flags that are not listed go to Beam, for example --direct_num_workers=2
     --direct_running_mode=multi_processing, or --runner=DataflowRunner --project=... --region=...
-    --temp_location=gs://... --setup_file=./worker/setup.py.
+    --temp_location=gs://... --setup_file=./worker/setup.py. DSSM_DEBUG=1 shows Beam's log.
 
     Args:
         beam_flags: flags of Beam and of its runner.
         options: the settings.
         runner: any Beam runner.
-        verbose: show Beam's log.
 
     Raises:
         UserError: bad input or settings; nothing is left at the output.
@@ -39,7 +37,7 @@ def preprocess(
     from pipelines.launcher import preprocess as start
 
     started = time.monotonic()
-    report = start(options, beam_flags, runner=runner, verbose=verbose)
+    report = start(options, beam_flags, runner=runner)
     rows, seconds = report["rows"]["in"], time.monotonic() - started
     said = [
         f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.frames import Group, Part, Settings, Written, counted, parts_of
+from pipelines.frames import Part, Settings, Written, counted
 from pipelines.negatives import NONE, NegativePool, add_drawn, add_shown
 from pipelines.options import SPLITS, TRAIN, VALIDATION
 from pipelines.records import pair_records, word_records
@@ -42,7 +42,7 @@ def write_titles(element: tuple[int, Part], settings: Settings, words: Iterable[
 
 
 def write_queries(
-    group: Group,
+    group: tuple[int, list[Part]],
     settings: Settings,
     words: Iterable[Block],
     titles: Iterable[Block],
@@ -63,9 +63,8 @@ def write_queries(
         main    Written;
         counts  dict[str, int].
     """
-    options, (bucket, blocks) = settings.options, group
-    parts = parts_of(blocks)
-    queries, pairs = parts["queries"][0].frame, parts["chosen"][0].frame
+    options, (bucket, parts) = settings.options, group
+    queries, pairs = (part.frame for part in parts)
     before, every = (
         sum(size for one, size in sizes if one < end) for end in (bucket, 1 << settings.bits)
     )

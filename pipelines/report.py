@@ -11,7 +11,6 @@ from typing import Any
 
 from dssm_tf.common import markdown
 from dssm_tf.common.markdown import bullets, plain, table
-from dssm_tf.positions.curve import UNIT
 from dssm_tf.tables.tally import Tally
 from pipelines.graph import Manifest
 from pipelines.options import PreprocessOptions
@@ -39,15 +38,7 @@ def make(
     curve = manifest.curve
     lines = tally.lines() + listed(counts)
     if curve is not None:
-        weights = ", ".join(
-            f"{one / UNIT:.2f}" for one in curve.weights(options.max_position_weight)[:10]
-        )
-        lines.append(
-            f"{curve.problem}; every click counts once"
-            if curve.problem
-            else f"clicks at positions 1, 2, ... weigh {weights} ({curve.method}), and those "
-            "without a position weigh 1; train with --set training.click_weight=linear"
-        )
+        lines.append(curve.in_words(options.max_position_weight))
     return {
         "settings": {
             name: value

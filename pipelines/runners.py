@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import shlex
 import sys
@@ -39,13 +40,12 @@ def run(
     known: Sequence[str],
     *,
     size: int = 0,
-    verbose: bool = False,
 ) -> None:
     """Runs a pipeline to its end.
 
     Beam's DirectRunner hands a pipeline to Prism, which it downloads; a local run must not need
     the network, so it gets the runner that DirectRunner otherwise falls back to, FnApiRunner.
-    Every other runner is passed through as it is.
+    Every other runner is passed through as it is. `DSSM_DEBUG=1` shows Beam's log.
 
     Args:
         add_steps: to the pipeline.
@@ -54,7 +54,6 @@ def run(
             it runs.
         known: flags that are not Beam's, of which an unknown one may be a typo.
         size: bytes of input.
-        verbose: whether Beam's log is shown.
 
     Raises:
         UserError: what a worker met that a person can mend; there is no such runner, or it cannot
@@ -71,14 +70,14 @@ def run(
         flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags)
     with ExitStack() as stack:
-        if not verbose:
+        if not os.environ.get("DSSM_DEBUG"):
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
             threading.excepthook = _show
             if not local:  # a LOOPBACK worker prints whatever it raises
                 stack.enter_context(redirect_stderr(StringIO()))
         try:
-            runner = _local_runner(options, verbose) if local else create_runner(name)
+            runner = _local_runner(options) if local else create_runner(name)
             pipeline = beam.Pipeline(runner=runner, options=options)
             add_steps(pipeline)
             state = pipeline.run().wait_until_finish()
@@ -119,7 +118,7 @@ def _unknown_flags(flags: Sequence[str]) -> list[str]:
     return parser.parse_known_args(list(flags))[1]
 
 
-def _local_runner(options: PipelineOptions, verbose: bool) -> Any:
+def _local_runner(options: PipelineOptions) -> Any:
     from apache_beam.portability.api import beam_provision_api_pb2
     from apache_beam.runners.portability.fn_api_runner import fn_runner
     from apache_beam.runners.portability.portable_runner import JobServiceHandle
@@ -135,16 +134,16 @@ def _local_runner(options: PipelineOptions, verbose: bool) -> Any:
     if direct.direct_running_mode == "multi_processing":
         # Processes of ours instead of the runner's own choice, which logs to the terminal.
         direct.direct_running_mode = "in_memory"
-        environment = environments.SubprocessSDKEnvironment.from_command_string(_worker(verbose))
+        environment = environments.SubprocessSDKEnvironment.from_command_string(_worker())
     return fn_runner.FnApiRunner(default_environment=environment, provision_info=provision)
 
 
-def _worker(verbose: bool) -> str:
+def _worker() -> str:
     """The shell command that starts a worker with this Python and this package."""
     root = str(Path(pipelines.__file__).resolve().parents[1])
     code = (
         f"import logging, sys; sys.path.insert(0, {root!r}); import pipelines; "
-        f"logging.disable({0 if verbose else logging.ERROR}); "
+        f"logging.disable({logging.root.manager.disable}); "
         "from apache_beam.runners.worker.sdk_worker_main import main; main([])"
     )
     # There is a worker a core.

@@ -112,17 +112,17 @@ def opened(piece: Piece, layout: Layout = _PLAIN) -> Iterator[Table]:
     Raises:
         UserError: the file cannot be read.
     """
+    if piece.end is None:
+        layout = replace(layout, row_group=piece.start)
+    else:
+        layout = replace(layout, names=piece.names)
     with reading(piece.path):
         raw = open_bytes(piece.path)  # what is packed is unpacked by the table
-    with raw as file:
-        if piece.end is None:
-            layout = replace(layout, row_group=piece.start)
-        else:
-            layout = replace(layout, names=piece.names)
-            with reading(piece.path):
-                file = BytesIO(_lines_within(file, piece.start or 0, piece.end))
-        with open_table(piece.path, layout=layout, raw=file) as table:
-            yield table
+        if piece.end is not None:
+            with raw as file:
+                raw = BytesIO(_lines_within(file, piece.start or 0, piece.end))
+    with open_table(piece.path, layout=layout, raw=raw) as table:
+        yield table
 
 
 def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:

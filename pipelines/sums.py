@@ -62,9 +62,8 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
     yield counted({"dropped: few clicks": few, "dropped: no click": unclicked - offered})
     yield from settings.send("sums", titles, "titles")
     pairs = pairs.select("q", "t", "clicks", "weighted", "kept", "shown", "train")
-    frames = {"queries": queries.select("fp", "text", "train"), "chosen": pairs}
-    sent = [one for kind, frame in frames.items() for one in settings.send(kind, frame, to=bucket)]
-    yield bucket, [part for _, part in sent]
+    both = queries.select("fp", "text"), pairs
+    yield bucket, [next(settings.send("", frame, to=bucket))[1] for frame in both]
     times = (queries["pairs"] * queries["train"]).to_numpy()
     yield from settings.send("words", _words(queries["form"], times, options.rules), "words")
     yield TaggedOutput("sizes", (bucket, len(queries)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import apache_beam as beam
@@ -58,7 +58,6 @@ def read_piece(
         counts   dict[str, int].
     """
     options = settings.options
-    weights = curve.weights(options.max_position_weight) if curve else ()
     used = col.clicks > 0
     if options.negatives_from != "log":
         used |= col.impressions > 0
@@ -88,7 +87,7 @@ def read_piece(
                     "dropped: no click": len(rows) - len(good),
                 }
             )
-            held.append(weighted(good, weights))
+            held.append(weighted(good, curve, options.max_position_weight))
             rejects += bad
             if sum(map(len, held)) + len(rejects) >= MAX_ROWS_HELD:
                 yield from send()
@@ -98,16 +97,16 @@ def read_piece(
         yield counted(counts)
 
 
-def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
+def weighted(rows: pl.DataFrame, curve: ExaminationCurve | None, most: float) -> pl.DataFrame:
     """What sums need of rows, with their weighted clicks in thousandths.
 
     Args:
         rows: of a log.
-        weights: of a click at positions 1, 2, ..., in thousandths; those behind have the last
-            one, and a click whose position is unknown, or all if none are given, counts once.
+        curve: that clicks are weighted by; None: each counts once.
+        most: the largest weight.
     """
-    of = np.array([UNIT, *weights])[np.minimum(rows["position"].to_numpy(), len(weights))]
-    return rows.select("query", "title", "session", "clicks", weighted=col.clicks * pl.lit(of))
+    of = pl.lit(curve.weight(rows["position"].to_numpy(), most)) if curve else UNIT
+    return rows.select("query", "title", "session", "clicks", weighted=col.clicks * of)
 
 
 def sum_rows(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
@@ -247,6 +246,5 @@ def _sample(blocks: Iterable[Part]) -> Part:
 
 
 def _estimate(cells: Any, seed: int) -> ExaminationCurve:
-    rows = cells.frame.filter(col.impressions > 0)
-    rows = rows.with_columns(col("q", "t").reinterpret(signed=True))
+    rows = cells.frame.with_columns(col("q", "t").reinterpret(signed=True))
     return estimate(Shown.of(rows.to_numpy()), seed)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, count, number
 from dssm_tf.tables.reader import read_rows
@@ -49,6 +52,26 @@ class ExaminationCurve:
         Reference: Joachims et al. 2017, "Unbiased Learning-to-Rank with Biased Feedback".
         """
         return tuple(round(UNIT * min(1 / one, most)) for one in self.propensities)
+
+    def weight(self, positions: NDArray[np.int64], most: float) -> NDArray[np.int64]:
+        """What clicks at some positions count, in thousandths; at position 0, which is unknown, 1.
+
+        Args:
+            positions: of the clicks.
+            most: the largest weight.
+        """
+        weights = np.array([UNIT, *self.weights(most)])
+        return weights[np.minimum(positions, len(self.propensities))]
+
+    def in_words(self, most: float) -> str:
+        """What clicks weigh, in a line."""
+        if self.problem:
+            return f"{self.problem}; every click counts once"
+        weights = ", ".join(f"{one / UNIT:.2f}" for one in self.weights(most)[:10])
+        return (
+            f"clicks at positions 1, 2, ... weigh {weights} ({self.method}), and those without a "
+            "position weigh 1; train with --set training.click_weight=linear"
+        )
 
     def described(self, most: float) -> dict[str, Any]:
         """All of it, for programs."""

@@ -112,33 +112,29 @@ class Table:
             yield _columns(some, reads)
 
     def _read(self, rows: Rows, reads: Mapping[str, Read | None], strict: bool = False) -> Numbered:
-        columns, fields = [*reads], self.layout.title_fields
-        wanted = self._wanted = spread(columns, fields)
+        fields = self.layout.title_fields
+        wanted = self._wanted = spread([*reads], fields)
         names = () if self.names_in_rows else self.names
-        places = [names.index(name) if name in names else None for name in wanted]
         for number, cells, shown in rows:
-            picked: list[Any] = []
+            by_name: dict[str, Any] = {}
             try:
                 if isinstance(cells, BadRow):
                     raise cells
-                if isinstance(cells, dict):
-                    picked = [*map(cells.get, wanted)]
-                elif len(cells) == len(names):
-                    picked = [None if place is None else cells[place] for place in places]
-                else:
+                if isinstance(cells, list) and len(cells) != len(names):
                     detail = f"{len(cells)} columns; the header has {len(names)}"
                     raise BadRow("wrong column count", detail)
-                if wanted != columns:
-                    at = columns.index(TITLE)
-                    parts = slice(at, at + len(fields))
-                    picked[parts] = [join_fields([*map(title_field, picked[parts], fields)])]
-                both = zip(picked, reads.items(), strict=True)
-                made: Any = tuple(read(cell, name) if read else cell for cell, (name, read) in both)
+                by_name |= cells if isinstance(cells, dict) else zip(names, cells, strict=True)
+                if wanted != [*reads]:
+                    found = [title_field(by_name.get(name), name) for name in fields]
+                    by_name[TITLE] = join_fields(found)
+                made: Any = tuple(
+                    read(by_name.get(name), name) if read else by_name.get(name)
+                    for name, read in reads.items()
+                )
             except BadRow as bad:
                 if strict:
                     raise self._error(number, bad) from None
-                known = "clicks" in columns and len(picked) == len(columns)
-                clicks = _clicks(picked[columns.index("clicks")]) if known else 1
+                clicks = _clicks(by_name.get("clicks") if "clicks" in reads else None)
                 made = reject(number, bad, shown, clicks)
             yield number, made
 
@@ -299,8 +295,8 @@ def _clicks(cell: object) -> int:
 def _columns(rows: Sequence[tuple[int, Any]], names: Iterable[str]) -> tuple[Any, list[Reject]]:
     """Rows in columns, and rejects apart."""
     good = [row for _, row in rows if not isinstance(row, Reject)]
-    columns = map(pa.array, zip(*good, strict=True)) if good else (pa.nulls(0) for _ in names)
-    return [*columns], [row for _, row in rows if isinstance(row, Reject)]
+    columns = [pa.array([row[place] for row in good]) for place, _ in enumerate(names)]
+    return columns, [row for _, row in rows if isinstance(row, Reject)]
 
 
 @contextmanager

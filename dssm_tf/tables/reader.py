@@ -19,7 +19,7 @@ with a reason, so that a log of millions of rows may hold some.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -75,17 +75,16 @@ def open_table(
         path: the file; `.gz` is unpacked.
         format: one of the module's table, if not that of the name.
         layout: what the name does not say.
-        raw: its bytes, where they are not to be read from `path` on this machine.
+        raw: its bytes, which are closed in the end; None: those of `path` on this machine.
 
     Raises:
         UserError: the file cannot be read, or is of no known format.
     """
     chosen = _TYPES[format or format_of(path)]
-    with ExitStack() as stack:
-        if raw is None:
-            with reading(str(path)):
-                raw = stack.enter_context(Path(path).open("rb"))
-        yield chosen(raw, str(path), layout or Layout())
+    with reading(str(path)):
+        file = raw or Path(path).open("rb")  # noqa: SIM115
+    with file:
+        yield chosen(file, str(path), layout or Layout())
 
 
 def read_rows(

@@ -17,7 +17,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, top_columns
-from dssm_tf.tables.hard_negatives import HardNegative, read_hard_negatives, write_hard_negatives
+from dssm_tf.tables.graded_lists import HardNegative, read_hard_negatives, write_hard_negatives
 from dssm_tf.training.validation import Encode
 
 _BLOCK = 128  # queries scored at once

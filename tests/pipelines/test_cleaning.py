@@ -9,6 +9,7 @@ from apache_beam.pvalue import TaggedOutput
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.click_log import SCHEMA, LogRow
 from dssm_tf.text.rules import FOLDED
 from pipelines.frames import Part, Settings, as_ipc
@@ -38,9 +39,9 @@ def sent(steps):
     return found, {name.removeprefix("dropped: "): n for name, n in counts.items()}
 
 
-def summed(*rows: LogRow, block: str = "", weights=()):
+def summed(*rows: LogRow, block: str = "", curve=None):
     frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
-    return sent(sum_rows(weighted(frame, weights), settings(block)))
+    return sent(sum_rows(weighted(frame, curve, 10), settings(block)))
 
 
 def cleaned(*visits, queries=2, clicks=9):
@@ -79,7 +80,7 @@ def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
 
 def test_of_a_session_the_click_that_counts_keeps_its_weight():
     rows = [LogRow("q", "t", 1, session="s", position=at) for at in (3, 1, 2)]
-    found, _ = summed(*rows, weights=(1000, 2000, 5000))
+    found, _ = summed(*rows, curve=ExaminationCurve((1, 0.5, 0.2)))
     found, dropped = cleaned(found["visits sessions"])
     assert pairs(found) == {("q", "t"): (1, 1, 5000, 0)}
     assert dropped == {"repeated in session": 2}

@@ -51,7 +51,7 @@ class Source:
     @property
     def pairs(self) -> int:
         """(query, title) pairs of both parts."""
-        return sum(len(one.titles) for part in (self.training, self.held_out) for one in part)
+        return sum(len(one.titles) for one in (*self.training, *self.held_out))
 
     @property
     def query_ids(self) -> NDArray[np.int64]:
@@ -133,7 +133,6 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     would validate better than a new one. Titles of grade 0 that somebody clicked are left out.
     """
     path, rules = Path(section.file), data.rules
-    graded = isinstance(section, JudgmentsConfig)
     if isinstance(section, JudgmentsConfig):
         layout = Layout(title_fields=data.spec.title_fields)
         lists = read_lists(path, "grade", (0, section.max_grade), rules, layout)
@@ -142,9 +141,9 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     validating = set(data.parts["validation"].query.tolist())
     numbers = iter(data.find("titles", [title for one in lists for title in one.titles]).tolist())
     parts: dict[bool, list[GradedList]] = {False: [], True: []}
-    strangers, pairs, kept_pairs = [], 0, 0
+    strangers, pairs, left_out = [], 0, 0
     for one, query in zip(lists, data.find("queries", [one.query for one in lists]), strict=True):
-        clicked = data.clicked[int(query)].as_py() if graded and query >= 0 else ()
+        clicked = data.clicked[int(query)].as_py() if name == "judgments" and query >= 0 else ()
         rows = [*zip(one.titles, one.values, numbers, strict=False)]
         strangers += [(one.query, title) for title, _, number in rows if number < 0]
         kept = [(title, v) for title, v, number in rows if v > 0 or number not in clicked]
@@ -153,7 +152,8 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         if kept:
             titles, values = zip(*kept, strict=True)
             parts[out].append(GradedList(one.query, titles, values))
-        pairs, kept_pairs = pairs + len(rows), kept_pairs + len(kept)
+        pairs += len(rows)
+        left_out += len(rows) - len(kept)
     if len(strangers) == pairs:
         raise UserError(
             f"{path}: none of its {pairs:,} pairs has a title that the data directory holds, "
@@ -165,7 +165,7 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
             f"{path}: none of the {len(parts[False]):,} queries to learn from has two titles with "
             "different numbers; titles are learned by comparing them with others of their query."
         )
-    return Source(name, section, parts[False], parts[True], strangers, rules, pairs - kept_pairs)
+    return Source(name, section, parts[False], parts[True], strangers, rules, left_out)
 
 
 def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:

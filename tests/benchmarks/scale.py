@@ -52,8 +52,13 @@ def write_log(path: Path, rows: int, seed: int = 1) -> None:
             shared = _zipf(rng.random(count), 1.25, 50)
             title = np.where(rng.random(count) < 0.55, own + (1 << 41), shared)
             clicks = np.minimum(_zipf(rng.random(count), 2.5, 1), 999)
-            columns = _texts(query, 1, 5), _texts(title, 4, 13), map(str, clicks.tolist())
+            columns = _texts(query, 1, 5), title_texts(title), map(str, clicks.tolist())
             file.writelines("\t".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def title_texts(numbers: np.ndarray) -> list[str]:
+    """Titles of 4 to 12 words, always the same for a number."""
+    return _texts(numbers, 4, 13)
 
 
 def _zipf(uniform: np.ndarray, exponent: float, flat: float) -> np.ndarray:

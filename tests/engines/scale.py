@@ -5,7 +5,7 @@
 
 A TaskManager and its Python workers are pinned to a core of their own. The processor seconds of
 Flink are those of the whole cluster, its start among them. `--skew` gives every second row one
-query.
+query; `--model` embeds a corpus of as many titles, in 16 files, by a compact export.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.scale import write_log
+import numpy as np
+
+from dssm_tf.tables.judgments import CorpusTitle, write_corpus
+from tests.benchmarks.scale import title_texts, write_log
 from tests.engines.engines import ended, flink, running, start, written
 
 
@@ -28,20 +31,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--skew", action="store_true")
+    parser.add_argument("--model", type=Path)
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
         log = Path(folder) / "clicks.tsv"
-        write_log(log, given.rows)
+        if given.model:
+            log = Path(folder) / "corpus"
+            _write_corpus(log, given.rows)
+            module, options = "pipelines.embed", ["--model", given.model.resolve()]
+        else:
+            write_log(log, given.rows)
+            module, options = "pipelines.preprocess", ["--shards", 64]
         if given.skew:
             _skew(log)
+        command = [module, "--input", log, *options]
         sys.stdout.write(
             f"load {os.getloadavg()[0]:.0f}\n\n|  | seconds | processor s |\n|---|---|---|\n"
         )
         local = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-        outputs = [_measured("local, two workers", log, Path(folder) / "local", local)]
+        outputs = [_measured("local, two workers", command, Path(folder) / "local", local)]
         for count in (1, 2):
             name = f"Flink, {count} TaskManager{'s' * (count - 1)}"
-            outputs.append(_measured(name, log, Path(folder) / str(count), (), count))
+            outputs.append(_measured(name, command, Path(folder) / str(count), (), count))
         if any(one != outputs[0] for one in outputs):
             raise SystemExit("the outputs differ")
 
@@ -52,15 +63,26 @@ def _skew(log: Path) -> None:
     log.write_text(header + "".join(rows), "utf-8")
 
 
+def _write_corpus(directory: Path, titles: int) -> None:
+    directory.mkdir()
+    for number, part in enumerate(np.array_split(np.arange(1, titles + 1), 16)):
+        found = zip(part, title_texts(part), strict=True)
+        write_corpus(directory / f"{number}.tsv", [CorpusTitle(str(i), t) for i, t in found])
+
+
 def _measured(
-    name: str, log: Path, output: Path, flags: Sequence[str], task_managers: int = 0
+    name: str,
+    command: Sequence[object],
+    output: Path,
+    flags: Sequence[str],
+    task_managers: int = 0,
 ) -> dict[str, str]:
     before = getrusage(RUSAGE_CHILDREN)
-    arguments = ["--input", log, "--output", output, "--shards", 64]
+    module, *arguments = [*command, "--output", output]
 
     def run(flags: Sequence[str]) -> float:
         started = time.monotonic()
-        code, said = ended(start("pipelines.preprocess", [*arguments, *flags]), 7200)
+        code, said = ended(start(str(module), [*arguments, *flags]), 7200)
         if code:
             raise SystemExit(said)
         return time.monotonic() - started

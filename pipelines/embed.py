@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam import pvalue
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.ml.inference.base import ModelHandler, RunInference
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.utils.shared import Shared
 from pyarrow import parquet
 
 from dssm_tf.common.command_line import run as run_command
@@ -79,18 +79,38 @@ def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
             yield number, part, titles
 
 
-def _encode(
-    file: Titles, model: str, prior: bool, directory: str, shared: Shared, _: Release
-) -> tuple[int, int, Written]:
-    """Encodes the titles of a file by themselves and writes it; a process loads the model once."""
-    number, part, rows = file
-    ids, texts = zip(*rows, strict=True)
-    vectors = shared.acquire(lambda: load_model(model)).encode_titles(list(texts), prior=prior)
-    vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
-    out = BytesIO()
-    columns = {"id": ids, "text": texts, "vector": vector}
-    parquet.write_table(pa.table(columns), out, compression="zstd")
-    return number, part, write_part(directory, NAME, 0, len(rows), out.getvalue())
+class Encoder(ModelHandler[Titles, tuple[int, int, pa.Table], Any]):
+    """Encodes the titles of each file by themselves; a worker loads the model once.
+
+    Args:
+        model: its directory, on any file system.
+        prior: whether the titles' prior is in the vectors.
+    """
+
+    def __init__(self, model: str, *, prior: bool) -> None:
+        super().__init__(min_batch_size=1, max_batch_size=1)  # of files
+        self._model, self._prior, self._release = model, prior, Release()
+
+    def load_model(self) -> VectorRanker:
+        """Loads the model."""
+        return load_model(self._model)
+
+    def run_inference(
+        self, batch: Sequence[Titles], model: VectorRanker, inference_args: Any = None
+    ) -> Iterator[tuple[int, int, pa.Table]]:
+        """Encodes each file by itself."""
+        for number, part, rows in batch:
+            ids, texts = zip(*rows, strict=True)
+            vectors = model.encode_titles(list(texts), prior=self._prior)
+            vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
+            yield number, part, pa.table({"id": ids, "text": texts, "vector": vector})
+
+
+def _write(encoded: tuple[int, int, pa.Table], directory: str) -> tuple[int, int, Written]:
+    number, part, table = encoded
+    file = BytesIO()
+    parquet.write_table(table, file, compression="zstd")
+    return number, part, write_part(directory, NAME, 0, len(table), file.getvalue())
 
 
 def _list(directory: str, files: Iterable[tuple[int, int, Written]]) -> None:
@@ -148,8 +168,8 @@ def embed(
                 | "Spread files" >> beam.Reshuffle()
                 | "Read titles" >> beam.FlatMap(_read, layout)
                 | "Spread titles" >> beam.Reshuffle()
-                | "Encode and write"
-                >> beam.Map(_encode, model, not cosine, place.workers, Shared(), Release())
+                | "Encode" >> RunInference(Encoder(model, prior=not cosine))
+                | "Write" >> beam.Map(_write, place.workers)
             )
             once = pipeline | "Once" >> beam.Create([place.workers])
             _ = once | "List files" >> beam.Map(_list, pvalue.AsIter(written))

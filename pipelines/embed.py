@@ -8,13 +8,11 @@ runner writes the same bytes: the titles of a file are encoded at once, wherever
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -26,49 +24,23 @@ from pyarrow import parquet
 
 from dssm_tf.common.command_line import run as run_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.export import load
+from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.layout import Layout
 from dssm_tf.text.fields import parse_fields
 from pipelines.frames import Release, Written, write_part
 from pipelines.options import BeamFlags, Several
-from pipelines.output import is_local, open_bytes, output_directory, save
+from pipelines.output import output_directory, save
 from pipelines.runners import run as run_pipeline
 from pipelines.sources import Piece, find_files, opened
 
-if TYPE_CHECKING:
-    from dssm_tf.runtime.vector_ranker import VectorRanker
-
 NAME = "vectors"
 TITLES_A_FILE = 1 << 14
-Titles = tuple[int, int, list[tuple[str, str]]]
-"""File and part of it that become a file; ids and titles."""
-
-
-def load_model(model: str) -> VectorRanker:
-    """The model of a directory of any file system; a compact one needs NumPy alone.
-
-    Raises:
-        UserError: there is none.
-    """
-    from dssm_tf.export import load  # TensorFlow's, if the model needs it
-
-    with _here(model) as path:
-        return load.load_model(path)
-
-
-@contextmanager
-def _here(model: str) -> Iterator[Path]:
-    """A directory of any file system, or a copy of it, on this machine."""
-    if is_local(model):
-        yield Path(model)
-        return
-    with tempfile.TemporaryDirectory() as copy:
-        for one in FileSystems.match([FileSystems.join(model, "**")])[0].metadata_list:
-            path = Path(copy, one.path.removeprefix(model).lstrip("/"))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open_bytes(one.path) as file:
-                path.write_bytes(file.read())
-        yield Path(copy)
+At = tuple[int, int]
+"""A corpus, and which part of it becomes a file."""
+Titles = tuple[At, list[tuple[str, str]]]
+"""Ids and titles that become a file."""
 
 
 def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
@@ -76,14 +48,14 @@ def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
     with opened(Piece(number, path), layout) as table:
         rows = (row for _, row in table.rows(CORPUS_COLUMNS))
         for part, titles in enumerate(iter(lambda: [*islice(rows, TITLES_A_FILE)], [])):
-            yield number, part, titles
+            yield (number, part), titles
 
 
-class Encoder(ModelHandler[Titles, tuple[int, int, pa.Table], Any]):
+class Encoder(ModelHandler[Titles, tuple[At, pa.Table], VectorRanker]):
     """Encodes the titles of each file by themselves; a worker loads the model once.
 
     Args:
-        model: its directory, on any file system.
+        model: its directory.
         prior: whether the titles' prior is in the vectors.
     """
 
@@ -93,27 +65,27 @@ class Encoder(ModelHandler[Titles, tuple[int, int, pa.Table], Any]):
 
     def load_model(self) -> VectorRanker:
         """Loads the model."""
-        return load_model(self._model)
+        return load.load_model(self._model)
 
     def run_inference(
         self, batch: Sequence[Titles], model: VectorRanker, inference_args: Any = None
-    ) -> Iterator[tuple[int, int, pa.Table]]:
+    ) -> Iterator[tuple[At, pa.Table]]:
         """Encodes each file by itself."""
-        for number, part, rows in batch:
+        for at, rows in batch:
             ids, texts = zip(*rows, strict=True)
             vectors = model.encode_titles(list(texts), prior=self._prior)
             vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
-            yield number, part, pa.table({"id": ids, "text": texts, "vector": vector})
+            yield at, pa.table({"id": ids, "text": texts, "vector": vector})
 
 
-def _write(encoded: tuple[int, int, pa.Table], directory: str) -> tuple[int, int, Written]:
-    number, part, table = encoded
+def _write(encoded: tuple[At, pa.Table], directory: str) -> tuple[At, Written]:
+    at, table = encoded
     file = BytesIO()
     parquet.write_table(table, file, compression="zstd")
-    return number, part, write_part(directory, NAME, 0, len(table), file.getvalue())
+    return at, write_part(directory, NAME, 0, len(table), file.getvalue())
 
 
-def _list(directory: str, files: Iterable[tuple[int, int, Written]]) -> None:
+def _list(directory: str, files: Iterable[tuple[At, Written]]) -> None:
     save(directory, NAME, sorted(files))
 
 
@@ -135,9 +107,8 @@ def embed(
 
     Args:
         beam_flags: flags of Beam and of its runner.
-        model: directory that `dssm export` wrote, such as gs://BUCKET/EXPORT, or a run; one of
-            --format compact needs no TensorFlow. Local, where all workers see it, or of any Beam
-            file system.
+        model: a run, or directory that `dssm export` wrote, where all workers see it, as in their
+            image; one of --format compact needs no TensorFlow.
         input: corpora with doc_id, title: .tsv .csv .jsonl (also .gz) or .parquet files, globs or
             directories.
         output: directory to write, such as gs://BUCKET/V.
@@ -150,13 +121,9 @@ def embed(
     Raises:
         UserError: bad input; no file of vectors is left.
     """
-    from dssm_tf.export import load
-
-    flags = ("--model", "--input", "--output", "--encoding", "--title-fields")
     FileSystems.set_options(PipelineOptions([*beam_flags]))
-    with _here(model) as path:
-        fields = parse_fields(title_fields) if title_fields else load.learned_fields(path)
-        dimension = load.load_model(path).encode_titles([], prior=not cosine).shape[1]
+    fields = parse_fields(title_fields) if title_fields else load.learned_fields(Path(model))
+    dimension = load.load_model(model).encode_titles([], prior=not cosine).shape[1]
     layout = Layout(encoding, title_fields=fields)
     files = [*enumerate(one.path for one in find_files(input))]
     with output_directory(output, overwrite=False) as place:
@@ -174,21 +141,21 @@ def embed(
             once = pipeline | "Once" >> beam.Create([place.workers])
             _ = once | "List files" >> beam.Map(_list, pvalue.AsIter(written))
 
-        run_pipeline(add_steps, runner, beam_flags, flags)
-        parts: list[Written] = [one for *_, one in place.load(NAME)]
+        known = ("--model", "--input", "--output", "--encoding", "--title-fields")
+        run_pipeline(add_steps, runner, beam_flags, known)
+        parts: list[Written] = [one for _, one in place.load(NAME)]
         if not parts:
             raise UserError(f"{' '.join(input)} holds no title.")
-        count = len(parts)
         place.take(
-            {one.path: f"{NAME}-{at:05}-of-{count:05}.parquet" for at, one in enumerate(parts)}
+            {one.path: f"{NAME}-{at:05}-of-{len(parts):05}.parquet" for at, one in enumerate(parts)}
         )
-    titles = sum(one.rows for one in parts)
-    sys.stderr.write(f"{titles:,} vectors of length {dimension} written: {output}\n")
+    count = sum(one.rows for one in parts)
+    sys.stderr.write(f"{count:,} vectors of length {dimension} written: {output}\n")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs embed as the command line does; returns 0 done, 1 failed, 2 wrong usage."""
-    return run_command("pipelines.embed", embed, sys.argv[1:] if argv is None else argv)
+    return run_command("pipelines.embed", embed, argv)
 
 
 if __name__ == "__main__":

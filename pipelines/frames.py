@@ -18,16 +18,14 @@ import apache_beam as beam
 import numpy as np
 import polars as pl
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
 
 from dssm_tf import __version__
 from dssm_tf.common.errors import UserError
+from dssm_tf.text.rules import Rules
 from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
-from pipelines.texts import BlockList
 
-NAMESPACE = "preprocess"
 Counts = dict[str, int]
 _MOST_HELD = 2_000_000
 
@@ -103,8 +101,8 @@ def parts_of(parts: Iterable[Part | None]) -> dict[str, list[Part]]:
 def cut(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """The slices of each bucket of a frame that is sorted by a fingerprint; none are empty."""
     buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(1)  # 64 is no shift
-    numbers, starts, counts = np.unique(buckets, return_index=True, return_counts=True)
-    for bucket, *rows in np.stack([numbers.astype(int), starts, counts], 1).tolist():
+    slices = np.unique(buckets, return_index=True, return_counts=True)
+    for bucket, *rows in zip(*map(np.ndarray.tolist, slices), strict=True):
         yield bucket, frame.slice(*rows)
 
 
@@ -147,12 +145,8 @@ def by_bucket(blocks: tuple[Any, ...], *arguments: Any, tags: Sequence[str] = ()
 
 
 def counted(counts: Mapping[str, Any]) -> TaggedOutput:
-    """Counts above 0 as a step yields them; the runner counts rows, too."""
-    found = {name: int(number) for name, number in counts.items() if number}
-    for name, number in found.items():
-        if name.startswith(("rows", "dropped")):
-            Metrics.counter(NAMESPACE, name).inc(number)
-    return TaggedOutput("counts", found)
+    """Counts above 0 as a step yields them."""
+    return TaggedOutput("counts", {name: int(number) for name, number in counts.items() if number})
 
 
 def sum_counts(many: Iterable[Counts]) -> Counts:
@@ -198,6 +192,35 @@ def _same_release(version: str) -> Release:
             "install the same version on both."
         )
     return Release()
+
+
+class BlockList(NamedTuple):
+    """Words and whole queries to drop.
+
+    Args:
+        words: a query that holds one of them is dropped.
+        queries: normalised; a query that equals one is dropped.
+    """
+
+    words: Sequence[str] = ()
+    queries: Sequence[str] = ()
+
+    @classmethod
+    def parse(cls, text: str, rules: Rules) -> BlockList:
+        """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
+        words: list[str] = []
+        queries: list[str] = []
+        for line in map(str.strip, text.splitlines()):
+            key = rules.key(line)
+            if not line.startswith("#"):
+                (queries if line.startswith("=") or " " in key else words).append(key)
+        return cls(words, queries)
+
+    def blocks(self, queries: pl.Series) -> pl.Series:
+        """Whether each normalised query is to be dropped."""
+        words, whole = (pl.Series(one, dtype=pl.String).implode() for one in self)
+        hit = queries.str.split(" ").list.set_intersection(words).list.len() > 0
+        return hit | queries.is_in(whole)
 
 
 class Settings(NamedTuple):
@@ -249,12 +272,3 @@ class Settings(NamedTuple):
             block = bucket, Part(kind, where if self.store else data)
             yield TaggedOutput(tag, block) if tag else block
             start += len(data)
-
-    def tell_read(self, piece: int) -> None:
-        """Leaves a sign that a piece is read, if the launcher is on this machine."""
-        if self.store:
-            Path(self.store, f"read-{piece}").touch()
-
-    def write(self, kind: str, bucket: int, rows: int, data: bytes) -> Written:
-        """Writes a file, see `write_part`."""
-        return write_part(self.directory, kind, bucket, rows, data)

@@ -6,7 +6,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from dssm_tf.tables.tally import Tally
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
-from pipelines.frames import Settings
+from pipelines.frames import BlockList, Settings
 from pipelines.graph import MANIFEST, Manifest, bits_of, build
 from pipelines.options import FLAGS, NONE, TRAIN, PreprocessOptions
 from pipelines.output import (
@@ -38,7 +37,6 @@ from pipelines.output import (
 )
 from pipelines.runners import LOCAL_RUNNERS, run
 from pipelines.sources import Piece, find_files, plan
-from pipelines.texts import BlockList
 
 
 def preprocess(
@@ -73,8 +71,16 @@ def preprocess(
         settings = Settings(options, bits, output.workers, store, block_list)
         with ExitStack() as stack:
             if store:
-                state = partial(_done, Path(store), len(pieces), 2**bits)
-                stack.enter_context(progress_of("preprocess", None, True, unit="", state=state))
+                folder = Path(store)
+
+                def done() -> str:
+                    read, written = (len([*folder.glob(f"{name}-*")]) for name in ("read", TRAIN))
+                    return (
+                        f"{read:,} of {len(pieces):,} pieces read, "
+                        f"{written:,} of {2**bits:,} buckets written"
+                    )
+
+                stack.enter_context(progress_of("preprocess", None, True, unit="", state=done))
                 # Beam's temporary directory goes with ours, even if this process is killed.
                 stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
                 tempfile.tempdir = store
@@ -86,12 +92,6 @@ def preprocess(
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
         return _finish(manifest, settings, output, tally, known)
-
-
-def _done(store: Path, pieces: int, buckets: int) -> str:
-    """How much of the log is read, and how many parts of the result are written."""
-    read, written = (len([*store.glob(f"{name}-*")]) for name in ("read", TRAIN))
-    return f"{read:,} of {pieces:,} pieces read, {written:,} of {buckets:,} buckets written"
 
 
 def _block_list(path: str, rules: Rules) -> BlockList:
@@ -165,7 +165,6 @@ def _finish(
     if manifest.curve is not None and not manifest.curve.problem:
         write_curve(output.local / CURVE, manifest.curve)
     report.write(result, output.local)
-    digests = {names[one.path]: one.digest for one in manifest.files}
     Spec(
         rules=options.rules,
         title_fields=options.fields,
@@ -177,6 +176,7 @@ def _finish(
         clicks=manifest.counts[f"{TRAIN}: clicks"],
         # in order of buckets
         rows={kind: [one.rows for one in manifest.files if one.kind == kind] for kind in KINDS},
-        files=digests | {VOCABULARY: fingerprint(output.local / VOCABULARY)},
+        files={names[one.path]: one.digest for one in manifest.files}
+        | {VOCABULARY: fingerprint(output.local / VOCABULARY)},
     ).save(output.local)
     return result

@@ -1,4 +1,4 @@
-"""Titles that were not clicked for a query, drawn reproducibly."""
+"""Random numbers of fingerprints, and titles not clicked for a query that they draw."""
 
 from __future__ import annotations
 
@@ -7,11 +7,30 @@ import polars as pl
 from numpy.typing import NDArray
 from polars import col
 
-from pipelines.texts import Hashes, mix, unit
-
+Hashes = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 NONE = -1
+SPLIT, DRAW = range(2)
+"""Purposes of random numbers: no two have the same."""
 _ROUNDS = 40
+
+
+def mix(numbers: Hashes, salt: int = 0) -> Hashes:
+    """Other 64-bit numbers, as if drawn at random (splitmix64)."""
+    found = numbers + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % (1 << 64))
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))
+
+
+def unit(numbers: Hashes) -> NDArray[np.float64]:
+    """64-bit numbers as fractions from 0 to 1."""
+    return (numbers >> np.uint64(11)).astype(np.float64) / (1 << 53)
+
+
+def random(numbers: Hashes, seed: int, purpose: int) -> Hashes:
+    """Numbers that depend on the given ones, the seed and the purpose alone."""
+    return mix(numbers, 3 * seed + purpose)
 
 
 class NegativePool:

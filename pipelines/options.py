@@ -26,7 +26,6 @@ BeamFlags = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """What is not a flag of ours."""
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 @Parameter(name="*")
@@ -106,7 +105,7 @@ class PreprocessOptions:
     max_letters: Positive = Rules.max_letters
     field_rows: Literal["shared", "own"] = "shared"
 
-    validation_fraction: Share = 0.1
+    validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.1
     negatives: Annotated[int, Field(ge=0, le=1000)] = 4
     negative_alpha: Annotated[float, Field(ge=0, le=10)] = 0.75
     negatives_from: Literal["log", "impressions", "both"] = "log"

@@ -56,7 +56,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 failed with a one-line reason, 2 wrong usage.
     """
-    return run_command("dssm preprocess", preprocess, sys.argv[1:] if argv is None else argv)
+    return run_command("dssm preprocess", preprocess, argv)
 
 
 if __name__ == "__main__":

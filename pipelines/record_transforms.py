@@ -15,30 +15,32 @@ from polars import col
 from pyarrow import parquet
 
 from dssm_tf.positions.curve import UNIT
+from dssm_tf.text.columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.frames import Part, Settings, Written, counted
-from pipelines.negatives import NONE, NegativePool, add_drawn, add_shown
+from pipelines.frames import Part, Settings, Written, counted, write_part
+from pipelines.negatives import DRAW, NONE, NegativePool, add_drawn, add_shown, mix, random
 from pipelines.options import SPLITS, TRAIN, VALIDATION
 from pipelines.records import pair_records, word_records
-from pipelines.texts import DRAW, fingerprints, mix, normal_forms, random, words_read
 
 Block = tuple[int, Part]
 
 
-def write_words(element: tuple[int, Part], settings: Settings, vocabulary: Vocabulary) -> Written:
+def write_words(element: Block, settings: Settings, vocabulary: Vocabulary) -> Written:
     """Hashes a bucket's words to letter trigrams and writes its file."""
     bucket, part = element
     words = part.frame["word"].to_list()
     records = word_records((word, vocabulary.ngram_ids(word)) for word in words)
-    return settings.write("words", bucket, len(words), records)
+    return write_part(settings.directory, "words", bucket, len(words), records)
 
 
-def write_titles(element: tuple[int, Part], settings: Settings, words: Iterable[Block]) -> Written:
+def write_titles(element: Block, settings: Settings, words: Iterable[Block]) -> Written:
     """Writes a bucket's table of titles."""
     bucket, frame = element[0], element[1].frame
     numbers = _word_numbers(frame["text"], settings, words)
     counts = frame["clicks"], frame["queries"].cast(pl.Int32)
-    return settings.write("titles", bucket, len(frame), table(frame["text"], numbers, *counts))
+    return write_part(
+        settings.directory, "titles", bucket, len(frame), table(frame["text"], numbers, *counts)
+    )
 
 
 def write_queries(
@@ -94,7 +96,7 @@ def write_queries(
         candidates = np.concatenate([own, np.where(rows == NONE, own, rows)], 1)
         clicks = (part["weighted"] / UNIT).to_numpy()
         data = pair_records(before + row, candidates, clicks, every, len(known))
-        yield settings.write(split, bucket, len(part), data)
+        yield write_part(settings.directory, split, bucket, len(part), data)
         yield counted(
             {
                 f"{split}: queries": len(np.unique(row)),
@@ -106,7 +108,7 @@ def write_queries(
     numbers = _word_numbers(queries["text"], settings, words)
     lengths = np.bincount(clicked["row"].to_numpy(), minlength=len(queries))
     data = table(queries["text"], numbers, clicked=_lists(clicked["number"].to_numpy(), lengths))
-    yield settings.write("queries", bucket, len(queries), data)
+    yield write_part(settings.directory, "queries", bucket, len(queries), data)
 
 
 class Titles:

@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr
 from io import StringIO
@@ -73,7 +72,6 @@ def run(
         if not os.environ.get("DSSM_DEBUG"):
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
-            threading.excepthook = _show
             if not local:  # a LOOPBACK worker prints whatever it raises
                 stack.enter_context(redirect_stderr(StringIO()))
         try:
@@ -97,12 +95,6 @@ def run(
             raise UserError(f"--runner {name}: {reason:.500}".rstrip()) from error
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
-
-
-def _show(args: threading.ExceptHookArgs) -> None:
-    """A LOOPBACK worker's threads outlive the run; one that loses the job server adds nothing."""
-    if not isinstance(args.exc_value, grpc.RpcError):
-        threading.__excepthook__(args)
 
 
 class _Flags(argparse.ArgumentParser):

@@ -23,7 +23,6 @@ from pipelines.output import is_local, open_bytes
 MIN_PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 8 << 20
 PIECES = 64
-_PLAIN = Layout()
 
 
 class Piece(NamedTuple):
@@ -61,7 +60,7 @@ def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetad
 
 def plan(
     files: Sequence[FileMetadata],
-    layout: Layout = _PLAIN,
+    layout: Layout,
     columns: Sequence[str] = REQUIRED,
     optional: Sequence[str] = OPTIONAL,
 ) -> list[Piece]:
@@ -93,8 +92,7 @@ def plan(
         if by_lines and layout.is_utf8 and not path.endswith(".gz"):
             cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
         for start, stop in cuts:
-            header = names if start and stop else None
-            pieces.append(Piece(len(pieces), path, header, start, stop))
+            pieces.append(Piece(len(pieces), path, names if start and stop else None, start, stop))
     return pieces
 
 
@@ -106,16 +104,15 @@ def _unquoted(path: str) -> bool:
 
 
 @contextmanager
-def opened(piece: Piece, layout: Layout = _PLAIN) -> Iterator[Table]:
+def opened(piece: Piece, layout: Layout) -> Iterator[Table]:
     """Opens a piece of a file of any of Beam's file systems; its lines are numbered from 1.
 
     Raises:
         UserError: the file cannot be read.
     """
-    if piece.end is None:
-        layout = replace(layout, row_group=piece.start)
-    else:
-        layout = replace(layout, names=piece.names)
+    layout = replace(
+        layout, names=piece.names, row_group=piece.start if piece.end is None else None
+    )
     with reading(piece.path):
         raw = open_bytes(piece.path)  # what is packed is unpacked by the table
         if piece.end is not None:
@@ -143,8 +140,8 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
         if is_local(pattern):
             path = Path(pattern)  # of this very name, whatever brackets are in it
             inside = path.iterdir() if path.is_dir() else map(Path, glob(pattern, recursive=True))
-            paths = [path] if path.is_file() else [one for one in inside if one.is_file()]
-            found = [FileMetadata(str(one), one.stat().st_size) for one in paths]
+            paths = [path] if path.is_file() else inside
+            found = [FileMetadata(str(one), one.stat().st_size) for one in paths if one.is_file()]
         else:
             places = FileSystems.match([pattern, FileSystems.join(pattern, "*")])
             found = [one for place in places for one in place.metadata_list]

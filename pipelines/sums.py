@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from polars import col
 
 from dssm_tf.positions.curve import UNIT
+from dssm_tf.text.columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
 from pipelines.frames import Group, Settings, counted, fold, parts_of
-from pipelines.texts import SPLIT, fingerprints, normal_forms, random, unit, words_read
+from pipelines.negatives import SPLIT, random, unit
 
 
 def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
@@ -86,8 +87,7 @@ def sum_titles(group: Group, settings: Settings) -> Iterator[Any]:
     titles = best_texts(ranked, options.rules)
     titles = titles.join(total, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
-        _rounded(titles["clicks"]),
-        _rounded(titles["all"]),
+        (col("clicks", "all") / UNIT).round(mode="half_to_even").cast(pl.Int64),
         offered=col.fp.is_in(offered["fp"].implode()),
     )
     # A title of the corpus that the training part lacks has its trigrams known all the same.
@@ -99,8 +99,7 @@ def sum_titles(group: Group, settings: Settings) -> Iterator[Any]:
             "titles: of the corpus": titles["offered"].sum(),
         }
     )
-    columns = "text", "clicks", "queries"
-    yield from settings.send("titles", titles.select(columns), to=bucket)
+    yield from settings.send("titles", titles.select("text", "clicks", "queries"), to=bucket)
     words = _words(titles["form"], times.to_series().to_numpy(), options.rules)
     yield from settings.send("words", words, "words")
     yield from settings.send("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
@@ -153,7 +152,3 @@ def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
     best = ranked.unique("fp", keep="first", maintain_order=True).drop("clicks")
     return best.with_columns(form=normal_forms(best["text"], rules))
-
-
-def _rounded(thousandths: pl.Series) -> pl.Series:
-    return (thousandths / UNIT).round(mode="half_to_even").cast(pl.Int64)

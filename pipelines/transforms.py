@@ -13,7 +13,8 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -27,11 +28,21 @@ from dssm_tf.positions.shown import Shown
 from dssm_tf.tables.cells import clean_text
 from dssm_tf.tables.click_log import log_blocks
 from dssm_tf.tables.layout import Reject
+from dssm_tf.text.columns import fingerprints, normal_forms
 from dssm_tf.text.rules import Rules
-from pipelines.frames import Group, Part, Settings, as_ipc, counted, fold, parts_of, typed
+from pipelines.frames import (
+    Group,
+    Part,
+    Settings,
+    as_ipc,
+    counted,
+    fold,
+    parts_of,
+    typed,
+    write_part,
+)
 from pipelines.options import PreprocessOptions
 from pipelines.sources import Piece, opened
-from pipelines.texts import fingerprints, normal_forms
 
 MAX_ROWS_HELD = 500_000
 _MOST_CELLS = 200_000
@@ -68,7 +79,7 @@ def read_piece(
     def send() -> Iterator[Any]:
         if rejects:
             data = pickle.dumps(rejects)
-            written = settings.write("rejects", piece.number, rejects[0].line, data)
+            written = write_part(settings.directory, "rejects", piece.number, rejects[0].line, data)
             yield TaggedOutput("rejects", written)
         if held:
             yield from sum_rows(pl.concat(held), settings)
@@ -77,7 +88,7 @@ def read_piece(
 
     with opened(piece, options.layout) as table:
         for block, bad in log_blocks(table):
-            rows = cast(pl.DataFrame, pl.from_arrow(block))
+            rows = pl.DataFrame(block)
             good = rows.filter(used)
             counts.update(
                 {
@@ -87,33 +98,26 @@ def read_piece(
                     "dropped: no click": len(rows) - len(good),
                 }
             )
-            held.append(weighted(good, curve, options.max_position_weight))
+            most = options.max_position_weight
+            of = pl.lit(curve.weight(good["position"].to_numpy(), most)) if curve else UNIT
+            held.append(
+                good.select("query", "title", "session", "clicks", weighted=col.clicks * of)
+            )
             rejects += bad
             if sum(map(len, held)) + len(rejects) >= MAX_ROWS_HELD:
                 yield from send()
         yield from send()
         counts[f"lines {piece.number}"] = table.lines
-        settings.tell_read(piece.number)
+        if settings.store:  # a sign for the launcher, which is on this machine
+            Path(settings.store, f"read-{piece.number}").touch()
         yield counted(counts)
-
-
-def weighted(rows: pl.DataFrame, curve: ExaminationCurve | None, most: float) -> pl.DataFrame:
-    """What sums need of rows, with their weighted clicks in thousandths.
-
-    Args:
-        rows: of a log.
-        curve: that clicks are weighted by; None: each counts once.
-        most: the largest weight.
-    """
-    of = pl.lit(curve.weight(rows["position"].to_numpy(), most)) if curve else UNIT
-    return rows.select("query", "title", "session", "clicks", weighted=col.clicks * of)
 
 
 def sum_rows(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
     """Sums rows by what they say, without those that have no words or are blocked.
 
     Args:
-        rows: as `weighted` gives them.
+        rows: of a log: their texts, session, clicks, and weighted clicks in thousandths.
         settings: what every step is told.
 
     Yields:
@@ -234,7 +238,7 @@ def estimate_curve(pieces: Any, options: PreprocessOptions) -> Any:
 def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
     with opened(piece, options.layout) as table:
         for block, _ in log_blocks(table):
-            cells = cast(pl.DataFrame, pl.from_arrow(block)).filter(col.position > 0)
+            cells = pl.DataFrame(block).filter(col.position > 0)
             for side in SIDES:
                 cells = cells.join(keyed(cells[side], options.rules).drop("form"), on=side)
             yield Part("cells", as_ipc(typed("cells", cells)))

@@ -171,7 +171,7 @@ class Inputs:
 
     def log_prior(self, task: RankingTask, data: str = DATA) -> NDArray[np.float64]:
         """The log-prior of the task's titles by the clicks, in nats."""
-        from dssm_tf.data.titles import Title
+        from dssm_tf.data.format import Title
 
         clicked = (Title(title, int(clicks)) for _, title, clicks in self.clicks(data))
         return TitlePrior(clicked, FOLDED)(task.titles).astype(np.float64)

@@ -47,7 +47,7 @@ def embed(
     """
     from dssm_tf.export.load import load_model
     from dssm_tf.retrieval.vectors import open_writer
-    from dssm_tf.tables.texts import read_texts
+    from dssm_tf.tables.reader import read_texts
 
     if out.suffix != ".parquet" or out.is_dir():
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")

@@ -49,7 +49,7 @@ def index(
     from dssm_tf.retrieval.index import MODEL, Index
     from dssm_tf.runtime import Ranker
     from dssm_tf.tables.judgments import read_corpus
-    from dssm_tf.tables.texts import read_texts
+    from dssm_tf.tables.reader import read_texts
 
     refuse_existing(out)
     layout = tables.layout(model)

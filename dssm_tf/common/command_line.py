@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 _HELP = {"--help", "-h"}
 
 
-def run(name: str, command: Function | Mapping[str, Function], words: Sequence[str]) -> int:
+def run(name: str, command: Function | Mapping[str, Function], words: Sequence[str] | None) -> int:
     """Runs a function, or one of several by name, with the words of a command line.
 
     A parameter is a flag, with a hyphen or an underscore: `min_clicks` is `--min-clicks`. Its type
@@ -25,11 +25,12 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
     Args:
         name: what the person typed before `words`.
         command: keyword-only parameters are flags, others are positional.
-        words: what was typed.
+        words: what was typed; those of the process when None.
 
     Returns:
         0 done, 1 failed, 2 wrong usage; the reason is one line on standard error.
     """
+    words = sys.argv[1:] if words is None else words
     if isinstance(command, Mapping) and words and words[0] in command:
         return run(f"{name} {words[0]}", command[words[0]], words[1:])
     app = App(

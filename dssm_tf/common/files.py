@@ -133,7 +133,10 @@ def refuse_others(path: Path, own: Sequence[str]) -> None:
         raise UserError(f"{path} is a mount point; name a directory inside it.")
     names = sorted(one.name for one in path.iterdir()) if path.is_dir() else []
     if path.exists() and not (path.is_dir() and (own or not names)):
-        raise UserError(f"{path} exists already; choose another name, or remove it first.")
+        raise UserError(
+            f"{path} exists already; choose another name, remove it first, or give --overwrite if "
+            "the command has it."
+        )
     for name in names:
         if not any(fnmatchcase(name, pattern) for pattern in own):
             raise UserError(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
@@ -35,6 +35,21 @@ def file_name(kind: str, number: int, count: int) -> str:
     """
     suffix = "parquet" if kind in ("titles", "queries") else "tfrecord.gz"
     return f"{kind}-{number:05d}-of-{count:05d}.{suffix}"
+
+
+class Title(NamedTuple):
+    """A title of the log or the corpus: its text and how often the training part clicked it.
+
+    Args:
+        text: as logged, or as the corpus has it.
+        clicks: clicks in the training part; 0 for a title of the validation part or the corpus
+            only.
+        queries: (query, title) pairs of the training part that hold it.
+    """
+
+    text: str
+    clicks: int = 0
+    queries: int = 0
 
 
 @dataclass(frozen=True)

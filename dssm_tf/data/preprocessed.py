@@ -15,8 +15,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from dssm_tf.data.format import Spec, load_vocabulary
-from dssm_tf.data.titles import Title
+from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 8192

@@ -61,11 +61,9 @@ def plan_shapes(batches: Sequence[dict[str, Any]], fixed: bool) -> Shapes:
         fixed: whether rows are padded to one number, as compiled programs need them.
     """
     sides = {
-        side: TextShape(
-            **{
-                name: _parts([_lengths(one[side][name]) for one in batches], fixed)
-                for name in TextShape._fields
-            }
+        side: TextShape._make(
+            _parts([_lengths(one[side][name]) for one in batches], fixed)
+            for name in TextShape._fields
         )
         for side in batches[0].keys() - {"candidates"}
     }

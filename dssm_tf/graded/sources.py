@@ -139,9 +139,10 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     else:
         lists = read_lists(path, "score", SCORES, rules)
     validating = set(data.parts["validation"].query.tolist())
-    numbers = iter(data.find("titles", [title for one in lists for title in one.titles]).tolist())
+    found = data.find("titles", [title for one in lists for title in one.titles])
+    numbers = iter(found.tolist())
     parts: dict[bool, list[GradedList]] = {False: [], True: []}
-    strangers, pairs, left_out = [], 0, 0
+    strangers, left_out = [], 0
     for one, query in zip(lists, data.find("queries", [one.query for one in lists]), strict=True):
         clicked = data.clicked[int(query)].as_py() if name == "judgments" and query >= 0 else ()
         rows = [*zip(one.titles, one.values, numbers, strict=False)]
@@ -152,11 +153,10 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         if kept:
             titles, values = zip(*kept, strict=True)
             parts[out].append(GradedList(one.query, titles, values))
-        pairs += len(rows)
         left_out += len(rows) - len(kept)
-    if len(strangers) == pairs:
+    if len(strangers) == len(found):
         raise UserError(
-            f"{path}: none of its {pairs:,} pairs has a title that the data directory holds, "
+            f"{path}: none of its {len(found):,} pairs has a title that the data directory holds, "
             f"{strangers[0][1]!r:.60} for one; give the file that belongs to these data, or run "
             "preprocess with its titles as --corpus."
         )

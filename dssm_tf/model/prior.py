@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.data.titles import Title
+from dssm_tf.data.format import Title
 from dssm_tf.text.rules import Key, Rules
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.format import SPEC, VOCABULARY, Spec
-from dssm_tf.data.titles import TITLES
+from dssm_tf.data.format import SPEC, VOCABULARY, Spec, Title
+from dssm_tf.tables.cells import count
+from dssm_tf.tables.writer import write_table
 
 CONFIG = "config.yaml"
+TITLES = "titles.tsv"
 WEIGHTS = "model.weights.h5"
 QUERY_IDS = "query_ids.npy"
 EXTRA = "assets.extra"  # where an export has copies of its run's files
@@ -38,6 +40,20 @@ def mark_finished(run: Path) -> None:
 def is_finished(run: Path) -> bool:
     """Whether the training came to its end."""
     return (run / CHECKSUMS).exists()
+
+
+def load_titles(directory: Path) -> list[Title]:
+    """The titles of a run, most clicked first."""
+    from dssm_tf.tables.reader import read_rows  # not before Arrow is needed
+
+    columns = {"title": None, "clicks": count, "queries": count}
+    return [Title(*row) for _, row in read_rows(Path(directory) / TITLES, columns)]
+
+
+def save_titles(titles: Iterable[Title], path: Path) -> None:
+    """Writes what `load_titles` reads, most clicked first, ties by text."""
+    ranked = sorted(titles, key=lambda one: (-one.clicks, one.text))
+    write_table(path, ("title", "clicks", "queries"), (map(str, one) for one in ranked))
 
 
 def known_queries(run: Path) -> NDArray[np.int64]:

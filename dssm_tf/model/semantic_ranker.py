@@ -14,10 +14,9 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import Spec, load_vocabulary
-from dssm_tf.data.titles import load_titles
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
+from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import NestedSiamese, Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors

@@ -129,6 +129,14 @@ def count(value: object, name: str, default: int = 0) -> int:
     return int(number)
 
 
+def count_or(default: int, value: object, name: str) -> int:
+    """A count as `count` reads it; the default for any other value."""
+    try:
+        return count(value, name, default)
+    except BadRow:
+        return default
+
+
 def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
     """A number within limits.
 

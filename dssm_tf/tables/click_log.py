@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, count, one_line, without_separator
+from dssm_tf.tables.cells import clean_text, count, count_or, one_line, without_separator
 from dssm_tf.tables.layout import Layout, Reject
 from dssm_tf.tables.lines import Read, Table
 from dssm_tf.tables.reader import open_table
@@ -67,7 +67,7 @@ def log_blocks(table: Table) -> Iterator[tuple[pa.Table, list[Reject]]]:
         "impressions": count,
         "session_id": _as_text,
         "timestamp": _as_text,
-        POSITION: _position,
+        POSITION: partial(count_or, 0),  # a click counts without its place, too
     }
     if not table.names_in_rows:
         table.check_names(REQUIRED, [*reads][2:])
@@ -121,13 +121,6 @@ def traffic(rows: Iterable[LogRow]) -> Counter[str]:
 def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:
     """Writes a TSV log that `read_logs` reads back."""
     write_table(path, (*REQUIRED, *OPTIONAL, POSITION), (map(str, row) for row in rows))
-
-
-def _position(value: object, name: str) -> int:
-    try:
-        return count(value, name)
-    except BadRow:
-        return 0  # what a log says of a click counts without its place, too
 
 
 def _query(value: object, name: str) -> str:

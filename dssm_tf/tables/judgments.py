@@ -127,13 +127,10 @@ def judgments_from_clicks(
         if (key := rules.key(query)) and count > 0:
             _, titles = queries.setdefault(key, (query, {}))
             titles[title] = titles.get(title, 0.0) + count
-    return [
-        Judgment(f"q{number:06d}", query, doc_ids[title], title, _grade(count, titles))
-        for number, (query, titles) in enumerate(queries.values(), start=1)
-        for title, count in titles.items()
-    ]
-
-
-def _grade(count: float, titles: Mapping[str, float]) -> float:
-    most = max(titles.values())
-    return 3.0 if count == most else 2.0 if 2 * count >= most else 1.0
+    found = []
+    for number, (query, titles) in enumerate(queries.values(), start=1):
+        most = max(titles.values())
+        for title, count in titles.items():
+            earned = 3.0 if count == most else 2.0 if 2 * count >= most else 1.0
+            found.append(Judgment(f"q{number:06d}", query, doc_ids[title], title, earned))
+    return found

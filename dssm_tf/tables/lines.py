@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, count, title_field
+from dssm_tf.tables.cells import BadRow, count_or, title_field
 from dssm_tf.tables.layout import TITLE, Layout, Reject, reject, spread
 from dssm_tf.text.fields import join_fields
 
@@ -134,8 +134,8 @@ class Table:
             except BadRow as bad:
                 if strict:
                     raise self._error(number, bad) from None
-                clicks = _clicks(by_name.get("clicks") if "clicks" in reads else None)
-                made = reject(number, bad, shown, clicks)
+                lost = by_name.get("clicks") if "clicks" in reads else None
+                made = reject(number, bad, shown, count_or(1, lost, "clicks"))
             yield number, made
 
     def _error(self, number: int, bad: BadRow) -> UserError:
@@ -282,14 +282,6 @@ class Objects(WithHeader):
             detail = f"a {type(value).__name__}; expected a JSON object"
             raise BadRow("not a JSON object", detail)
         return {self._name(name): cell for name, cell in value.items()}
-
-
-def _clicks(cell: object) -> int:
-    """What a bad row loses, as far as anybody can tell."""
-    try:
-        return count(cell, "clicks", 1)
-    except BadRow:
-        return 1
 
 
 def _columns(rows: Sequence[tuple[int, Any]], names: Iterable[str]) -> tuple[Any, list[Reject]]:

@@ -21,14 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import identifier, text
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.lines import Columns, Objects, Table, TabSeparated, reading
 from dssm_tf.tables.records import Parquet, Quoted
 
-TABLES = ("tsv", "csv", "jsonl", "parquet")
 _TYPES: dict[str, type[Table]] = {
     "txt": Table,
     "tsv": TabSeparated,
@@ -36,6 +36,9 @@ _TYPES: dict[str, type[Table]] = {
     "jsonl": Objects,
     "parquet": Parquet,
 }
+TABLES = [*_TYPES][1:]
+_IDS = {"title": "doc_id", "query": "query_id"}
+"""The column of ids beside one of texts."""
 
 
 def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | None = None) -> str:
@@ -112,3 +115,31 @@ def read_rows(
             yield number, row
     if expected and not number:
         raise UserError(f"{path} has a header and no {expected}.")
+
+
+class Text(NamedTuple):
+    """A text and its id, None where the input has none."""
+
+    text: str
+    id: str | None = None
+
+
+def read_texts(
+    path: Path | str, side: str = "title", layout: Layout | None = None
+) -> Iterator[Text]:
+    """Reads texts; columns are looked up before the first of them is there.
+
+    Args:
+        path: a file of any format of `reader`.
+        side: `title` or `query`: the column of texts; one that is alone may be called `text`.
+        layout: what its name does not say.
+
+    Raises:
+        UserError: while reading, naming file and line: the file cannot be read, lacks a column or
+            has a malformed row.
+    """
+    with open_table(path, format_of(path, [*_TYPES]), layout) as table:
+        name = "text" if table.names == ("text",) else side
+        ids = {_IDS[side]: identifier} if _IDS[side] in table.names else {}
+        for _, cells in table.rows({name: text, **ids}):
+            yield Text(*cells)

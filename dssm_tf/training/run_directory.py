@@ -18,7 +18,6 @@ from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.titles import TITLES, save_titles
 from dssm_tf.graded.sources import Source
 from dssm_tf.model.run_files import (
     CONFIG,
@@ -26,11 +25,13 @@ from dssm_tf.model.run_files import (
     QUERY_IDS,
     RANKING,
     STATE,
+    TITLES,
     VERSIONS,
     WEIGHTS,
     check_run,
     is_finished,
     mark_finished,
+    save_titles,
 )
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card

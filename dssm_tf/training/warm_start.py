@@ -17,9 +17,9 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config
+from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.titles import Title, load_titles
-from dssm_tf.model.run_files import EARLIER_RUN, known_queries
+from dssm_tf.model.run_files import EARLIER_RUN, known_queries, load_titles
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.growth import check_grown, earlier_ids

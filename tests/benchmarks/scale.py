@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pipelines.texts import mix, unit
+from pipelines.negatives import mix, unit
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_HAND = """

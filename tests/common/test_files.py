@@ -68,7 +68,10 @@ def test_a_failed_directory_leaves_nothing(tmp_path):
 def test_a_directory_that_holds_something_is_refused_before_any_work(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "weights").write_text("old")
-    with pytest.raises(UserError, match=r"run exists already; choose another name, or remove it"):
+    with pytest.raises(
+        UserError,
+        match=r"run exists already; choose another name, remove it first, or give --overwrite",
+    ):
         atomic_directory(tmp_path / "run").__enter__()
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file exists already"):

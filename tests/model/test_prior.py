@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dssm_tf.data.titles import Title
+from dssm_tf.data.format import Title
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.text.rules import FOLDED
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.config import parse_config
-from dssm_tf.data.titles import Title
+from dssm_tf.data.format import Title
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams

@@ -55,7 +55,7 @@ def run(
         return list(groups.items())
 
     files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
-    read = step(transforms.read_piece, plan(files))
+    read = step(transforms.read_piece, plan(files, options.layout))
     sessions = step(transforms.clean_sessions, grouped(read("sessions"), every=False))
     queries = step(sums.sum_queries, grouped(read(), sessions()))
     titles = step(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.click_log import SCHEMA, LogRow
+from dssm_tf.text.columns import fingerprints
 from dssm_tf.text.rules import FOLDED
-from pipelines.frames import Part, Settings, as_ipc
+from pipelines.frames import BlockList, Part, Settings, as_ipc
 from pipelines.options import PreprocessOptions
-from pipelines.texts import BlockList, fingerprints
-from pipelines.transforms import clean_sessions, sum_rows, weighted
+from pipelines.transforms import clean_sessions, sum_rows
 
 TEXTS = ["a", "b", "c d", "t", "u", "q", "good", "title"]
 OF = dict(zip(fingerprints(pl.Series(TEXTS)).to_list(), TEXTS, strict=True))
@@ -39,9 +39,12 @@ def sent(steps):
     return found, {name.removeprefix("dropped: "): n for name, n in counts.items()}
 
 
-def summed(*rows: LogRow, block: str = "", curve=None):
+def summed(*rows: LogRow, block: str = "", propensities=(1.0,)):
     frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
-    return sent(sum_rows(weighted(frame, curve, 10), settings(block)))
+    curve = ExaminationCurve(propensities)
+    weight = pl.lit(curve.weight(frame["position"].to_numpy(), 10))
+    rows = frame.with_columns(weighted=pl.col("clicks") * weight)
+    return sent(sum_rows(rows.drop("impressions", "timestamp", "position"), settings(block)))
 
 
 def cleaned(*visits, queries=2, clicks=9):
@@ -80,7 +83,7 @@ def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
 
 def test_of_a_session_the_click_that_counts_keeps_its_weight():
     rows = [LogRow("q", "t", 1, session="s", position=at) for at in (3, 1, 2)]
-    found, _ = summed(*rows, curve=ExaminationCurve((1, 0.5, 0.2)))
+    found, _ = summed(*rows, propensities=(1.0, 0.5, 0.2))
     found, dropped = cleaned(found["visits sessions"])
     assert pairs(found) == {("q", "t"): (1, 1, 5000, 0)}
     assert dropped == {"repeated in session": 2}

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.negatives import NONE, NegativePool, add_drawn, add_shown
-from pipelines.texts import random
+from pipelines.negatives import NONE, NegativePool, add_drawn, add_shown, random
 
 
 def pool(clicks, alpha=1.0) -> NegativePool:

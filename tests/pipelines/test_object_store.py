@@ -1,4 +1,4 @@
-"""Input, output, model and temporary files in an object store, here moto's server of S3."""
+"""Input, output and temporary files in an object store, here moto's server of S3."""
 
 from __future__ import annotations
 
@@ -68,14 +68,12 @@ def test_embed_reads_and_writes_an_object_store(bucket, tmp_path):
     data = write_data(tmp_path / "records", click_log(), validation=())
     run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
     export_compact(run, tmp_path / "export", "model")
-    for one in filter(lambda path: path.is_file(), (tmp_path / "export/model").rglob("*")):
-        bucket.upload_file(str(one), f"model/{one.relative_to(tmp_path / 'export/model')}")
     write_corpus(tmp_path / "c.tsv", [CorpusTitle(str(n), f"blue owl {n}") for n in range(20)])
     bucket.upload_file(str(tmp_path / "c.tsv"), "c.tsv")
-    places = ["--input", "s3://logs/c.tsv", "--model", "s3://logs/model"]
-    assert embed.run([*places, "--output", "s3://logs/out"]) == 0
-    places = ["--input", str(tmp_path / "c.tsv"), "--model", str(tmp_path / "export/model")]
-    assert embed.run([*places, "--output", str(tmp_path / "out")]) == 0
+    model = ["--model", str(tmp_path / "export/model")]
+    assert embed.run(["--input", "s3://logs/c.tsv", "--output", "s3://logs/out", *model]) == 0
+    places = ["--input", str(tmp_path / "c.tsv"), "--output", str(tmp_path / "out")]
+    assert embed.run([*places, *model]) == 0
     assert stored(bucket, "out") == local(tmp_path / "out")
 
 

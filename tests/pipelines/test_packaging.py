@@ -30,7 +30,8 @@ log, output = sys.argv[1:]
 files = find_files([log])
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
-graph.build(pipeline, plan(files), Settings(options, 0, output), [], Vocabulary((), options.rules))
+pieces, settings = plan(files, options.layout), Settings(options, 0, output)
+graph.build(pipeline, pieces, settings, [], Vocabulary((), options.rules))
 pipeline.run().wait_until_finish()
 loaded = [name for name in ("tensorflow", "keras", "rich") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,

@@ -202,7 +202,7 @@ def job_graph(tmp_path, topics):
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
     options = PreprocessOptions((str(log),), "gs://bucket/data")
     settings = Settings(options, 16, "gs://bucket/data.incomplete")
-    graph.build(pipeline, plan(files), settings, [], Vocabulary((), options.rules))
+    graph.build(pipeline, plan(files, options.layout), settings, [], Vocabulary((), options.rules))
     return pipeline
 
 

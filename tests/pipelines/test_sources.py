@@ -16,7 +16,7 @@ from pipelines.sources import find_files, opened, plan
 
 
 def read(*patterns):
-    pieces = plan(find_files([str(pattern) for pattern in patterns]))
+    pieces = plan(find_files([str(pattern) for pattern in patterns]), Layout())
     return pieces, [row for piece in pieces for row in rows_of(piece)]
 
 
@@ -116,7 +116,7 @@ def test_a_header_that_is_not_a_click_logs_is_refused_before_anything_runs(tmp_p
     path = tmp_path / "log.csv"
     path.write_text("term,doc\na,b\n", "utf-8")
     with pytest.raises(UserError, match="has the columns 'term', 'doc'"):
-        plan(find_files([str(path)]))
+        plan(find_files([str(path)]), Layout())
 
 
 @pytest.mark.parametrize("keep", [200, 600])
@@ -130,4 +130,4 @@ def test_a_truncated_gzip_file_is_an_error_that_names_it(tmp_path, keep):
 def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path):
     (tmp_path / "log.parquet").write_text("nothing of the kind", "utf-8")
     with pytest.raises(UserError, match=r"log\.parquet cannot be read: .*not a parquet file"):
-        plan(find_files([str(tmp_path / "log.parquet")]))
+        plan(find_files([str(tmp_path / "log.parquet")]), Layout())

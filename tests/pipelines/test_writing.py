@@ -9,14 +9,12 @@ import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from dssm_tf.common.errors import UserError
-from pipelines.frames import Settings
-from pipelines.options import PreprocessOptions
+from pipelines import frames
 from pipelines.output import output_directory
 
 
 def write_part(directory):
-    options = PreprocessOptions(("log",), "data")
-    return Settings(options, 0, str(directory)).write("train", 0, 1, b"record").path
+    return frames.write_part(str(directory), "train", 0, 1, b"record").path
 
 
 def test_a_part_is_never_written_twice_under_one_name(tmp_path):

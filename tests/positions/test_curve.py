@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
@@ -27,7 +28,10 @@ def test_absolute_propensities_become_relative_to_the_first(tmp_path):
 
 def test_weights_are_inverse_propensities_clipped_in_thousandths():
     # 1 / 0.3 = 3.333..., 1 / 0.01 = 100, of which 10 are left.
-    assert ExaminationCurve((1.0, 0.3, 0.01)).weights(most=10) == (1000, 3333, 10_000)
+    curve = ExaminationCurve((1.0, 0.3, 0.01))
+    assert curve.weights(most=10) == (1000, 3333, 10_000)
+    # An unknown position weighs 1; one behind the last weighs as much as the last.
+    assert curve.weight(np.array([2, 0, 9, 1]), most=10).tolist() == [3333, 1000, 10_000, 1000]
 
 
 @pytest.mark.parametrize(

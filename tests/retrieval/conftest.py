@@ -10,7 +10,6 @@ import pytest
 from dssm_tf.commands.index import index
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec
-from dssm_tf.data.titles import TITLES as CLICKED
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
@@ -20,6 +19,7 @@ from dssm_tf.model.run_files import (
     WEIGHTS,
     mark_finished,
 )
+from dssm_tf.model.run_files import TITLES as CLICKED
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from dssm_tf.text.letter_ngrams import letter_ngrams

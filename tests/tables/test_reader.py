@@ -342,7 +342,7 @@ def test_the_text_of_a_reject_is_one_short_line_of_utf8(text):
 
 def test_the_room_loads_nothing_heavy(checkout):
     code = (
-        "import sys, dssm_tf.tables.click_log, dssm_tf.tables.splits, dssm_tf.tables.texts,"
+        "import sys, dssm_tf.tables.click_log, dssm_tf.tables.splits,"
         " dssm_tf.tables.trec\n"
         "heavy = {'tensorflow', 'keras', 'apache_beam', 'pandas', 'polars', 'rich'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"

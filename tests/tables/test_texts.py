@@ -4,7 +4,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout, parse_columns
-from dssm_tf.tables.texts import read_texts
+from dssm_tf.tables.reader import read_texts
 
 ROWS = [("d1", "Red Hat"), ("d2", "Łódź, „quoted“"), ("d3", "")]
 

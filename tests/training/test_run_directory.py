@@ -11,8 +11,8 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.format import Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.titles import load_titles
 from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.model.run_files import load_titles
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.fitting import training_batches
 from dssm_tf.training.validation import ValidationTask, encoded

@@ -12,9 +12,9 @@ import dssm_tf
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
+from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.titles import Title, load_titles
-from dssm_tf.model.run_files import known_queries
+from dssm_tf.model.run_files import known_queries, load_titles
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.training.keeper import put

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin, get_type_hints
 
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from dssm_tf.baselines.state import read_state, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.title_cache import TitleCache
+from dssm_tf.evaluation.ranker import LISTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -122,7 +123,7 @@ class Baseline(abc.ABC):
         self, queries: Sequence[str], titles: Sequence[str]
     ) -> NDArray[np.floating[Any]]:
         """Scores every title, of the corpus or not: `(len(queries), len(titles))`."""
-        return self._score(queries, self._prepared.get(titles, self._prepare))
+        return self._score(queries, self._prepared(tuple(titles)))
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
         """Scores titles for one query: `(len(titles),)`."""
@@ -144,7 +145,7 @@ class Baseline(abc.ABC):
         other = copy.copy(self)
         other._set({**self.parameters(), **values})
         if not values.keys().isdisjoint(self.prepared_with):
-            other._prepared = TitleCache()
+            other._prepared = lru_cache(LISTS)(other._prepare)
         return other
 
     def save(self, directory: Path | str) -> None:
@@ -203,7 +204,7 @@ class Baseline(abc.ABC):
         """Scores `(queries, titles)` from what `_prepare` gave."""
 
     def _ready(self) -> Self:
-        self._prepared: TitleCache[Any] = TitleCache()
+        self._prepared = lru_cache(LISTS)(self._prepare)
         self._index()
         return self
 

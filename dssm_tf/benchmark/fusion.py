@@ -26,8 +26,7 @@ PRIOR = "prior"
 """What the titles' log-prior is called inside a hybrid."""
 
 _PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
-# By the number of members: into how many steps the weights' sum is cut. At most 231 weightings.
-_STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
+_STEPS = 20  # into which the sum of the weights is cut: 231 weightings of two rows and the prior
 
 Values = NDArray[np.float64]
 
@@ -51,7 +50,7 @@ class Hybrid(NamedTuple):
         """From `a+b` or `a+b+prior`; a row's name may hold a plus sign itself.
 
         Raises:
-            UserError: a member is unknown, comes twice or is alone.
+            UserError: a member is unknown, comes twice or is alone, or there are more.
         """
         rest, members = text, list[str]()
         known = sorted([*rows, PRIOR], key=len, reverse=True)
@@ -64,10 +63,8 @@ class Hybrid(NamedTuple):
                 )
             members.append(found)
             rest = rest[len(found) + 1 :]
-        if len(members) not in _STEPS or len(set(members)) < len(members):
-            raise UserError(
-                f"--hybrid {text}: expected two to {max(_STEPS)} different members joined by +."
-            )
+        if not 1 < len(members) == len(set(members)) <= 2 + (PRIOR in members):
+            raise UserError(f"--hybrid {text}: expected A+B, A+{PRIOR} or A+B+{PRIOR}.")
         return cls(text, tuple(members))
 
     def settings(self, unit: float) -> tuple[list[dict[str, Any]], Values]:
@@ -109,10 +106,10 @@ def weightings(members: int) -> list[tuple[float, ...]]:
     >>> weightings(2)[:3]
     [(0.5, 0.5), (0.45, 0.55), (0.55, 0.45)]
     """
-    steps = _STEPS[members]
-    found = [parts for parts in product(range(steps + 1), repeat=members) if sum(parts) == steps]
+    steps = product(range(_STEPS + 1), repeat=members)
+    found = [parts for parts in steps if sum(parts) == _STEPS]
     found.sort(key=lambda parts: (max(parts) - min(parts), parts))
-    return [tuple(part / steps for part in parts) for parts in found]
+    return [tuple(part / _STEPS for part in parts) for parts in found]
 
 
 def fuse(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -21,7 +21,6 @@ def tune(
     tpe: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    metric: Literal["ndcg@1", "ndcg@3", "ndcg@10"] | None = None,
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     prune: bool = False,
 ) -> None:
@@ -43,9 +42,8 @@ def tune(
         tpe: try this many settings, each suggested by the results so far.
         seed: seed of --random and --tpe.
         seeds: training runs of each setting on each log; the table has the spread over them.
-        metric: metric on the validation part that chooses the setting and the epoch to keep; by
-            default training.monitor of the configuration.
         overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
+            training.monitor=ndcg@1 changes the metric that decides.
         prune: stop a setting whose first training run falls behind the median of the others.
 
     Raises:
@@ -56,7 +54,7 @@ def tune(
     except ModuleNotFoundError as error:
         raise UserError(f"Optuna is not installed; {install('tune')}") from error
 
-    search = Search(config, grid, random, tpe, seed, seeds, metric, overrides, prune)
+    search = Search(config, grid, random, tpe, seed, seeds, overrides, prune)
     search.check()  # before TensorFlow's slow import
     load_tensorflow()
     from rich.console import Console

@@ -8,6 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+LISTS = 8
+"""Of so many lists of titles, those scored last, a ranker remembers what it computed."""
+
 
 @runtime_checkable
 class Ranker(Protocol):

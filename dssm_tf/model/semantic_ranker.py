@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import Spec, load_vocabulary
-from dssm_tf.evaluation.title_cache import TitleCache
+from dssm_tf.evaluation.ranker import LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import NestedSiamese, Siamese
@@ -152,7 +153,7 @@ class SemanticRanker(VectorRanker):
         self.prior_weight = prior_weight
         self.bm25_weight, self.cutoff = bm25_weight, cutoff
         self._encoder = Encoder(model, vocabulary)
-        self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
+        self._titles = lru_cache(LISTS)(super()._prepared)
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
@@ -205,4 +206,4 @@ class SemanticRanker(VectorRanker):
         return weighted
 
     def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
-        return self._titles.get(titles, super()._prepared)
+        return self._titles(tuple(titles))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 import optuna
 from optuna.distributions import (
@@ -26,8 +26,6 @@ from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import Config, find_config, load_config
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-Metric = Literal["ndcg@1", "ndcg@3", "ndcg@10"]
 
 _RANGE = re.compile(r"(log:)?([-+.\de]+):([-+.\de]+)")
 _COMPARED_ON = ("training.refit", "training.folds", "validation")
@@ -45,8 +43,6 @@ class Search:
             results so far; with neither, all combinations are tried.
         seed: of the draws.
         seeds: training runs of each setting on each log.
-        metric: what decides; None for the configuration's `training.monitor`, NDCG@10 if that is
-            the loss, by which trials cannot be compared.
         overrides: `KEY=VALUE` settings of every trial.
         prune: whether a setting whose first training run is behind the median of the others is
             given up.
@@ -58,15 +54,17 @@ class Search:
     tpe: int | None = None
     seed: int = 0
     seeds: int = 1
-    metric: Metric | None = None
     overrides: Sequence[str] = ()
     prune: bool = False
 
     @cached_property
     def measure(self) -> str:
-        """The metric that decides."""
+        """The metric that decides: `training.monitor`; NDCG@10 if that is the loss.
+
+        Trials with other losses or other batches cannot be compared by it.
+        """
         monitor = self.load().training.monitor
-        return self.metric or ("ndcg@10" if monitor == "loss" else monitor)
+        return "ndcg@10" if monitor == "loss" else monitor
 
     @cached_property
     def space(self) -> dict[str, BaseDistribution]:
@@ -74,12 +72,8 @@ class Search:
         return parse_space(self.grid)
 
     def load(self, *more: str) -> Config:
-        """The configuration with further overrides.
-
-        The metric also chooses the epoch that a trial keeps, unless `training.monitor` is set.
-        """
-        monitor = [f"training.monitor={self.metric}"] if self.metric else []
-        return load_config(find_config(self.config), [*monitor, *self.overrides, *more])
+        """The configuration with further overrides."""
+        return load_config(find_config(self.config), [*self.overrides, *more])
 
     def trial(self, setting: Mapping[str, Any]) -> Config:
         """A trial's configuration, without refit, which would leave nothing to compare trials on.

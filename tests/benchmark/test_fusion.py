@@ -199,7 +199,7 @@ def test_one_query_leaves_nothing_to_choose_by():
     assert "fewer than two different queries" in about["chosen"]
 
 
-@pytest.mark.parametrize("members", [2, 3, 4, 5])
+@pytest.mark.parametrize("members", [2, 3])
 def test_weights_add_up_to_one_and_differ(members):
     found = weightings(members)
     assert len(set(found)) == len(found)
@@ -219,17 +219,16 @@ def test_names_with_a_plus_sign_are_found():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a+c", "no row 'c'"),
-        ("a", "two to 5 different members"),
-        ("a+a", "two to 5 different members"),
-        ("a+b+prior+c+d+e", "two to 5"),
-        ("", "two to 5"),
+        ("a+x", "no row 'x'"),
+        ("a", r"expected A\+B, A\+prior or A\+B\+prior"),
+        ("a+a", "expected"),
+        ("a+b+c", "expected"),
+        ("", "expected"),
     ],
 )
 def test_a_hybrid_of_unknown_or_too_few_rows_is_refused(text, message):
-    rows = ["a", "b"] if "c" not in text or text == "a+c" else ["a", "b", "c", "d", "e"]
     with pytest.raises(UserError, match=message):
-        Hybrid.parse(text, rows)
+        Hybrid.parse(text, ["a", "b", "c"])
 
 
 def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankings():

@@ -2,7 +2,6 @@
 
 import io
 import random
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -76,12 +75,6 @@ def test_another_way_to_judge_is_another_benchmark(files):
         return prepare(late, files / "out").facts()["key"]
 
     assert key(0.25) == key(0.25) != key(0.5)
-
-
-def test_clicks_are_read_as_they_were_whatever_their_number(files, monkeypatch):
-    clicks = [("halo", "Reach", 1_234_567.0), ("fox", "Red Fox", 2.5)]
-    monkeypatch.setattr("dssm_tf.data.preprocessed.Preprocessed.log", lambda self: clicks)
-    assert prepare(sources(files), files / "out").clicks() == clicks
 
 
 def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
@@ -203,10 +196,7 @@ HEAD = JUDGMENTS.splitlines()[0] + "\n"
     ("judgments", "message"),
     [
         (HEAD + "q1\that\td00\tred hat\t-1\n", "grade '-1'; expected a number from 0 to 100"),
-        (HEAD + "q1\that\td00\tred hat\tnan\n", "tsv:2: grade 'nan' is not a number"),
-        (HEAD + "q1\that\td00\tred hat\n", "tsv:2: 4 columns; the header has 5"),
         (HEAD, "a header and no judgment"),
-        (HEAD + "q1\that\td00\tred hat\t0\n", "no query has a title with a grade above 0"),
         (HEAD + "q1\that\tx\tpurple hat\t1\n", "1 relevant titles are not in the corpus"),
     ],
 )
@@ -230,19 +220,11 @@ def test_a_corpus_with_equal_ids_is_refused(files):
         ({"judge_later": 0.2}, "cannot be combined with --judgments"),
         ({"judgments": None, "judge_later": 0.0}, "--judge-later 0: expected a share above 0"),
         ({"hold_out_queries": 2.0}, "--hold-out-queries 2: expected a share"),
-        ({"clicks": ["nowhere.tsv"]}, "--clicks nowhere.tsv matches no file"),
-        ({"judgments": Path("nowhere.tsv")}, "nowhere.tsv cannot be read"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(files, changes, message):
     with pytest.raises(UserError, match=message):
         prepare(sources(files, **changes), files / "out")
-
-
-def test_clicks_on_other_titles_than_the_corpus_holds_cannot_judge(files):
-    (files / "corpus.tsv").write_text("doc_id\ttitle\nd1\tpurple cap\n")
-    with pytest.raises(UserError, match="5 to judge by, 0 of them with a title of the corpus"):
-        prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
 
 
 def test_the_sizes_of_both_parts_are_on_the_terminal_and_kept_for_the_reports(files):

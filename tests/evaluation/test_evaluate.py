@@ -6,7 +6,6 @@ import pytest
 from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json
@@ -211,12 +210,6 @@ def test_only_significant_differences_are_marked():
     assert evaluation.beaten("better", "ndcg@1") == []
 
 
-def test_the_same_system_twice_differs_in_nothing():
-    evaluation = evaluate({"a": GOOD, "b": GOOD}, JUDGMENTS, CORPUS)
-    for test in evaluation.comparisons:
-        assert (test.difference, test.p, test.p_adjusted, test.ci95) == (0, 1, 1, (0, 0))
-
-
 def test_progress_is_shown_if_asked_for(monkeypatch, capsys):
     monkeypatch.setattr(progress, "_log", log_the_end)
     evaluate(systems(), JUDGMENTS, progress=True)
@@ -228,10 +221,5 @@ def test_first_titles_have_their_grades_and_unjudged_ones_none():
     top = evaluation.top("good", evaluation.task.queries.index("shoe"))
     grades = dict(top.select("doc_id", "grade").iter_rows())
     assert (grades["d1"], grades["d3"], grades["d4"]) == (2.0, 0.0, None)
-
-
-def test_values_and_rankings_are_there_for_others_to_use():
-    evaluation = evaluate(systems(), JUDGMENTS, CORPUS)
-    assert isinstance(evaluation, Evaluation)
     hat = evaluation.task.queries.index("hat")
     assert evaluation.top("good", hat, depth=1).rows() == [(1, "d2", "red hat", 2.0, 3.0)]

@@ -41,13 +41,14 @@ def test_a_number_from_a_range_is_cut_to_three_digits_as_a_person_types_it(folde
 
 
 def test_trials_run_without_refit_and_the_metric_chooses_their_epoch(folder):
-    found = search(folder, "loss.gamma=5", metric="ndcg@1", overrides=["training.epochs=7"])
+    found = search(
+        folder, "loss.gamma=5", overrides=["training.monitor=ndcg@1", "training.epochs=7"]
+    )
     (setting,) = found.settings
     trial = found.trial(setting).training
     assert (trial.refit, trial.monitor, trial.epochs) == (False, "ndcg@1", 7)
     assert found.load().training.refit is True
-    own = search(folder, "loss.gamma=5", metric="ndcg@1", overrides=["training.monitor=loss"])
-    assert own.trial(setting).training.monitor == "loss"
+    assert found.measure == "ndcg@1"
     by_loss = search(folder, "loss.gamma=5", overrides=["training.monitor=loss"])
     assert by_loss.measure == "ndcg@10"
     assert search(folder, "loss.gamma=5").measure == "ndcg@10"

@@ -303,10 +303,10 @@ def test_the_commands_flags_make_the_search(folder, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(module, "tune", recorded)
     config, data, out = (str(folder / name) for name in ("mine.yaml", "data", "out"))
     words = ["tune", "--config", config, "--data", data, data, "--out", out, "--grid", GRID[0]]
-    more = ["--grid", GRID[1], "--tpe", "3", "--seed", "4", "--seeds", "2", "--metric", "ndcg@1"]
+    more = ["--grid", GRID[1], "--tpe", "3", "--seed", "4", "--seeds", "2"]
     more += ["--set", "training.epochs=7", "--prune"]
     assert main(words + more) == 0
-    options = {"tpe": 3, "seed": 4, "seeds": 2, "metric": "ndcg@1", "prune": True}
+    options = {"tpe": 3, "seed": 4, "seeds": 2, "prune": True}
     expected = search(folder, *GRID, overrides=("training.epochs=7",), **options)
     paths = {"data": (Path(data), Path(data)), "out": Path(out)}
     assert seen == {"search": expected, **paths}

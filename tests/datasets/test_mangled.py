@@ -15,10 +15,10 @@ from pyarrow import parquet
 
 from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables import texts
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.reader import read_texts
 from dssm_tf.tables.splits import split_by_time
 from dssm_tf.tables.trec import read_run
 from tests.damage import mangled
@@ -64,10 +64,6 @@ def table(format):
     return "\n".join(rows).encode()
 
 
-def read_texts(path):
-    list(texts.read_texts(path))
-
-
 def split(path):
     split_by_time(read_logs([path], max_rejected=1.0)[0], 0.5)
 
@@ -75,7 +71,7 @@ def split(path):
 READERS = [
     read_judgments,
     read_corpus,
-    read_texts,
+    lambda path: list(read_texts(path)),
     split,
     lambda path: read_logs([path], Layout("utf-16"), 1.0),
     lambda path: read_logs([path], Layout("gb18030"), 1.0),

@@ -51,17 +51,19 @@ def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
             yield (number, part), titles
 
 
-class Encoder(ModelHandler[Titles, tuple[At, pa.Table], VectorRanker]):
-    """Encodes the titles of each file by themselves; a worker loads the model once.
+class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
+    """Encodes the titles of each file by themselves and writes it; a worker loads the model once.
 
     Args:
         model: its directory.
         prior: whether the titles' prior is in the vectors.
+        directory: where workers write.
     """
 
-    def __init__(self, model: str, *, prior: bool) -> None:
+    def __init__(self, model: str, prior: bool, directory: str) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)  # of files
-        self._model, self._prior, self._release = model, prior, Release()
+        self._model, self._prior, self._directory = model, prior, directory
+        self._release = Release()
 
     def load_model(self) -> VectorRanker:
         """Loads the model."""
@@ -69,20 +71,15 @@ class Encoder(ModelHandler[Titles, tuple[At, pa.Table], VectorRanker]):
 
     def run_inference(
         self, batch: Sequence[Titles], model: VectorRanker, inference_args: Any = None
-    ) -> Iterator[tuple[At, pa.Table]]:
-        """Encodes each file by itself."""
+    ) -> Iterator[tuple[At, Written]]:
+        """Encodes and writes each file by itself."""
         for at, rows in batch:
             ids, texts = zip(*rows, strict=True)
             vectors = model.encode_titles(list(texts), prior=self._prior)
             vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
-            yield at, pa.table({"id": ids, "text": texts, "vector": vector})
-
-
-def _write(encoded: tuple[At, pa.Table], directory: str) -> tuple[At, Written]:
-    at, table = encoded
-    file = BytesIO()
-    parquet.write_table(table, file, compression="zstd")
-    return at, write_part(directory, NAME, 0, len(table), file.getvalue())
+            columns, file = {"id": ids, "text": texts, "vector": vector}, BytesIO()
+            parquet.write_table(pa.table(columns), file, compression="zstd")
+            yield at, write_part(self._directory, NAME, 0, len(rows), file.getvalue())
 
 
 def _list(directory: str, files: Iterable[tuple[At, Written]]) -> None:
@@ -135,8 +132,7 @@ def embed(
                 | "Spread files" >> beam.Reshuffle()
                 | "Read titles" >> beam.FlatMap(_read, layout)
                 | "Spread titles" >> beam.Reshuffle()
-                | "Encode" >> RunInference(Encoder(model, prior=not cosine))
-                | "Write" >> beam.Map(_write, place.workers)
+                | "Encode and write" >> RunInference(Encoder(model, not cosine, place.workers))
             )
             once = pipeline | "Once" >> beam.Create([place.workers])
             _ = once | "List files" >> beam.Map(_list, pvalue.AsIter(written))

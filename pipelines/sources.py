@@ -32,14 +32,14 @@ class Piece(NamedTuple):
         number: position in reading order over all files; orders the rejects.
         path: the file.
         names: the header's; None if the piece holds the header, or has no use for one.
-        start: first byte, or the row group of a Parquet file; None for a whole file.
-        end: byte after the last; None if these are no bytes.
+        start: first byte.
+        end: byte after the last; None for a whole file.
     """
 
     number: int
     path: str
     names: tuple[str, ...] | None = None
-    start: int | None = None
+    start: int = 0
     end: int | None = None
 
 
@@ -81,18 +81,16 @@ def plan(
     for one in files:
         path, end, kind = one.path, one.size_in_bytes, format_of(one.path)
         names: tuple[str, ...] = ()
-        cuts: list[tuple[int | None, int | None]] = [(None, None)]
+        cuts: list[tuple[int, int | None]] = [(0, None)]
         if kind != "jsonl":
             with opened(Piece(0, path), layout) as table:
                 table.check_names(columns, optional)
                 names = table.names
-                if kind == "parquet":
-                    cuts = [(group, None) for group in range(table.row_groups)]
         by_lines = kind in ("tsv", "jsonl") or (kind == "csv" and _unquoted(path))
         if by_lines and layout.is_utf8 and not path.endswith(".gz"):
             cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
         for start, stop in cuts:
-            pieces.append(Piece(len(pieces), path, names if start and stop else None, start, stop))
+            pieces.append(Piece(len(pieces), path, names if start else None, start, stop))
     return pieces
 
 
@@ -110,14 +108,12 @@ def opened(piece: Piece, layout: Layout) -> Iterator[Table]:
     Raises:
         UserError: the file cannot be read.
     """
-    layout = replace(
-        layout, names=piece.names, row_group=piece.start if piece.end is None else None
-    )
+    layout = replace(layout, names=piece.names)
     with reading(piece.path):
         raw = open_bytes(piece.path)  # what is packed is unpacked by the table
         if piece.end is not None:
             with raw as file:
-                raw = BytesIO(_lines_within(file, piece.start or 0, piece.end))
+                raw = BytesIO(_lines_within(file, piece.start, piece.end))
     with open_table(piece.path, layout=layout, raw=raw) as table:
         yield table
 

@@ -49,7 +49,6 @@ class Layout:
         strict_quotes: whether a stray quote of CSV is an error.
         longest: bytes of a line; a longer one is a bad row and never held whole.
         names: the columns, where what is read begins behind the header; None: it has one.
-        row_group: the only one to read of a Parquet file.
 
     Raises:
         UserError: there is no such encoding.
@@ -62,7 +61,6 @@ class Layout:
     strict_quotes: bool = True
     longest: int = MAX_LINE_BYTES
     names: tuple[str, ...] | None = None
-    row_group: int | None = None
 
     def __post_init__(self) -> None:
         try:

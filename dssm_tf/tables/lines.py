@@ -44,11 +44,9 @@ class Table:
 
     Attributes:
         lines: how many lines, or rows of Parquet, were read.
-        row_groups: in how many parts Parquet was written, else 1.
     """
 
     names_in_rows = False
-    row_groups = 1
     _place = "{}:{}"
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:

@@ -73,16 +73,14 @@ class Parquet(Table):
         super().__init__(raw, where, layout)
         with reading(where):
             self._file = parquet.ParquetFile(raw)
-        self.row_groups = self._file.num_row_groups
         self.names = tuple(map(self._name, self._file.schema_arrow.names))
 
     def _numbered(self) -> Rows:
         theirs = self._file.schema_arrow.names
         wanted = [name for name in theirs if self._name(name) in self._wanted]
         names = [*map(self._name, wanted)]
-        groups = None if self.layout.row_group is None else [self.layout.row_group]
         with reading(self._where):
-            for batch in self._file.iter_batches(BLOCK_ROWS, groups, wanted):
+            for batch in self._file.iter_batches(BLOCK_ROWS, columns=wanted):
                 for cells in zip(*map(_values, batch.columns), strict=True):
                     self.lines += 1
                     row = dict(zip(names, cells, strict=True))

@@ -265,7 +265,7 @@ def test_objects_are_rejected_one_by_one_whatever_their_keys(write):
     ]
 
 
-def test_parquet_is_read_by_row_group_whatever_the_kind_of_its_texts(tmp_path):
+def test_parquet_is_read_whatever_the_kind_of_its_texts(tmp_path):
     text = pyarrow.array([b"a", None, b"c", b"d", b"e"], pyarrow.binary())
     columns = {
         "Title": text,
@@ -276,9 +276,6 @@ def test_parquet_is_read_by_row_group_whatever_the_kind_of_its_texts(tmp_path):
     parquet.write_table(pyarrow.table(columns), path, row_group_size=2)
     expected = [("qa", "a"), ("qb", None), ("qc", "c"), ("qd", "d"), ("qe", "e")]
     assert [row for _, row in checked(path)] == expected
-    with open_table(path) as table:
-        assert table.row_groups == 3
-    assert checked(path, layout=Layout(row_group=1)) == [(1, expected[2]), (2, expected[3])]
 
 
 def test_parquet_that_holds_no_text_is_one_clear_line(tmp_path):

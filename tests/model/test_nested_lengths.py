@@ -1,4 +1,4 @@
-"""Vectors that may be cut: cosines of their first numbers, and the loss over all lengths."""
+"""Vectors that may be cut: cosines of their first numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.losses.ranking_loss import NestedLengths, RankingLoss
 from dssm_tf.model.siamese import NestedSiamese
 from dssm_tf.towers.dssm import DSSM
-from tests.labels import all_count
 from tests.model.test_siamese import CANDIDATES, INPUTS, KNOWN, QUERIES, TITLES
 from tests.reference import click_softmax as reference
 from tests.rounding import rounding
@@ -46,19 +44,6 @@ def exact_cosines(model: NestedSiamese) -> np.ndarray:
 def test_there_is_a_cosine_of_each_length_and_the_whole_one_is_last(shared):
     model = nested(shared=shared)
     np.testing.assert_allclose(np.array(model(INPUTS)), exact_cosines(model), atol=SAME)
-
-
-@pytest.mark.numeric
-def test_the_loss_is_the_mean_of_the_paper_s_loss_at_each_length():
-    model = nested()
-    model.compile("sgd", NestedLengths(RankingLoss("click_softmax", gamma=7.0)))
-    cosines = exact_cosines(model)
-    # Kusupati et al. 2022, eq. 1, with equal weights.
-    expected = np.mean(
-        [reference.loss(row[:, at], 7.0) for row in cosines for at in range(len(LENGTHS) + 1)]
-    )
-    found = float(model.test_on_batch(INPUTS, all_count(CANDIDATES)))
-    assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_saved_model_keeps_its_lengths(tmp_path):

@@ -142,6 +142,7 @@ def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
         (b"#ca\nca\nat#\n", r"vocabulary.txt:2 holds 'ca'; expected a letter trigram"),
         (b"#ca\ncats\n", r"vocabulary.txt:2 holds 'cats'"),
         (b"#ca\n\ncat\n", r"vocabulary.txt:2 holds ''"),
+        (b"#ab##\n", r"vocabulary.txt:1 holds '#ab##'"),
         (b"a#b\n", r"vocabulary.txt:1 holds 'a#b'"),
         (b"cat\ncat\n", "only 1 are distinct"),
         (b"\xff\xfe\n", "is not UTF-8"),

@@ -107,6 +107,7 @@ def test_a_fresh_tower_pads_with_nothing_and_learns_better():
     tower = CLSM(len(KNOWN), 3, FEATURES, (3,))
     tower.build()
     assert not tower.convolution.padding_word.numpy().any()
+    assert {weight.name for weight in tower.weights} == {"kernel", "padding_word"}  # no bias
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(tower(text_batch(SENTENCES, KNOWN)))
     assert np.array(tape.gradient(total, tower.convolution.padding_word.value)).any()

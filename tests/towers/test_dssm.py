@@ -30,5 +30,6 @@ def test_vectors_are_those_of_the_reference(widths):
         variable.assign(generator.normal(0, 0.5, variable.shape))
     layers = [(tower.hashing.kernel.numpy()[1:], tower.bias.numpy())]
     layers += [(layer.kernel.numpy(), layer.bias.numpy()) for layer in tower.semantic]
+    assert tower.dimension == widths[-1]
     found = np.array(tower(text_batch(SENTENCES, KNOWN)))
     np.testing.assert_allclose(found, reference.encode(bags(), layers), atol=1e-14)

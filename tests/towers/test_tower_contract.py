@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 
 import keras
 import numpy as np
@@ -49,6 +50,20 @@ def vectors(made: Tower, batch=BATCH, **options) -> np.ndarray:
     return np.array(made(batch, **options))
 
 
+def learned(made: Tower, batch=BATCH) -> list[np.ndarray]:
+    """The vectors, and the gradient of the sum of their squares in every weight."""
+    with tf.GradientTape() as tape:
+        output = made(batch)
+        total = tf.reduce_sum(tf.square(tf.cast(output, tf.float32)))
+    gradients = tape.gradient(total, made.trainable_variables)
+    return [output, *map(tf.convert_to_tensor, gradients)]
+
+
+def assert_same(found, expected) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.array(one), np.array(other), atol=SAME)
+
+
 @every_tower
 def test_vectors_are_finite_one_a_text_and_tell_texts_apart(name):
     made = tower(name)
@@ -78,15 +93,7 @@ def test_texts_in_parts_of_like_length_have_the_same_vectors_and_gradients(name)
         "rows": np.argsort(np.concatenate(text_parts)).astype(np.int32),
     }
     made = tower(name)
-    found = []
-    for batch in (BATCH, parts):
-        with tf.GradientTape() as tape:
-            output = made(batch)
-            total = tf.reduce_sum(output**2)
-        gradients = tape.gradient(total, made.trainable_variables)
-        found.append([output, *map(tf.convert_to_tensor, gradients)])
-    for plain, parted in zip(*found, strict=True):
-        np.testing.assert_allclose(parted, plain, atol=SAME)
+    assert_same(learned(made, parts), learned(made))
 
 
 @every_tower
@@ -126,17 +133,9 @@ def test_padding_changes_no_vector_and_no_gradient(name):
         "word_ngrams": np.pad(BATCH["word_ngrams"], [(0, 2), (0, 1)]),
         "tokens": np.pad(BATCH["tokens"], [(0, 3), (0, 4)]),
     }
-    found, gradients = [], []
-    for batch in (BATCH, padded):
-        with tf.GradientTape() as tape:
-            output = made(batch)
-            total = tf.reduce_sum(tf.square(output))
-        found.append(np.array(output))
-        gradients.append(tape.gradient(total, made.trainable_variables))
-    np.testing.assert_allclose(found[1][: len(SENTENCES)], found[0], atol=SAME)
-    assert not found[1][len(SENTENCES) :].any()
-    for plain, other in zip(*gradients, strict=True):
-        np.testing.assert_allclose(np.array(other), np.array(plain), atol=SAME)
+    vectors, *gradients = learned(made, padded)
+    assert not np.array(vectors[len(SENTENCES) :]).any()
+    assert_same([vectors[: len(SENTENCES)], *gradients], learned(made))
 
 
 @every_tower
@@ -174,12 +173,17 @@ def test_its_keys_in_the_table_are_its_arguments_with_the_same_defaults(name):
 
 
 @every_tower
-def test_every_argument_survives_its_configuration(name):
-    arguments = changed(TOWERS[name])
+@pytest.mark.parametrize("initializer", [str, keras.initializers.get])
+def test_every_argument_survives_its_configuration(name, initializer):
+    arguments = {
+        key: initializer(value) if key.endswith("initializer") else value
+        for key, value in changed(TOWERS[name]).items()
+    }
     made = TOWERS[name](len(KNOWN), **arguments, dtype="mixed_bfloat16", name="q_tower")
     config, defaults = made.get_config(), TOWERS[name](len(KNOWN)).get_config()
     assert {key for key in arguments if config[key] == defaults[key]} == set()
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    written = json.loads(json.dumps(keras.saving.serialize_keras_object(made)))
+    again = keras.saving.deserialize_keras_object(written)
     assert type(again) is TOWERS[name].kind
     assert again.get_config() == config
     assert type(again.hashing.initializer) is keras.initializers.RandomNormal
@@ -212,36 +216,21 @@ def test_mixed_precision_is_finite_and_near_float32(name, policy):
     made = tower(name, dtype=policy)
     assert {variable.dtype for variable in made.trainable_variables} == {"float32"}
     assert made.hashing.compute_dtype == policy.removeprefix("mixed_")
-    with tf.GradientTape() as tape:
-        reduced = made(BATCH)
-        output = tf.cast(reduced, tf.float32)
-        total = tf.reduce_sum(tf.square(output))
-    assert reduced.dtype == policy.removeprefix("mixed_")
+    output, *gradients = learned(made)
+    assert output.dtype == policy.removeprefix("mixed_")
+    output = np.array(tf.cast(output, tf.float32))
     # bfloat16 keeps 8 bits, a relative error of 2^-8 a step; a handful of steps follow.
-    np.testing.assert_allclose(np.array(output), vectors(tower(name)), atol=0.06)
-    for gradient in tape.gradient(total, made.trainable_variables):
+    np.testing.assert_allclose(output, vectors(tower(name)), atol=0.06)
+    for gradient in gradients:
         assert np.isfinite(np.array(gradient)).all()
-    assert not np.array(output)[EMPTY].any()
+    assert not output[EMPTY].any()
 
 
 @every_tower
 def test_compiled_by_xla_the_numbers_are_the_same(name):
     made = tower(name)
-
-    @tf.function(jit_compile=True)
-    def compiled(batch):
-        with tf.GradientTape() as tape:
-            output = made(batch)
-            total = tf.reduce_sum(tf.square(output))
-        return output, tape.gradient(total, made.trainable_variables)
-
-    with tf.GradientTape() as tape:
-        expected = made(BATCH)
-        total = tf.reduce_sum(tf.square(expected))
-    output, gradients = compiled({key: tf.constant(value) for key, value in BATCH.items()})
-    np.testing.assert_allclose(np.array(output), np.array(expected), atol=SAME)
-    for found, eager in zip(gradients, tape.gradient(total, made.trainable_variables), strict=True):
-        np.testing.assert_allclose(np.array(found), np.array(eager), atol=SAME)
+    compiled = tf.function(lambda batch: learned(made, batch), jit_compile=True)
+    assert_same(compiled({key: tf.constant(value) for key, value in BATCH.items()}), learned(made))
 
 
 @every_tower
@@ -286,6 +275,13 @@ def test_what_it_shows_of_itself_ends_in_its_vector(name):
             ends = np.array(layer(ends))
     ends[EMPTY] = 0
     np.testing.assert_allclose(ends, found, atol=SAME)
+
+
+@every_tower
+def test_sizes_of_one_are_enough(name):
+    sizes = small(TOWERS[name])
+    made = tower(name, **{key: (1,) if isinstance(sizes[key], tuple) else 1 for key in sizes})
+    assert vectors(made).shape == (len(SENTENCES), made.dimension)
 
 
 EVERY = [

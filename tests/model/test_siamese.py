@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.losses.ranking_loss import RankingLoss
-from dssm_tf.model.siamese import Siamese, normalize_vectors
+from dssm_tf.model.siamese import NestedSiamese, Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN
 from tests.labels import all_count
@@ -29,27 +29,42 @@ INPUTS = {
 SAME = rounding(26, 2)
 
 
-def siamese(shared: bool = False, **options) -> Siamese:
+def siamese(shared: bool = False, nested_lengths: tuple[int, ...] = (), **options) -> Siamese:
     keras.utils.set_random_seed(0)
     towers = [DSSM(len(KNOWN), (8, 5), **options) for _ in range(1 if shared else 2)]
-    model = Siamese(*towers)
+    if nested_lengths:
+        model = NestedSiamese(*towers, nested_lengths=nested_lengths)
+    else:
+        model = Siamese(*towers)
     model.build()
     return model
 
 
 @pytest.mark.numeric
-def test_cosines_are_those_of_the_towers_vectors():
-    model = siamese()
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("nested_lengths", [(), (2, 3)])
+def test_cosines_are_those_of_the_vectors_of_each_length_the_whole_one_last(shared, nested_lengths):
+    model = siamese(shared, nested_lengths)
     queries = np.array(model.query_tower(INPUTS["query"]), np.float64)
     titles = np.array(model.title_tower(INPUTS["titles"]), np.float64)
-    found = np.array(model(INPUTS))
-    for row, columns in enumerate(CANDIDATES):
-        for column, title in enumerate(columns):
-            if QUERIES[row] and TITLES[title]:
-                expected = reference.cosine(queries[row], titles[title])
-                assert found[row, column] == pytest.approx(expected, abs=SAME)
-            else:  # an empty text has cosine 0 with everything
-                assert found[row, column] == 0
+    expected = np.zeros((*CANDIDATES.shape, len(nested_lengths) + 1))
+    for (row, column), title in np.ndenumerate(CANDIDATES):
+        if QUERIES[row] and TITLES[title]:  # an empty text has cosine 0 with everything
+            expected[row, column] = [
+                reference.cosine(queries[row, :length], titles[title, :length])
+                for length in (*nested_lengths, 5)
+            ]
+    found = np.array(model(INPUTS)).reshape(expected.shape)
+    np.testing.assert_allclose(found, expected, atol=SAME)
+    assert not found[expected == 0].any()
+
+
+def test_a_saved_model_keeps_its_lengths(tmp_path):
+    model = siamese(nested_lengths=(2, 3))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.nested_lengths == (2, 3)
+    np.testing.assert_array_equal(np.array(again(INPUTS)), np.array(model(INPUTS)))
 
 
 @pytest.mark.numeric

@@ -114,24 +114,6 @@ def assert_same(name: str, some_texts) -> None:
     assert batch["tokens"].shape == (len(some_texts), max(map(len, expected_words)) or 1)
 
 
-@pytest.mark.parametrize("axis", AXES)
-def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
-    @settings(max_examples=25)
-    @given(st.lists(AXES[axis], min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
-    def check(some_texts, name):
-        assert_same(name, some_texts)
-
-    check()
-
-
-@given(
-    st.lists(texts | raw_bytes | fields, min_size=1, max_size=8),
-    st.sampled_from(list(VOCABULARIES)),
-)
-def test_any_batch_of_texts_gives_the_same_trigrams_in_both_worlds(some_texts, name):
-    assert_same(name, some_texts)
-
-
 @given(st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), RULE)
 def test_normalised_texts_are_the_same_in_both_worlds(some_texts, rules):
     found = NORMALIZE[rules](tf.constant(encoded(some_texts), tf.string)).numpy().tolist()
@@ -172,10 +154,22 @@ runs = st.lists(
 ).map(lambda parts: "".join(part * count for part, count in parts))
 
 
-@settings(max_examples=300)
-@given(st.lists(runs | raw_bytes, min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
-def test_long_runs_are_cut_where_python_cuts_them(some_texts, name):
-    assert_same(name, some_texts)
+EXAMPLES = {axis: (25, some_texts) for axis, some_texts in AXES.items()} | {
+    "any texts": (100, texts | raw_bytes | fields),
+    "long runs": (300, runs | raw_bytes),
+}
+
+
+@pytest.mark.parametrize("axis", EXAMPLES)
+def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
+    count, some_texts = EXAMPLES[axis]
+
+    @settings(max_examples=count)
+    @given(st.lists(some_texts, min_size=1, max_size=8), st.sampled_from(list(VOCABULARIES)))
+    def check(some_texts, name):
+        assert_same(name, some_texts)
+
+    check()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.significance import holm, paired_t_test
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -22,7 +21,6 @@ from tests.benchmark.colours import (
     run_command,
     with_prior,
 )
-from tests.relevant_ranks import relevant_ranks
 
 
 def test_every_row_is_there_in_order(written):
@@ -194,8 +192,6 @@ def test_popularity_ranks_every_query_by_clicks(done, folder):
 
 
 def test_other_peoples_runs_stand_in_the_same_table(done, written):
-    values = per_query(*relevant_ranks(np.array([[0.0, 1.0]]), [[0.0, 2.0]]), METRICS)
-    assert values["ndcg@1"] == [1.0]
     # The run lists the right title for every second query, 15 of 30.
     assert written["systems"]["theirs"]["ndcg@1"] == pytest.approx(0.5)
     assert "16 judged queries are not listed" in written["systems"]["theirs"]["notes"][0]

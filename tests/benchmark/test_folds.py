@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from dssm_tf.benchmark.folds import (
     choose,
     described,
     folds,
-    grid,
     of_fold,
     reported,
     to_choose_by,
@@ -91,11 +89,6 @@ def test_judgments_of_a_fold_take_no_part_in_the_choice_for_it(seed, number):
     assert choose(values, fold)[number] == choose(other, fold)[number]
 
 
-def test_a_grid_holds_every_combination():
-    found = grid({"k1": [0.5, 1.0], "b": [0, 1]})
-    assert [tuple(one.values()) for one in found] == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1)]
-
-
 def test_each_query_is_reported_by_the_setting_of_its_fold():
     task = task_of(texts("query", 8))
     fold = folds(task)
@@ -107,13 +100,6 @@ def test_each_query_is_reported_by_the_setting_of_its_fold():
     assert of_fold(run, 1).equals(down)
     assert by_fold([up, up, up]) is up
     assert reported(up, fold) is up
-
-
-def test_a_run_that_ranks_nothing_for_a_query_has_no_rank_there():
-    task = task_of(["one", "two"])
-    run = constant(task, *[-np.inf] * 4)
-    assert isinstance(run, pl.DataFrame)
-    assert relevant_ranks(run, task)["rank"].to_list() == [None, None]
 
 
 def test_what_was_chosen_is_told_for_both_halves_and_in_the_end():

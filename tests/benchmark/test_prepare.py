@@ -197,7 +197,6 @@ HEAD = JUDGMENTS.splitlines()[0] + "\n"
     [
         (HEAD + "q1\that\td00\tred hat\t-1\n", "grade '-1'; expected a number from 0 to 100"),
         (HEAD, "a header and no judgment"),
-        (HEAD + "q1\that\tx\tpurple hat\t1\n", "1 relevant titles are not in the corpus"),
     ],
 )
 def test_unusable_judgments_are_refused(files, judgments, message):

@@ -180,11 +180,7 @@ def test_a_run_is_measured_like_a_system_and_what_it_lacks_is_not_ranked():
     assert judged_only.values["theirs"]["mrr@10"][hat] == 1
 
 
-def test_runs_made_from_something_else_are_refused():
-    with pytest.raises(UserError, match="lists 1 titles that are not ranked here, 'zz'"):
-        evaluate({}, JUDGMENTS, CORPUS, runs={"r": {"q1": {"zz": 1.0}}})
-    with pytest.raises(UserError, match="none of the judged query ids"):
-        evaluate({}, JUDGMENTS, CORPUS, runs={"r": {"7": {"d1": 1.0}}})
+def test_a_run_with_the_name_of_a_system_is_refused():
     with pytest.raises(UserError, match="both called good"):
         evaluate({"good": GOOD}, JUDGMENTS, CORPUS, runs={"good": {"q1": {"d1": 1.0}}})
 

@@ -51,8 +51,7 @@ class Options:
     seeds: int = 3
     sweeps: Sequence[str] = ()
     overrides: Sequence[str] = ()
-    encoders: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, Mapping[str, Sequence[Path]]] = field(default_factory=dict)
+    given: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     hybrids: Sequence[str] = ()
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -74,9 +73,7 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
         raise UserError("--seeds, --jobs: expected 1 or more; --metrics: expected at least one.")
     for metric in (*options.metrics, options.tune):
         parse_metric(metric)
-    systems = choose_systems(
-        options.systems, options.sweeps, options.overrides, options.encoders, options.given
-    )
+    systems = choose_systems(options.systems, options.sweeps, options.overrides, options.given)
     hybrids = _hybrids(options, systems)
     work = options.out / WORK
     if options.out.exists() and any(options.out.iterdir()) and not work.exists():
@@ -252,7 +249,7 @@ def _evaluation(
     against, clicks = _against(options, done), inputs.facts()["traffic"]
     keys = [FOLDED.key(query) for query in task.queries]
     logged = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
-    saved = (learned(task.queries, one.files[0]) for one in systems if one.kind == "model")
+    saved = (learned(task.queries, Path(one.base)) for one in systems if one.kind == "model")
     seen = [np.array([key in logged for key in keys]), *(one for one in saved if one is not None)]
     return Evaluation(
         task,

@@ -174,7 +174,7 @@ def _tower(one: Fit) -> list[Candidate]:
 
 def _saved(one: Fit) -> list[Candidate]:
     """A model or a baseline as it was saved: a model by its cosine, without its prior."""
-    (path,) = map(Path, one.job["files"])
+    path = Path(one.job["base"])
     ranker: Any = load(path, one.job["name"])
     about: dict[str, Any] = {"source": str(path), "megabytes": megabytes(path), "notes": []}
     if not isinstance(ranker, Baseline):
@@ -194,7 +194,7 @@ def _encoder(one: Fit) -> list[Candidate]:
 
 
 def _run(one: Fit) -> list[Candidate]:
-    (path,) = map(Path, one.job["files"])
+    path = Path(one.job["base"])
     run, notes = trec_run(one.job["name"], read_run(path), one.task)
     return [Candidate(run.clone, {"source": str(path), "notes": notes})]
 

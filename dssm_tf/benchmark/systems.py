@@ -26,8 +26,8 @@ class System:
     Attributes:
         name: of the row.
         kind: a key of `fit.KINDS`: a `tower` is trained, a `baseline` fitted.
-        base: the baseline's name in `BASELINES`; the tower's configuration as YAML; the encoder's
-            directory or name; the file or the directory of what was made elsewhere.
+        base: the baseline's name in `BASELINES`; the tower's configuration as YAML; the file, the
+            directory or the encoder's name of what was made elsewhere.
         parameters: arguments of the baseline's constructor.
         seeded: whether it is random, so that seeds differ.
         negatives: recorded negatives the configuration needs.
@@ -63,8 +63,7 @@ def choose_systems(
     names: Sequence[str],
     sweeps: Sequence[str] = (),
     overrides: Sequence[str] = (),
-    encoders: Mapping[str, str] | None = None,
-    given: Mapping[str, Mapping[str, Sequence[Path]]] | None = None,
+    given: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[System]:
     """The systems that the command line names, in table order.
 
@@ -73,8 +72,8 @@ def choose_systems(
             a configuration with another name as `NAME=CONFIGURATION`.
         sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value; of `SYSTEM.clicks` they are `SHARES`.
         overrides: `KEY=VALUE` settings of every tower's configuration.
-        encoders: directories or names of encoders, by the row's name.
-        given: by kind, files of what was made elsewhere, by the row's name.
+        given: by kind, what was made elsewhere, by the row's name: a file or a directory; of an
+            encoder it may be a name.
 
     Raises:
         UserError: a name, key or value is unknown.
@@ -96,11 +95,10 @@ def choose_systems(
     found += [_system(*one, overrides) for one in sources.items() if one[0] != POPULARITY]
     for sweep in sweeps:
         found += _swept(sweep, sources, overrides)
-    for name, model in (encoders or {}).items():
-        weights = [Path(model)] if Path(model).is_dir() else []
-        found.append(System(name, "encoder", model, files=weights))
     for kind, rows in (given or {}).items():
-        found += [System(name, kind, files=paths) for name, paths in rows.items()]
+        for name, place in rows.items():
+            files = [Path(place)] if kind != "encoder" or Path(place).is_dir() else []
+            found.append(System(name, kind, place, files=files))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from dssm_tf.commands.flags import PLAIN, Tables
-from dssm_tf.commands.named import named_models, named_paths
+from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -107,10 +107,10 @@ def benchmark(
             seeds=seeds,
             sweeps=sweep,
             overrides=overrides,
-            encoders=named_models(encoder, "--encoder"),
             given={
-                "model": {name: [one] for name, one in named_paths(model, "--model").items()},
-                "run": {name: [one] for name, one in named_paths(runs, "--runs").items()},
+                "encoder": named_models(encoder, "--encoder"),
+                "model": named_models(model, "--model"),
+                "run": named_models(runs, "--runs"),
             },
             hybrids=[name for text in hybrid for name in _names(text)],
             against=_names(against),

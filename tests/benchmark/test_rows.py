@@ -100,13 +100,13 @@ def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_
     task = RankingTask(read_judgments(path), None)
     run = finished_run(tmp_path / "run", data, TINY)
     assert learned(task.queries, run).tolist() == [query == "HAT!" for query in task.queries]
-    job = {"name": "mine", "files": [str(run)]}
+    job = {"name": "mine", "base": str(run)}
     (found,) = KINDS["model"](Fit(job, None, task, tmp_path))
     assert "on a log with 1 of them: that may include judged clicks" in " ".join(
         found.about["notes"]
     )
     with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
-        KINDS["model"](Fit(job | {"files": [str(tmp_path)]}, None, task, tmp_path))
+        KINDS["model"](Fit(job | {"base": str(tmp_path)}, None, task, tmp_path))
 
 
 def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):

@@ -52,10 +52,12 @@ BAD = {
 
 
 def test_arrays_come_back_as_they_were(tmp_path):
-    np.save(tmp_path / "a.npy", ARRAY)
-    found = map_array(tmp_path / "a.npy", "Mend.")
-    assert isinstance(found, np.memmap)
-    assert (found.dtype, found.tolist()) == (np.float32, ARRAY.tolist())
+    for rows in (4, 0):
+        np.save(tmp_path / "a.npy", ARRAY[:rows])
+        found = map_array(tmp_path / "a.npy", "Mend.")
+        assert (found.dtype, found.shape) == (np.float32, ARRAY[:rows].shape)
+        assert isinstance(found, np.memmap)
+        np.testing.assert_array_equal(found, ARRAY[:rows])
     arrays = {
         "a": ARRAY,
         "fortran": np.asfortranarray(ARRAY),
@@ -68,11 +70,6 @@ def test_arrays_come_back_as_they_were(tmp_path):
         assert array.dtype == arrays[name].dtype
         np.testing.assert_array_equal(array, arrays.pop(name))
     assert not arrays
-
-
-def test_an_array_of_no_rows_is_read(tmp_path):
-    np.save(tmp_path / "a.npy", np.zeros((0, 7)))
-    assert map_array(tmp_path / "a.npy", "Mend.").shape == (0, 7)
 
 
 @pytest.mark.parametrize("kind", BAD)

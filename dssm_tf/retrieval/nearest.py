@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install
+from dssm_tf.runtime.vector_ranker import Vectors
 from dssm_tf.text.rules import FOLDED
 
-Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 EXACT_UP_TO = 100_000

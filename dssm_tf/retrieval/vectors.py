@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dssm_tf.common.files import atomic_write
+from dssm_tf.runtime.vector_ranker import Vectors
 
-Vectors = NDArray[np.float32]
 Write = Callable[[Sequence[str], Sequence[str], Vectors], None]
 
 

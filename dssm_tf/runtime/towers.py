@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
+from dssm_tf.runtime.vector_ranker import Vectors
+
 Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]
 

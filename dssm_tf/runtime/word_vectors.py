@@ -7,11 +7,9 @@ from itertools import chain
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dssm_tf.runtime.vector_ranker import Vectors
 from dssm_tf.text.vocabulary import Vocabulary
-
-Vectors = NDArray[np.float32]
 
 
 class WordVectors:

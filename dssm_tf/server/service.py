@@ -12,11 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, Histogram
 
-from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.runtime.vector_ranker import VectorRanker, Vectors
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
 from dssm_tf.server.versions import Model
 from serving import messages
@@ -38,7 +36,7 @@ class Answer(NamedTuple):
     version: int
     signature: str
     output: str
-    values: NDArray[np.float32]
+    values: Vectors
 
 
 class Signature(NamedTuple):
@@ -46,10 +44,10 @@ class Signature(NamedTuple):
 
     inputs: tuple[str, ...]
     output: str
-    call: Callable[..., NDArray[np.float32]]
+    call: Callable[..., Vectors]
 
 
-def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> NDArray[np.float32]:
+def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> Vectors:
     """One query for all titles, or one for each."""
     if len(queries) not in (1, len(titles)):
         raise Refusal(
@@ -60,13 +58,14 @@ def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> NDAr
     if len(set(queries)) == 1:  # as clients repeat it that batch
         queries = queries[:1]
     vectors = ranker.encode_queries(queries, prior=True) * ranker.encode_titles(titles, prior=True)
-    scores: NDArray[np.float32] = vectors.sum(axis=1)
+    scores: Vectors = vectors.sum(axis=1)
     return scores
 
 
+_SCORE = Signature(("queries", "titles"), "scores", _scores)
 SIGNATURES: Mapping[str, Signature] = {
-    "score": Signature(("queries", "titles"), "scores", _scores),
-    DEFAULT_SIGNATURE: Signature(("queries", "titles"), "scores", _scores),
+    "score": _SCORE,
+    DEFAULT_SIGNATURE: _SCORE,
     "encode_query": Signature(
         ("queries",), "embeddings", lambda ranker, texts: ranker.encode_queries(texts, prior=True)
     ),

@@ -9,16 +9,48 @@ from dssm_tf.commands.data import list_
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task
 from dssm_tf.datasets import ADAPTERS
-from dssm_tf.datasets.output import HELD_OUT as PURPOSE
 from dssm_tf.datasets.source import Source
-from dssm_tf.tables.splits import is_held_out
-from tests.datasets.tables import HELD_OUT, NOT_HELD_OUT, write_table, write_wands
+from tests.datasets.tables import WRITERS, write_table, write_wands
+
+RED, RUG = ("7", "red kettle 1 qt."), ("8", "blue rug")
+KETTLE, LID, BLUE = ("P1", "Red Kettle"), ("P2", "Kettle Lid"), ("P3", "Blue Rug")
+TILT, WOVEN = ("100001", "Kettle, 5° tilt"), ("100002", "Rug")
 
 
-def test_a_query_is_held_out_or_not_however_it_is_written():
-    assert is_held_out(HELD_OUT, 0.5, PURPOSE)
-    assert is_held_out(" Red, KETTLE!", 0.5, PURPOSE)
-    assert not is_held_out(NOT_HELD_OUT, 0.5, PURPOSE)
+@pytest.mark.parametrize(
+    ("name", "given", "clicked", "titles", "judged"),
+    [
+        # Exact training pairs are clicks; the publisher's test split judges.
+        ("esci", {}, [("kettle", KETTLE)], [KETTLE, LID, BLUE],
+         [("11", "rug", *BLUE, 3.0), ("11", "rug", *KETTLE, 0.0), ("12", "lid", *LID, 2.0)]),
+        ("esci", {"settings": ["version=small"]}, [("kettle", KETTLE)], [KETTLE, LID, BLUE],
+         [("12", "lid", *LID, 2.0)]),
+        ("esci", {"settings": ["locale=es"]}, [("tetera", ("P1", "Tetera Roja"))],
+         [("P1", "Tetera Roja")], None),
+        # Exact matches of the queries that are not held out are clicks.
+        ("wands", {}, [("blue rug", RUG)], [RED, RUG],
+         [("0", "red kettle", *RED, 2.0), ("0", "red kettle", *RUG, 1.0)]),
+        ("wands", {"held_out": 1.0}, None, [RED, RUG],
+         [("0", "red kettle", *RED, 2.0), ("0", "red kettle", *RUG, 1.0),
+          ("1", "blue rug", *RUG, 2.0), ("1", "blue rug", *RED, 0.0)]),
+        # 2.67 - 1 = 1.67 is at least 1.6; the bytes of the file are latin-1.
+        ("homedepot", {"held_out": 0.5}, [("blue rug", WOVEN)],
+         [TILT, WOVEN, ("100009", "Oak table")],
+         [("q000001", "red kettle", *TILT, 2.0), ("q000001", "red kettle", *WOVEN, 1.33)]),
+        ("trec", {}, [("blue rug", ("FT-2", "Rug"))], [("FT-1", "Kettles"), ("FT-2", "Rug")],
+         [("51", "red kettle", "FT-1", "Kettles", 2.0)]),
+    ],
+)  # fmt: skip
+def test_a_source_becomes_clicks_a_corpus_and_judgments(
+    source, convert, name, given, clicked, titles, judged
+):
+    """A table that is expected to be None is not written."""
+    WRITERS[name](source)
+    clicks, corpus, judgments = convert(name, **given)
+    pairs = clicks and [(row["query"], (row["doc_id"], row["title"])) for row in clicks]
+    assert pairs == clicked
+    assert corpus == titles
+    assert judgments == judged
 
 
 def test_every_source_says_its_files_its_licence_and_its_grades(capsys):

@@ -44,21 +44,6 @@ def test_orcas_joins_clicks_to_titles_out_of_packed_files(tmp_path, source, conv
     assert "1 x click for a title that the corpus lacks" in notes
 
 
-def test_a_broken_archive_is_an_error(source, convert):
-    packed = gzip.compress(b"D1\turl\tKettles\tbody\n" * 1000)
-    (source / "msmarco-docs.tsv.gz").write_bytes(packed[:-20])
-    with pytest.raises(UserError, match=r"msmarco-docs\.tsv\.gz is not a whole gzip file"):
-        convert("orcas")
-
-
-def test_trec_collections_are_read_from_tables(source, convert):
-    write_trec(source)
-    clicks, corpus, judgments = convert("trec")
-    assert corpus == [("FT-1", "Kettles"), ("FT-2", "Rug")]
-    assert pairs(clicks) == [("blue rug", "Rug", "FT-2")]
-    assert judgments == [("51", "red kettle", "FT-1", "Kettles", 2.0)]
-
-
 def test_trec_collections_are_read_from_json_lines(source, convert):
     write_objects(
         source / "queries.jsonl",

@@ -1,4 +1,4 @@
-"""What holds for every source: its description, held-out queries, refusals."""
+"""What holds for every source: its description, its tables, refusals."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What every baseline owes, whatever it computes."""
 
 import functools
+import sys
 
 import numpy as np
 import pytest
@@ -86,8 +87,12 @@ def test_equal_titles_tie(fitted):
     assert (scores[:, [0]] == scores[:, 2:]).all()
 
 
-def test_a_query_without_a_word_scores_zero_everywhere(fitted):
-    assert (fitted.score_matrix(["", " ", "?!"], TITLES) == 0).all()
+def test_a_word_that_was_never_seen_is_left_out_of_a_query(fitted):
+    for model in (fitted, tuned(fitted)[1]):
+        assert (model.score_matrix(["", " ", "?!", "zzyzx", "zzyzx zzyzx"], TITLES) == 0).all()
+        alone, beside = model.score_matrix(["halo", "halo zzyzx"], ALL)
+        # Skip-thought reads unknown words too; doc2vec's inference starts from the whole text.
+        assert (alone == beside).all() == (fitted.name not in ("doc2vec", "skip_thought"))
 
 
 def test_no_queries_and_no_titles_are_defined(fitted):
@@ -192,3 +197,10 @@ def test_progress_goes_to_the_error_stream(name, capsys, monkeypatch):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert name in shown.err
+
+
+@pytest.mark.parametrize(("name", "library"), [("lda", "tomotopy"), ("doc2vec", "gensim.models")])
+def test_without_its_library_it_says_what_to_install(name, library, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(UserError, match=r"-m pip install .*\[baselines\]'"):
+        new(name).fit(CLICKS, TITLES)

@@ -62,9 +62,3 @@ def test_a_text_without_a_known_word_scores_zero():
     model = fitted(min_count=2)
     assert (model.score_matrix(["unseen", "", "green"], TITLES) == 0).all()
     assert (model.score("red", ["green house", "", "?"]) == 0).all()
-
-
-def test_without_gensim_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim.models", None)
-    with pytest.raises(UserError, match=r"-m pip install .*\[baselines\]'"):
-        Doc2Vec().fit(CLICKS, TITLES)

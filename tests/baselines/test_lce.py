@@ -50,13 +50,6 @@ def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
         assert score == pytest.approx(0.7 * original + 0.3 * 2 * expansion)
 
 
-def test_a_query_without_a_known_word_has_no_concepts():
-    model = LCE().fit([], TITLES)
-    assert concepts(model, ["nothing", "", "halo"])[:2] == [{}, {}]
-    assert (model.score_matrix(["nothing", ""], TITLES) == 0).all()
-    assert (model.score("nothing halo", TITLES) == model.score("halo", TITLES)).all()
-
-
 def test_many_queries_are_fed_back_in_parts(monkeypatch):
     model = LCE().fit([], TITLES)
     expected = model.score_matrix(QUERIES, TITLES[:3])

@@ -12,7 +12,7 @@ from dssm_tf.baselines.plsa import PLSA
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import fold_in
 from dssm_tf.text.rules import FOLDED
-from tests.baselines.planted_topics import planted_clicks
+from tests.baselines.planted_topics import planted_clicks, purity
 from tests.reference.query_likelihood import topic_score
 
 CLICKS = planted_clicks(60, seed=1)
@@ -81,3 +81,12 @@ def test_folding_in_finds_the_most_likely_mixture():
     assert shares[0] == approx([2 / 3, 1 / 3], abs=1e-3)
     # With a strong prior the shares are equal.
     assert fold_in(terms.count(["a a b"]), made, 3e6)[0] == approx([0.5, 0.5], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "model", [PLSA(mixture_prior=0.01, word_prior=0.01, topics=4), LDA(iterations=200, topics=4)]
+)
+def test_planted_topics_are_recovered(model):
+    model.fit([], [title for _, title, _ in planted_clicks(400, seed=0)])
+    # 10 % of the words are of any topic, so a pure topic keeps 1 - .1 * 3/4 of its own at best.
+    assert min(purity(model.terms.words, model.query_words, "t")) > 0.85

@@ -38,10 +38,3 @@ def test_scores_equal_the_definition_inside_and_outside_the_corpus(titles, query
         for title in [*titles, other]
     ]
     assert scores == approx(np.array(expected), rel=1e-9, abs=1e-9)
-
-
-def test_words_that_the_corpus_lacks_change_no_query_but_lengthen_a_title():
-    model = ULM(mu=4).fit([], TITLES)
-    assert (model.score("red tie", TITLES) == model.score("red", TITLES)).all()
-    # "red tie": (1 + 4 * 3/8) / (2 + 4)
-    assert model.score("red", ["red tie"])[0] == approx(math.log(2.5 / 6))

@@ -46,13 +46,13 @@ def open_bytes(path: str) -> IO[bytes]:
 def save(directory: str, name: str, value: object) -> None:
     """Hands a value to the launcher, among the parts of an output."""
     with create(FileSystems.join(directory, PARTS, name)) as file:
-        file.write(pickle.dumps(value))
+        pickle.dump(value, file)
 
 
 def load(path: str) -> Any:
     """What `save` has saved."""
     with open_bytes(path) as file:
-        return pickle.loads(file.read())
+        return pickle.load(file)
 
 
 class Output(NamedTuple):

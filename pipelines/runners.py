@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr
 from io import StringIO
@@ -72,8 +73,9 @@ def run(
         if not os.environ.get("DSSM_DEBUG"):
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
-            if not local:  # a LOOPBACK worker prints whatever it raises
+            if not local:  # a LOOPBACK worker prints whatever it raises, and its threads go on
                 stack.enter_context(redirect_stderr(StringIO()))
+                threading.excepthook = lambda _: None
         try:
             runner = _local_runner(options) if local else create_runner(name)
             pipeline = beam.Pipeline(runner=runner, options=options)

@@ -6,6 +6,7 @@ import gzip
 import re
 import subprocess
 import sys
+import threading
 
 import apache_beam as beam
 import grpc
@@ -178,6 +179,7 @@ def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monke
         sys.stderr.write("Traceback of a worker\n")
         raise Lost
 
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(Lost, "__abstractmethods__", frozenset())
     monkeypatch.setattr("apache_beam.Pipeline", pipeline)
     flags = ["--job_endpoint=host:1"]
@@ -185,6 +187,9 @@ def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monke
         UserError, match=r"the job server host:1 does not answer; .*job_endpoint\.$"
     ):
         runners.run(lambda _: None, "PortableRunner", flags, FLAGS)
+    later = threading.Thread(target=[].pop)  # what a worker's thread raises after the run
+    later.start()
+    later.join()
     assert capsys.readouterr().err == ""
 
 

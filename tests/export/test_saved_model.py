@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
 import subprocess
@@ -123,26 +121,6 @@ def test_only_core_operations_are_used(exported):
     assert {op for op in used if foreign.search(op)} == set()
     core = set(tf.raw_ops.__dict__)
     assert used - core <= {"_Arg", "_Retval"}
-
-
-def test_a_program_without_this_package_or_keras_gets_the_same_scores(ranker, exported, signatures):
-    code = """
-import json, sys
-sys.modules["dssm_tf"] = sys.modules["keras"] = None  # importing them is an error now
-import tensorflow as tf
-score = tf.saved_model.load(sys.argv[1]).signatures["score"]
-answer = score(queries=tf.constant(["fox"]), titles=tf.constant(json.loads(sys.argv[2])))
-print(json.dumps([float(one) for one in answer["scores"].numpy()]))
-"""
-    titles = ["red fox", "green owl", "never seen"]
-    found = subprocess.run(
-        [sys.executable, "-c", code, str(exported), json.dumps(titles)],
-        capture_output=True, text=True, check=True, cwd="/",
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-    )  # fmt: skip
-    assert json.loads(found.stdout) == approx(
-        scores(signatures, ["fox"], titles).tolist(), abs=SAME
-    )
 
 
 # ------------------------------------------------------------------------------- the answers

@@ -18,7 +18,7 @@ from tests.rounding import rounding
 
 QUERIES = [["cat"], ["dog", "food"], []]
 TITLES = [["cats", "and", "dogs"], ["dog", "food"], ["bird", "cage"], []]
-CANDIDATES = np.array([[0, 2, 3], [1, 0, 2], [2, 2, 1]], np.int32)
+CANDIDATES = np.array([[0, 2, 3, 1], [1, 0, 2, 2], [2, 2, 1, 3]], np.int32)
 KNOWN = list(dict.fromkeys(t for s in QUERIES + TITLES for word in s for t in trigrams(word)))
 INPUTS = {
     "query": text_batch(QUERIES, KNOWN),

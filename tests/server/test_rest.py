@@ -86,6 +86,7 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
         (PREDICT, body_of("score", queries=QUERIES), 400, "expected queries and titles"),
         (PREDICT, body_of("score", queries=QUERIES[:2], titles=TITLES), 400,
          "2 queries and 3 titles"),
+        (PREDICT, body_of("encode_title", titles=["b" * 4000]), 413, "more than 4,000 bytes"),
         (PREDICT, b" " * 3_000_000, 413, "more than 4,000 bytes"),
     ],
 )  # fmt: skip

@@ -12,9 +12,7 @@ import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.runtime.ranker import Ranker
 from dssm_tf.training import keeper
 from dssm_tf.training.devices import read_cluster
 from dssm_tf.training.fitting import Fitting
@@ -96,18 +94,6 @@ def test_going_on_starts_from_the_best_epoch_s_averages(refitted):
     assert not all(np.array_equal(*pair) for pair in zip(given, last.best, strict=True))
     moved = [float(np.abs(a - b).max()) for a, b in zip(given, last.best, strict=True)]
     assert max(moved) < 0.1  # a handful of steps of .004 from there
-
-
-@pytest.mark.numeric
-def test_a_compact_export_of_fewer_numbers_has_the_first_ones(refitted, tmp_path):
-    _, run, *_ = refitted
-    target = export_compact(run, tmp_path / "compact", dimension=2)
-    texts = ["red fox", "white whale", "owl"]
-    whole = SemanticRanker.load(run).encode_titles(texts)[:, :2]
-    expected = whole / np.linalg.norm(whole, axis=1, keepdims=True)
-    # Cut vectors are brought to length one: what was rounding of the whole grows with it.
-    grown = 1 / float(np.linalg.norm(whole, axis=1).min())
-    assert Ranker.load(target).encode_titles(texts) == approx(expected, abs=grown * rounding(40, 2))
 
 
 def test_the_run_says_which_gamma_was_chosen_and_is_found_finished(refitted, data):

@@ -31,7 +31,7 @@ OPTIONS = ("--negatives-from", "both", "--shards", "4")
 TASK_MANAGER = {
     "cpu.cores": "1",
     "memory.task.heap.size": "384m",
-    "memory.task.off-heap.size": "0m",
+    "memory.task.off-heap.size": "768m",
     "memory.framework.heap.size": "128m",
     "memory.framework.off-heap.size": "128m",
     "memory.network.min": "256m",
@@ -94,7 +94,7 @@ class Engine:
         """Starts a part that runs on Java."""
         opened = (f"--add-opens=java.base/java.{one}=ALL-UNNAMED" for one in OPENED)
         opened = [*opened, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
-        memory = ["-Xmx512m", "-XX:MaxDirectMemorySize=512m"]
+        memory = ["-Xmx512m", "-XX:MaxDirectMemorySize=1200m"]
         given = [f"-D{key}={value}" for key, value in (properties or {}).items()]
         path = ":".join(f"{one}/*" for one in jars)
         self.start(name, ["java", *opened, *memory, *given, "-cp", path, *command], ready)

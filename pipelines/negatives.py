@@ -75,9 +75,9 @@ def add_drawn(
 ) -> None:
     """Fills rows with distinct titles of the pool that nobody clicked for their query.
 
-    Rejection draws without replacement in proportion to the weights of what is left. A row that
-    chance leaves short gets the rest of the same distribution by looking at every title, so places
-    stay empty only where no title is left.
+    Rejection draws without replacement in proportion to the weights of what is left. Rows that
+    chance leaves short draw again among the titles that nobody clicked for their query, and at last
+    by looking at every title, so places stay empty only where no title is left.
 
     Args:
         rows: `(pairs, negatives)`, `NONE` where nothing is yet; filled.
@@ -86,24 +86,31 @@ def add_drawn(
         clicked: the pairs to avoid, `query * titles + title` of each, increasing.
         pool: to draw from.
     """
-    if not pool.weights.any():
-        return
     titles, held = len(pool.weights), (rows != NONE).sum(1)
-    for turn in range(_ROUNDS):
-        todo = np.flatnonzero(held < rows.shape[1])
-        found = pool.draw(keys[todo], turn)
-        good = ~_among(query[todo] * titles + found, clicked)
-        good &= ~(rows[todo] == found[:, None]).any(1)
-        at = todo[good]
-        rows[at, held[at]] = found[good]
-        held[at] += 1
-    for row in np.flatnonzero(held < rows.shape[1]).tolist():
-        left = np.flatnonzero(pool.weights)
-        left = left[~_among(query[row] * titles + left, clicked) & ~np.isin(left, rows[row])]
-        uniform = unit(mix(keys[row] ^ mix(left.astype(np.uint64)), _ROUNDS))
-        ranks = -np.log1p(-uniform) / pool.weights[left]
-        best = left[np.argsort(ranks, kind="stable")][: rows.shape[1] - held[row]]
-        rows[row, held[row] : held[row] + len(best)] = best
+
+    def draw(todo: Numbers, pool: NegativePool, first: int) -> Numbers:
+        """Draws in turns from the first one on; returns the rows that are short in the end."""
+        for turn in range(first, first + _ROUNDS if pool.weights.any() else first):
+            found = pool.draw(keys[todo], turn)
+            good = ~_among(query[todo] * titles + found, clicked)
+            good &= ~(rows[todo] == found[:, None]).any(1)
+            at = todo[good]
+            rows[at, held[at]] = found[good]
+            held[at] += 1
+            todo = todo[held[todo] < rows.shape[1]]
+        return todo
+
+    short = draw(np.flatnonzero(held < rows.shape[1]), pool, 0)
+    for one in np.unique(query[short]):
+        weights = pool.weights.copy()
+        ends = np.searchsorted(clicked, [one * titles, (one + 1) * titles])
+        weights[clicked[slice(*ends)] - one * titles] = 0
+        for row in draw(short[query[short] == one], NegativePool(weights, 1), _ROUNDS).tolist():
+            left = np.setdiff1d(np.flatnonzero(weights), rows[row])
+            uniform = unit(mix(keys[row] ^ mix(left.astype(np.uint64)), 2 * _ROUNDS))
+            ranks = -np.log1p(-uniform) / weights[left]
+            best = left[np.argsort(ranks, kind="stable")][: rows.shape[1] - held[row]]
+            rows[row, held[row] : held[row] + len(best)] = best
 
 
 def _among(values: Numbers, increasing: Numbers) -> NDArray[np.bool_]:

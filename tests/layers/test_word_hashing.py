@@ -25,14 +25,6 @@ def layer(**options) -> WordHashing:
     return made
 
 
-def dense_counts() -> np.ndarray:
-    """`(texts, longest text, trigrams)`, zero beyond a text's end."""
-    counts = np.zeros((len(TEXTS), max(map(len, TEXTS)), len(KNOWN)))
-    for row, words in enumerate(TEXTS):
-        counts[row, : len(words)] = count_matrix(words, KNOWN)
-    return counts
-
-
 def test_one_word_by_hand():
     made = WordHashing(3, 2)
     made.build()
@@ -42,32 +34,23 @@ def test_one_word_by_hand():
     assert words.tolist() == [[0.0, 0.0], [9.0, 90.0]]
 
 
-def test_the_result_is_the_product_with_the_dense_counts():
+def test_the_result_and_the_gradient_are_those_of_the_product_with_the_dense_counts():
     made, batch = layer(), text_batch(TEXTS, KNOWN)
-    expected = dense_counts() @ made.kernel.numpy()[1:]
-    found = np.array(made(batch["word_ngrams"], batch["tokens"]))
-    np.testing.assert_allclose(found, expected, atol=1e-14)
-
-
-def test_the_gradient_is_that_of_the_dense_product():
-    made, batch = layer(), text_batch(TEXTS, KNOWN)
-    outside = np.random.default_rng(1).normal(size=(len(TEXTS), max(map(len, TEXTS)), UNITS))
+    counts = np.zeros((*batch["tokens"].shape, len(KNOWN)))
+    for row, words in enumerate(TEXTS):
+        counts[row, : len(words)] = count_matrix(words, KNOWN)
+    outside = np.random.default_rng(1).normal(size=(*counts.shape[:2], UNITS))
     with tf.GradientTape() as tape:
-        total = tf.reduce_sum(made(batch["word_ngrams"], batch["tokens"]) * outside)
+        found = made(batch["word_ngrams"], batch["tokens"])
+        total = tf.reduce_sum(found * outside)
+    np.testing.assert_allclose(np.array(found), counts @ made.kernel.numpy()[1:], atol=1e-14)
     (gradient,) = tape.gradient(total, made.trainable_variables)
-    expected = np.einsum("twk,twu->ku", dense_counts(), outside)  # counts^T dY
-    np.testing.assert_allclose(np.array(gradient)[1:], expected, atol=1e-13)
-    assert not np.array(gradient)[0].any()
-
-
-def test_the_gradient_is_one_matrix_not_a_list_of_repeated_rows():
     # Keras squares the rows of a tf.IndexedSlices one by one: a trigram read twice with gradient
     # 1 would count 1 + 1 in a norm or in Adam's variance where (1 + 1)^2 is right.
-    made = layer()
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(made(np.array([[0, 0], [1, 1], [1, 2]])))
-    (gradient,) = tape.gradient(total, made.trainable_variables)
     assert isinstance(gradient, tf.Tensor)
+    expected = np.einsum("twk,twu->ku", counts, outside)  # counts^T dY
+    np.testing.assert_allclose(np.array(gradient)[1:], expected, atol=1e-13)
+    assert not np.array(gradient)[0].any()
 
 
 def test_dropout_drops_trigrams_of_a_word_for_all_its_occurrences_and_only_in_training():
@@ -76,8 +59,5 @@ def test_dropout_drops_trigrams_of_a_word_for_all_its_occurrences_and_only_in_tr
     dropped = np.array(made(batch["word_ngrams"], batch["tokens"], training=True))
     np.testing.assert_array_equal(dropped[0, 0], dropped[0, 1])
     assert not np.allclose(plain, dropped)
-    np.testing.assert_allclose(plain, dense_counts_of("catalog") @ made.kernel.numpy()[1:])
-
-
-def dense_counts_of(word: str) -> np.ndarray:
-    return np.repeat(count_matrix([word], KNOWN), 2, axis=0)[None]
+    expected = count_matrix(["catalog"] * 2, KNOWN) @ made.kernel.numpy()[1:]
+    np.testing.assert_allclose(plain[0], expected)

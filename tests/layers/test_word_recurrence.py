@@ -1,4 +1,4 @@
-"""Truncated back propagation through time, in words of each text."""
+"""Padding, and truncated back propagation through time, in words of each text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordRecurrence
+from tests.layers.cells import give
 from tests.reference.peephole_lstm import LSTMParameters, states
+from tests.slopes import slopes
 
 pytestmark = pytest.mark.numeric
 
@@ -18,25 +20,32 @@ MASK = np.arange(6) < np.array(LENGTHS)[:, None]
 
 
 def lstm(p: LSTMParameters, **options) -> WordRecurrence:
-    made = WordRecurrence(PeepholeLSTMCell(CELLS, dtype="float64"), dtype="float64", **options)
-    made.build((None, None, 4 * CELLS))
-    made.cell.recurrent_kernel.assign(p.side_by_side("rec"))
-    made.cell.bias.assign(p.side_by_side("b"))
-    made.cell.peephole_kernel.assign(p.peepholes())
-    return made
+    cell = give(PeepholeLSTMCell(CELLS, dtype="float64"), p)
+    return WordRecurrence(cell, dtype="float64", **options)
 
 
-def gradients(made, sequences, outside, mask=MASK, training=True):
-    """Output, and the gradient of its product with `outside` in inputs and weights."""
+def gradients(made, sequences, outside, mask=MASK) -> list[np.ndarray]:
+    """The gradient of the output's product with `outside` in inputs and weights."""
     sequences = tf.constant(sequences)
     with tf.GradientTape() as tape:
         tape.watch(sequences)
-        output = made(sequences, mask=tf.constant(mask), training=training)
+        output = made(sequences, mask=tf.constant(mask), training=True)
         total = tf.reduce_sum(output * outside)
-    variables = [variable.value for variable in made.trainable_variables]
-    return np.array(output), [
-        np.array(one) for one in tape.gradient(total, [sequences, *variables])
-    ]
+    found = tape.gradient(total, [sequences, *made.trainable_variables])
+    return [*map(np.array, found)]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_padding_at_the_end_in_the_middle_and_at_the_start_changes_nothing(backwards):
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
+    made = lstm(p, go_backwards=backwards)
+    words = WORDS[:1, :4] @ p.side_by_side("w")
+    plain = np.array(made(words))
+    for places in ([0, 1, 2, 3], [0, 2, 3, 6], [3, 4, 5, 6], [1, 2, 4, 5]):
+        spread = np.random.default_rng(0).normal(size=(1, 7, 4 * CELLS))  # junk at padding
+        spread[:, places] = words
+        found = np.array(made(spread, mask=np.isin(np.arange(7), places)[None]))
+        np.testing.assert_allclose(found, plain, atol=1e-14)
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -46,7 +55,7 @@ def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
     p = LSTMParameters.random(TRIGRAMS, CELLS, seed=0)
     outside = np.random.default_rng(1).normal(size=(len(LENGTHS), CELLS))
     made = lstm(p, bptt_steps=steps, go_backwards=backwards)
-    _, (_, recurrent, bias, peepholes) = gradients(made, WORDS @ p.side_by_side("w"), outside)
+    _, recurrent, bias, peepholes = gradients(made, WORDS @ p.side_by_side("w"), outside)
     texts = [text[:length] for text, length in zip(WORDS, LENGTHS, strict=True)]
     texts = [text[::-1] if backwards else text for text in texts]
     start = [states(p, text[:-steps])[-1] if len(text) > steps else None for text in texts]
@@ -58,22 +67,13 @@ def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
             found += o @ read[-1][0] if read else 0.0
         return found
 
-    def slope(parameter: np.ndarray) -> np.ndarray:
-        found = np.zeros_like(parameter)
-        for place in np.ndindex(parameter.shape):
-            kept, sides = parameter[place], []
-            for step in (1e-6, -1e-6):
-                parameter[place] = kept + step
-                sides.append(value())
-            parameter[place] = kept
-            found[place] = (sides[0] - sides[1]) / 2e-6
-        return found
+    def slope(kind: str, count: int) -> list[np.ndarray]:
+        return [slopes(value, getattr(p, f"{kind}{k}")).T for k in range(1, count + 1)]
 
-    expected = np.concatenate([slope(getattr(p, f"rec{k}")).T for k in (1, 2, 3, 4)], axis=1)
+    expected = np.concatenate(slope("rec", 4), axis=1)
     np.testing.assert_allclose(recurrent, expected, atol=1e-8)
-    expected = np.concatenate([slope(getattr(p, f"b{k}")) for k in (1, 2, 3, 4)])
-    np.testing.assert_allclose(bias, expected, atol=1e-8)
-    np.testing.assert_allclose(peepholes, [slope(p.p1), slope(p.p2), slope(p.p3)], atol=1e-8)
+    np.testing.assert_allclose(bias, np.concatenate(slope("b", 4)), atol=1e-8)
+    np.testing.assert_allclose(peepholes, slope("p", 3), atol=1e-8)
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -82,7 +82,7 @@ def test_only_the_last_words_that_are_read_have_a_gradient(backwards):
     made = lstm(p, bptt_steps=2, go_backwards=backwards)
     # Padding in the middle too: it does not count as a word.
     mask = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 0, 0, 0, 0]], bool)
-    _, (found, *_) = gradients(made, WORDS[:2] @ p.side_by_side("w"), np.ones((2, CELLS)), mask)
+    found, *_ = gradients(made, WORDS[:2] @ p.side_by_side("w"), np.ones((2, CELLS)), mask)
     first = [1, 1, 0, 0, 0, 0] if backwards else [0, 0, 0, 1, 0, 1]
     last = [first, [0, 1, 0, 0, 0, 0]]
     assert found.any(axis=-1).astype(int).tolist() == last

@@ -10,6 +10,7 @@ import tensorflow as tf
 from dssm_tf.losses import GRADED_LOSSES
 from dssm_tf.losses.ranking_loss import BySource, NestedLengths, RankingLoss
 from tests.labels import labels
+from tests.losses.values import each, gradient
 from tests.reference import graded_losses as reference
 
 GENERATOR = np.random.default_rng(11)
@@ -32,24 +33,10 @@ def known(targets, mask=None) -> dict[str, np.ndarray]:
     return labels(mask) | {"targets": np.asarray(targets, np.float64)}
 
 
-def loss(made, scores, told) -> np.ndarray:
-    """The loss of each query, in float64."""
-    again = type(made).from_config(made.get_config() | {"reduction": "none", "dtype": "float64"})
-    return np.array(again(told, np.asarray(scores, np.float64)))
-
-
-def slopes(made, scores, told) -> np.ndarray:
-    variable = tf.Variable(np.asarray(scores, np.float64))
-    again = type(made).from_config(made.get_config() | {"reduction": "sum", "dtype": "float64"})
-    with tf.GradientTape() as tape:
-        total = again(told, variable)
-    return np.array(tape.gradient(total, variable))
-
-
 @pytest.mark.parametrize("name", GRADED_LOSSES)
 def test_a_graded_loss_is_the_paper_s(name):
     oracle, arguments = ORACLES[name]
-    found = loss(RankingLoss(name, **arguments), SCORES, known(GRADES, MASK))
+    found = each(RankingLoss(name, **arguments), SCORES, known(GRADES, MASK))
     expected = [
         oracle(row[:length], grades[:length], **arguments)
         for row, grades, length in zip(SCORES, GRADES, LENGTHS, strict=True)
@@ -60,42 +47,37 @@ def test_a_graded_loss_is_the_paper_s(name):
 @pytest.mark.parametrize("grades", [[2, 1], [0.05, 0]])  # a gain of 3, and one of 0.035
 def test_two_equal_cosines_cost_the_log_of_2_whatever_the_gains(grades):
     # Shares of gain such as 3/4 and 1/4, probabilities 1/2 and 1/2: -(3/4 + 1/4) log(1/2).
-    assert loss(LISTS, [[0.3, 0.3]], known([grades])) == pytest.approx([np.log(2)])
+    assert each(LISTS, [[0.3, 0.3]], known([grades])) == pytest.approx([np.log(2)])
 
 
 def test_a_query_without_a_good_title_has_no_listwise_loss():
     told = known([[0, 0], [0, 1]])
-    found = loss(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)
+    found = each(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)
     assert found[0] == 0
     assert found[1] > 0
-    assert not slopes(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)[0].any()
+    assert not gradient(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)[0].any()
 
 
 @pytest.mark.parametrize("made", [RankingLoss("kl"), RankingLoss("margin_mse")])
 def test_a_student_that_scores_as_its_teacher_has_nothing_to_learn(made):
     shifted = SCORES + 3.0  # a constant for all titles ranks nothing
-    assert loss(made, SCORES, known(shifted)) == pytest.approx(np.zeros(5), abs=1e-9)
-    assert slopes(made, SCORES, known(shifted)) == pytest.approx(np.zeros((5, 6)), abs=1e-9)
+    assert each(made, SCORES, known(shifted)) == pytest.approx(np.zeros(5), abs=1e-9)
+    assert gradient(made, SCORES, known(shifted)) == pytest.approx(np.zeros((5, 6)), abs=1e-9)
 
 
 def test_margins_of_a_pair_cost_the_square_of_their_difference():
     # Cosines .5 and .1, teacher 9 and 3: (10 * .4 - 6)^2.
-    assert loss(
-        RankingLoss("margin_mse", gamma=10.0), [[0.5, 0.1]], known([[9, 3]])
-    ) == pytest.approx([4.0])
+    made = RankingLoss("margin_mse", gamma=10.0)
+    assert each(made, [[0.5, 0.1]], known([[9, 3]])) == pytest.approx([4.0])
 
 
 def test_each_source_has_its_own_loss():
-    parts = [
-        CLICKS,
-        RankingLoss("listwise_softmax", gamma=5.0),
-        RankingLoss("margin_mse", gamma=2.0),
-    ]
+    parts = [CLICKS, LISTS, RankingLoss("margin_mse", gamma=2.0)]
     targets = np.array([[1, 0, 0], [2, 0, 1], [0.3, 0.9, -4], [0, 1, 0]], np.float64)
     told = known(targets) | {"source": np.array([0, 1, 2, 0], np.int32)}
-    found = loss(BySource(parts), SCORES[:4, :3], told)
+    found = each(BySource(parts), SCORES[:4, :3], told)
     expected = [
-        loss(parts[source], SCORES[row : row + 1, :3], known(targets[row : row + 1]))[0]
+        each(parts[source], SCORES[row : row + 1, :3], known(targets[row : row + 1]))[0]
         for row, source in enumerate(told["source"])
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -11,6 +11,8 @@ from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.losses.ranking_loss import NestedLengths, RankingLoss
 from tests.choices import changed
 from tests.labels import all_count, labels
+from tests.losses.values import each, gradient
+from tests.slopes import slopes
 
 GENERATOR = np.random.default_rng(7)
 SCORES = GENERATOR.uniform(-1, 1, (6, 5))
@@ -30,18 +32,14 @@ def judged(name: str) -> dict[str, np.ndarray]:
     return GRADES if name in GRADED_LOSSES else LABELS
 
 
-def loss(name: str, scores=SCORES, known=None, **options) -> np.ndarray:
-    """The loss of each query, in float64."""
-    made = RankingLoss(name, reduction="none", dtype="float64", **options)
-    return np.array(made(known or judged(name), np.asarray(scores, np.float64)))
+def loss(name: str, scores=SCORES, known=None) -> np.ndarray:
+    """The loss of each query."""
+    return each(RankingLoss(name), scores, known or judged(name))
 
 
-def slopes(name: str, scores=SCORES, known=None) -> np.ndarray:
-    variable = tf.Variable(scores)
-    with tf.GradientTape() as tape:
-        made = RankingLoss(name, reduction="sum", dtype="float64")
-        total = made(known or judged(name), variable)
-    return np.array(tape.gradient(total, variable))
+def slope(name: str, scores=SCORES, known=None) -> np.ndarray:
+    """Its derivative in each score."""
+    return gradient(RankingLoss(name), scores, known or judged(name))
 
 
 @every_loss
@@ -56,7 +54,7 @@ def test_there_is_a_finite_loss_a_query(name):
 def test_a_masked_candidate_counts_exactly_nothing(name):
     changed_there = np.where(MASK, SCORES, 1.0)  # a perfect cosine, the worst case
     np.testing.assert_array_equal(loss(name, changed_there), loss(name))
-    assert not slopes(name)[~MASK].any()
+    assert not slope(name)[~MASK].any()
 
 
 @every_loss
@@ -64,7 +62,7 @@ def test_a_query_without_a_rival_has_no_loss_and_no_gradient(name):
     alone = labels([[1, 0, 0]])
     scores = np.array([[-0.5, 1.0, 0.3]])
     assert loss(name, scores, alone) == pytest.approx([0], abs=1e-12)
-    assert slopes(name, scores, alone) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
+    assert slope(name, scores, alone) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
 
 
 @every_click_loss
@@ -77,7 +75,7 @@ def test_a_candidate_that_stands_for_three_costs_as_three(name):
 
 @every_click_loss
 def test_the_loss_falls_with_the_clicked_score_and_rises_with_a_rival_s(name):
-    found = slopes(name)
+    found = slope(name)
     assert (found[LABELS["targets"] == 1] <= 0).all()
     assert (found[RIVALS] >= 0).all()
     assert found[RIVALS].any()
@@ -100,8 +98,8 @@ def test_a_query_s_loss_is_its_own(name):
 @every_loss
 def test_nested_lengths_have_the_mean_of_their_losses(name):
     lengths = [SCORES, SCORES / 2, -SCORES]
-    nested = NestedLengths(RankingLoss(name), reduction="none", dtype="float64")
-    found = np.array(nested(judged(name), np.stack(lengths, axis=-1)))
+    nested = NestedLengths(RankingLoss(name))
+    found = each(nested, np.stack(lengths, axis=-1), judged(name))
     np.testing.assert_allclose(found, np.mean([loss(name, one) for one in lengths], axis=0))
 
 
@@ -114,12 +112,9 @@ def test_weights_weigh_the_queries(name):
 
 @every_loss
 def test_the_gradient_is_the_slope(name):
-    found = slopes(name)
-    for place in np.ndindex(SCORES.shape):
-        step = np.zeros(SCORES.shape)
-        step[place] = 1e-6
-        slope = (loss(name, SCORES + step).sum() - loss(name, SCORES - step).sum()) / 2e-6
-        assert found[place] == pytest.approx(slope, abs=1e-5), place
+    scores = SCORES.copy()
+    expected = slopes(lambda: loss(name, scores).sum(), scores)
+    assert slope(name) == pytest.approx(expected, abs=1e-5)
 
 
 @every_loss

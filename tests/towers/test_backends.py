@@ -24,6 +24,7 @@ from dssm_tf.towers import TOWERS
 from tests.choices import changed, small
 from tests.labels import labels
 from tests.reference.letter_trigrams import text_batch, trigrams
+from tests.towers.test_tower_contract import in_parts
 
 QUERIES = [["cat"], ["dog", "food"], []]
 TITLES = [["cats", "and", "dogs", "and", "birds"], ["dog", "food"], ["bird", "cage"], []]
@@ -113,18 +114,6 @@ for case in cases:
             err_msg=f"{case}: {variable.path}",
         )
 """
-
-
-def in_parts(batch: dict) -> dict:
-    """The same texts, those of at most two words apart from the longer ones."""
-    tokens = batch["tokens"]
-    short = np.count_nonzero(tokens, axis=1) <= 2
-    order = np.concatenate([np.flatnonzero(short), np.flatnonzero(~short)])
-    return {
-        "word_ngrams": (batch["word_ngrams"][:3, :3], batch["word_ngrams"][3:]),
-        "tokens": (tokens[short, :2], tokens[~short]),
-        "rows": np.argsort(order).astype(np.int32),
-    }
 
 
 def save(case: str, folder) -> None:

@@ -17,11 +17,11 @@ import tensorflow as tf
 
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers.lstm import LSTMRNN
-from dssm_tf.towers.rnn import RNN
 from tests.labels import all_count
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+from tests.slopes import slopes
+from tests.towers.paper_towers import learned, lstm, rnn
 
 pytestmark = pytest.mark.numeric
 
@@ -35,14 +35,8 @@ GAMMA = 10.0
 def test_the_gradient_of_the_loss_in_every_parameter_of_the_rnns_is_the_paper_s():
     """Eq. 7 and 8 with eq. 9, 10, 11 and 13: one query, its clicked title and three others."""
     sides = [tanh_rnn.RNNParameters.random(len(KNOWN), UNITS, seed) for seed in (0, 1)]
-    towers = [RNN(len(KNOWN), UNITS, dtype="float64") for _ in sides]
-    model = Siamese(*towers)
+    model = Siamese(*map(rnn, sides))
     model.build()
-    for tower, p in zip(towers, sides, strict=True):
-        tower.hashing.kernel.assign(np.concatenate([np.zeros((1, UNITS)), p.w.T]))
-        tower.recurrence.cell.recurrent_kernel.assign(p.rec.T)
-        tower.recurrence.cell.bias.assign(p.b)
-
     q, *d = (count_matrix(text, KNOWN) for text in (QUERY, *TITLES))
     y_q = tanh_rnn.encode(sides[0], q)
     y_d = [tanh_rnn.encode(sides[1], title) for title in d]
@@ -64,31 +58,18 @@ def test_the_gradient_of_the_loss_in_every_parameter_of_the_rnns_is_the_paper_s(
         found = model(inputs | {"candidates": np.array([[0, 1, 2, 3]])})
         loss = RankingLoss("click_softmax", gamma=GAMMA)(all_count([[0] * 4]), found)
     assert float(loss) == pytest.approx(click_softmax.loss(cosines, GAMMA), abs=1e-5)
-    variables, wanted = [], []
-    for tower, total in zip(towers, expected, strict=True):
-        cell = tower.recurrence.cell
-        variables += [tower.hashing.kernel.value, cell.recurrent_kernel.value, cell.bias.value]
+    wanted = []
+    for total in expected:
         wanted += [np.concatenate([np.zeros((1, UNITS)), total.w.T]), total.rec.T, total.b]
-    for gradient, closed_form in zip(tape.gradient(loss, variables), wanted, strict=True):
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for gradient, closed_form in zip(gradients, wanted, strict=True):
         # The cosine and the loss are float32.
         np.testing.assert_allclose(np.array(gradient), closed_form, atol=1e-5)
 
 
 def lstm_gradient(p: peephole_lstm.LSTMParameters, words, outside) -> dict[str, np.ndarray]:
     """Autodiff through the tower, by the paper's names."""
-    tower = LSTMRNN(len(KNOWN), UNITS, dtype="float64")
-    tower.build()
-    cell = tower.recurrence.cell
-    tower.hashing.kernel.assign(np.concatenate([np.zeros((1, 4 * UNITS)), p.side_by_side("w")]))
-    cell.recurrent_kernel.assign(p.side_by_side("rec"))
-    cell.bias.assign(p.side_by_side("b"))
-    cell.peephole_kernel.assign(p.peepholes())
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(tower(text_batch([words], KNOWN)) * outside)
-    variables = [tower.hashing.kernel, cell.recurrent_kernel, cell.bias, cell.peephole_kernel]
-    kernel, recurrent, bias, peepholes = map(
-        np.array, tape.gradient(total, [variable.value for variable in variables])
-    )
+    _, (kernel, recurrent, bias, peepholes) = learned(lstm(p), outside, text_batch([words], KNOWN))
     found = {f"p{k}": peepholes[k - 1] for k in (1, 2, 3)}
     for kind, all_gates in (("w", kernel[1:]), ("rec", recurrent), ("b", bias)):
         blocks = np.split(all_gates, 4, axis=-1)
@@ -115,14 +96,7 @@ def test_the_printed_gradients_of_the_lstm_leave_out_what_passes_from_word_to_wo
     words = count_matrix(TITLES[2], KNOWN)
     printed = lstm_gradients.printed(p, words, v)
     found = lstm_gradient(p, TITLES[2], v)
-    slope = np.zeros(UNITS)
-    for cell in range(UNITS):
-        kept, sides = p.b3[cell], []
-        for step in (1e-6, -1e-6):
-            p.b3[cell] = kept + step
-            sides.append(v @ peephole_lstm.encode(p, words))
-        p.b3[cell] = kept
-        slope[cell] = (sides[0] - sides[1]) / 2e-6
+    slope = slopes(lambda: v @ peephole_lstm.encode(p, words), p.b3)
     np.testing.assert_allclose(found["b3"], slope, atol=1e-8)
     assert np.abs(printed["b3"] - slope).max() > 1e-3
     # For a text of one word there is nothing to leave out, but for the peephole of its output gate.

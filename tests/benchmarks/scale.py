@@ -33,11 +33,7 @@ log = pl.scan_csv(sys.argv[1], separator="\\t", quote_char=None)
 log.group_by(key("query"), key("title")).agg(pl.col("clicks").sum()).sink_parquet(sys.argv[2])
 """
 _BATCH = 200_000
-_SYLLABLES = [
-    a + b
-    for a in ["b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z"]
-    for b in "aeiou"
-]
+_SYLLABLES = [a + b for a in "bcdfghklmnprstvwz" for b in "aeiou"]
 
 
 def write_log(path: Path, rows: int, seed: int = 1) -> None:
@@ -98,10 +94,7 @@ def measure(log: Path, output: Path, flags: list[str]) -> dict[str, float]:
 
 def measured(command: list[str]) -> dict[str, float]:
     """Runs a command; processor seconds, and MiB of the largest process."""
-    process = subprocess.Popen(
-        command, cwd=ROOT,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     errors = process.stderr.read()
     # Of this command and its children alone: RUSAGE_CHILDREN keeps the peak of earlier commands.
     _, status, usage = os.wait4(process.pid, 0)

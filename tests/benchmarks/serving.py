@@ -4,10 +4,10 @@
     dssm export --model RUN --out COMPACT --format compact
     python -m tests.benchmarks.serving COMPACT/dssm COMPACT/lstm SAVED/dssm
 
-prints a table. A request encodes one query of WebQuestions; with `--titles N` it scores one query
-and N titles. Requests come at even distances, whether or not those before are answered (open loop):
-a late start counts, unless it was the client's own doing. Clients are threads of one process, the
-server is another; both are on this machine, over loopback.
+prints a table. A request encodes one query of WebQuestions. Requests come at even distances,
+whether or not those before are answered (open loop): a late start counts, unless it was the
+client's own doing. Clients are threads of one process, the server is another; both are on this
+machine, over loopback.
 
 Of `--runs` runs each number is the median. CPU is the server's own, in milliseconds of the
 processor a request, of all its threads.
@@ -19,22 +19,25 @@ import argparse
 import contextlib
 import gc
 import http.client
+import itertools
 import os
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import NamedTuple
 
+import grpc
 import numpy as np
 
 from serving import messages
 from serving.client import Client, ServingError
 from tests.benchmarks.runtime import questions
 from tests.conftest import CHECKOUT
+from tests.engines.engines import free_port, within
 from tests.server.asking import OWN_CONNECTION, body_of, request_of
 
 CONNECTIONS = 16
@@ -78,66 +81,51 @@ def serving(directory: Path, *flags: str) -> Iterator[Served]:
         directory: of a model.
         flags: of `dssm serve`.
     """
-    ports = []
-    for _ in range(2):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            ports.append(free.getsockname()[1])
+    by_grpc, by_rest = free_port(), free_port()
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
-    command += ["--port", ports[0], "--rest-port", ports[1], *flags]
+    command += ["--port", by_grpc, "--rest-port", by_rest, *flags]
     process = subprocess.Popen(
         list(map(str, command)),
         cwd=CHECKOUT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    grpc, rest = (f"127.0.0.1:{port}" for port in ports)
+    served = Served(directory.name, f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", process.pid)
     try:
-        with Client(grpc, directory.name, timeout=2) as client:
-            for _ in range(600):
+        with Client(served.grpc, served.model, timeout=2) as client:
+
+            def answers() -> bool:
                 with contextlib.suppress(ServingError):
-                    client.status()
-                    break
-                if process.poll() is not None:
-                    raise SystemExit(f"dssm serve {directory} ended with {process.returncode}")
-                sleep(0.2)
-        yield Served(directory.name, grpc, rest, process.pid)
+                    return bool(client.status())
+                return process.poll() is not None
+
+            if not within(120, answers) or process.poll() is not None:
+                raise SystemExit(f"dssm serve {directory} does not answer")
+        yield served
     finally:
         process.terminate()
         if code := process.wait(60):
             raise SystemExit(f"dssm serve {directory} ended with {code}")
 
 
-def requests_of(model: str, titles: int) -> tuple[list[bytes], list[bytes]]:
-    """The same requests for gRPC and REST, so that no client spends time on making them."""
-    queries = questions()[:1000]
-    grpc, rest = [], []
-    for place, query in enumerate(queries):
-        inputs = {"queries": [query]}
-        if titles:
-            inputs["titles"] = [queries[(place + n) % len(queries)] for n in range(titles)]
-        signature = "score" if titles else "encode_query"
-        grpc.append(request_of(model, signature, **inputs).SerializeToString())
-        rest.append(body_of(signature, **inputs))
-    return grpc, rest
-
-
 @contextlib.contextmanager
-def grpc_client(served: Served, requests: Sequence[bytes]) -> Iterator[Ask]:
+def grpc_client(served: Served) -> Iterator[Ask]:
     """A connection of its own."""
-    import grpc
-
+    requests = [
+        request_of(served.model, "encode_query", queries=[query]).SerializeToString()
+        for query in questions()[:1000]
+    ]
     with grpc.insecure_channel(served.grpc, OWN_CONNECTION) as channel:
         predict = channel.unary_unary(messages.PREDICT)
         yield lambda number: predict(requests[number % len(requests)], timeout=60)
 
 
 @contextlib.contextmanager
-def rest_client(served: Served, requests: Sequence[bytes]) -> Iterator[Ask]:
+def rest_client(served: Served) -> Iterator[Ask]:
     """A connection of its own, kept open."""
     path = f"/v1/models/{served.model}:predict"
+    requests = [body_of("encode_query", queries=[query]) for query in questions()[:1000]]
     with contextlib.closing(http.client.HTTPConnection(served.rest, timeout=60)) as connection:
-        connection.connect()
-        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
         def ask(number: int) -> None:
             connection.request("POST", path, requests[number % len(requests)])
@@ -151,58 +139,44 @@ def rest_client(served: Served, requests: Sequence[bytes]) -> Iterator[Ask]:
 CLIENTS = {"gRPC": grpc_client, "REST": rest_client}
 
 
-def load(
-    served: Served, protocol: str, requests: Sequence[bytes], rate: float, seconds: float
-) -> list[float]:
+def load(served: Served, protocol: str, rate: float, seconds: float) -> list[float]:
     """Asks for some seconds.
 
     Args:
         served: whom.
         protocol: by which, of `CLIENTS`.
-        requests: what, in turn.
         rate: requests a second.
         seconds: how long.
 
     Returns:
         The latency of each request in milliseconds.
     """
-    latencies: list[float] = []
-    failed: list[Exception] = []
-    numbers = iter(range(1 << 62))
-    started = 0.0
+    numbers, started = itertools.count(), []
 
-    def begin() -> None:
-        nonlocal started
-        started = perf_counter()
-
-    def work() -> None:
-        with CLIENTS[protocol](served, requests) as ask:
+    def work() -> list[float]:
+        found = []
+        with CLIENTS[protocol](served) as ask:
             for number in range(WARM_UP):
                 ask(number)
             ready.wait(60)
-            while (due := started + (number := next(numbers)) / rate) < started + seconds:
+            for number in numbers:
+                due = started[0] + number / rate
+                if due >= started[0] + seconds:
+                    return found
                 if (early := due - perf_counter()) > 0:
                     sleep(early)
                     due = perf_counter()
-                try:
-                    ask(number)
-                except Exception as error:
-                    failed.append(error)
-                    return
-                latencies.append(1000 * (perf_counter() - due))
+                ask(number)
+                found.append(1000 * (perf_counter() - due))
 
-    ready = threading.Barrier(CONNECTIONS, begin)  # once all have connected
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(CONNECTIONS)]
+    # Once all have connected.
+    ready = threading.Barrier(CONNECTIONS, lambda: started.append(perf_counter()))
     gc.collect()
     gc.disable()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
+        working = [threads.submit(work) for _ in range(CONNECTIONS)]
     gc.enable()
-    if failed:
-        raise failed[0]
-    return latencies
+    return [latency for one in working for latency in one.result()]
 
 
 def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
@@ -210,20 +184,16 @@ def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
     compact = not any(directory.rglob("saved_model.pb"))
     name = f"{directory.name}, {'compact' if compact else 'SavedModel'}"
     with serving(directory) as served:
-        for protocol, requests in zip(
-            CLIENTS, requests_of(served.model, arguments.titles), strict=True
-        ):
-            for rate in arguments.rates:
-                runs = []
-                for _ in range(arguments.runs):
-                    before = served.cpu()
-                    taken = load(served, protocol, requests, rate, arguments.seconds)
-                    asked = len(taken) + WARM_UP * CONNECTIONS
-                    runs.append([
-                        *np.percentile(taken, (50, 99)), 1000 * (served.cpu() - before) / asked
-                    ])  # fmt: skip
-                p50, p99, cpu = np.median(runs, axis=0)
-                yield (f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {cpu:.2f} |")
+        for protocol, rate in itertools.product(CLIENTS, arguments.rates):
+            runs = []
+            for _ in range(arguments.runs):
+                before = served.cpu()
+                taken = load(served, protocol, rate, arguments.seconds)
+                asked = len(taken) + WARM_UP * CONNECTIONS
+                cpu = 1000 * (served.cpu() - before) / asked
+                runs.append([*np.percentile(taken, (50, 99)), cpu])
+            p50, p99, cpu = np.median(runs, axis=0)
+            yield f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {cpu:.2f} |\n"
 
 
 def load_average() -> str:
@@ -238,7 +208,6 @@ def main() -> None:
     parser.add_argument(
         "--rates", nargs="+", type=float, default=[50, 500], help="requests a second"
     )
-    parser.add_argument("--titles", type=int, default=0, help="to score with each query")
     parser.add_argument("--seconds", type=float, default=10, help="of a run")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
@@ -249,7 +218,7 @@ def main() -> None:
     )
     for directory in arguments.models:
         for row in measure(directory.resolve(), arguments):
-            write(f"{row}\n")
+            write(row)
             sys.stdout.flush()
     write(f"\n{load_average()}\n")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -13,10 +12,12 @@ from pathlib import Path
 import pytest
 
 import dssm_tf
+from tests.script import python
 
 NOT_SOURCE = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"
 )
+PACKAGES = ("dssm_tf", "pipelines", "serving")
 HEAVY = {"tensorflow", "keras", "apache_beam", "matplotlib", "tensorflow_ranking", "sklearn"}
 # What a Beam worker runs on a row, and the proof that it needs no model code to do so.
 WORKER_FUNCTIONS = """
@@ -29,11 +30,11 @@ assert "tensorflow" not in sys.modules and "keras" not in sys.modules
 """
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs `command` and shows its output when it fails."""
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """What `command` prints; its errors are shown when it fails."""
     done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +49,12 @@ def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> d
     return {"wheel": wheel, "sdist": sdist}
 
 
-def empty_environment(folder: Path) -> Path:
-    """Makes an environment with pip and nothing else; returns its bin folder."""
-    venv.create(folder, with_pip=True)
-    return folder / "bin"
+def installed(folder: Path, *what: str | Path) -> Path:
+    """Installs into an empty environment; returns its folder of programs."""
+    programs = folder / "environment" / "bin"
+    venv.create(programs.parent, with_pip=True)
+    run(programs / "python", "-m", "pip", "install", "--quiet", *what)
+    return programs
 
 
 def test_the_import_contract_covers_every_package(checkout):
@@ -93,17 +96,18 @@ def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
         held = set(wheel.namelist())
         metadata = next(name for name in held if name.endswith(".dist-info/METADATA"))
         description = wheel.read(metadata).decode("utf-8")
-    expected = {"dssm_tf/datasets/webquestions/pairs.tsv"}
-    expected |= {"dssm_tf/datasets/webquestions/ATTRIBUTION.md"}
-    for package in ("dssm_tf", "pipelines", "serving"):
-        for pattern in ("*.py", "*.html", "*.css", "*.js"):
-            found = (checkout / package).rglob(pattern)
-            expected |= {path.relative_to(checkout).as_posix() for path in found}
-    served = (path for path in (checkout / "serving").rglob("tfserving/**/*") if path.is_file())
-    expected |= {path.relative_to(checkout).as_posix() for path in served}
-    configs = (checkout / "configs").rglob("*.yaml")
-    expected |= {"dssm_tf/" + path.relative_to(checkout).as_posix() for path in configs}
-    expected = {name for name in expected if "__pycache__" not in name}
+    expected = {
+        f"{'dssm_tf/' * pattern.startswith('configs')}{path.relative_to(checkout).as_posix()}"
+        for pattern in (
+            "dssm_tf/datasets/webquestions/*.*",
+            *(f"{one}/**/*.{kind}" for one in PACKAGES for kind in ("py", "html", "css", "js")),
+            "serving/tfserving/**/*",
+            "configs/**/*.yaml",
+        )
+        for path in checkout.glob(pattern)
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {"dssm_tf/cli.py", "dssm_tf/configs/dssm.yaml"} <= expected
     assert expected <= held, sorted(expected - held)
     assert not [name for name in held if name.startswith("tests/")]
     assert f"\nVersion: {dssm_tf.__version__}\n" in description
@@ -111,9 +115,7 @@ def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
 
 def test_an_environment_without_any_dependency_runs_the_worker_functions(tmp_path, distributions):
     """Beam workers hash text before, and often without, TensorFlow."""
-    programs = empty_environment(tmp_path / "environment")
-    install = ["install", "--quiet", "--no-index", "--no-deps", distributions["wheel"]]
-    run(programs / "python", "-m", "pip", *install)
+    programs = installed(tmp_path, "--no-index", "--no-deps", distributions["wheel"])
     run(programs / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
 
 
@@ -121,35 +123,22 @@ def test_an_environment_without_any_dependency_runs_the_worker_functions(tmp_pat
 def test_a_source_distribution_installs_and_runs_in_an_empty_environment(
     tmp_path, checkout, distributions
 ):
-    programs = empty_environment(tmp_path / "environment")
-    install = ["install", "--quiet", "-c", checkout / "constraints.txt", distributions["sdist"]]
-    run(programs / "python", "-m", "pip", *install)
-    assert "usage: dssm" in run(programs / "dssm", "--help", cwd=tmp_path).stdout
+    constraints = checkout / "constraints.txt"
+    programs = installed(tmp_path, "-c", constraints, distributions["sdist"])
     run(programs / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
-    assert (
-        "--input"
-        in run(programs / "python", "-m", "pipelines.preprocess", "--help", cwd=tmp_path).stdout
-    )
+    for command, said in (
+        ([programs / "dssm"], "usage: dssm"),
+        ([programs / "python", "-m", "pipelines.preprocess"], "--input"),
+    ):
+        assert said in run(*command, "--help", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        "import dssm_tf",
-        "import sys; sys.argv = ['dssm', '--help']; from dssm_tf.cli import main; main()",
-    ],
-    ids=["import dssm_tf", "dssm --help"],
+    "code", ["import dssm_tf", "from dssm_tf.cli import main; assert main(['--help']) == 0"]
 )
-def test_starting_is_silent_and_cheap(checkout, tmp_path, code):
+def test_starting_is_silent_and_cheap(code):
     """Nothing heavy and few modules; seconds would measure the machine and its neighbours."""
-    report = tmp_path / "report.json"
-    at_exit = (
-        "import atexit, json, pathlib, sys\n"
-        f"atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(json.dumps("
-        "sorted(sys.modules))))\n"
-    )
-    done = run(sys.executable, "-c", at_exit + code, cwd=checkout)
-    modules = json.loads(report.read_text("utf-8"))
-    assert done.stderr == ""
-    assert not {*HEAVY, "numpy", "rich"} & set(modules)
+    *_, last = python(f"{code}\nimport sys; print(*sys.modules)").splitlines()
+    modules = set(last.split())
+    assert not {*HEAVY, "numpy", "rich"} & modules
     assert len(modules) < 300  # Python alone has about 70, NumPy alone 100 more

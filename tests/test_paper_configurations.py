@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from operator import attrgetter
 
 import keras
 import numpy as np
@@ -29,14 +29,6 @@ def configuration(name):
     return load_config(find_config(f"paper/{name}"))
 
 
-def value(config, key):
-    return reduce(getattr, key.split("."), config)
-
-
-def optimizer(config, updates=1000):
-    return make_optimizer(config.optimizer, updates)
-
-
 def test_every_configuration_of_a_tower_is_a_row_of_a_paper():
     paths = [path for directory in config_directories() for path in directory.glob("paper/*.yaml")]
     assert {path.stem for path in paths if load_baseline(path) is None} == set(ROWS)
@@ -48,7 +40,7 @@ def test_sizes_negatives_and_gamma_are_the_row_s(name):
     assert {key: getattr(config.tower, key) for key in row.tower} == row.tower
     assert config.negatives.recorded == row.negatives
     assert row.gamma in (None, config.loss.gamma)
-    assert {key: value(config, key) for key in AS_IT_IS} == AS_IT_IS
+    assert {key: attrgetter(key)(config) for key in AS_IT_IS} == AS_IT_IS
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.millions])
@@ -61,7 +53,7 @@ def test_two_towers_have_the_parameters_that_the_table_counts(name):
 @pytest.mark.parametrize("name", P16)
 def test_p16_trains_by_nesterov_s_method_with_its_momentum_and_a_threshold(name):
     config = configuration(name)
-    found = optimizer(config)
+    found = make_optimizer(config.optimizer, 1000)
     assert isinstance(found, ScheduledNesterov)
     assert found.clip_norm == config.optimizer.clip_norm > 0
     ends, middle, share = P16_MOMENTUM.values()
@@ -73,7 +65,7 @@ def test_p16_trains_by_nesterov_s_method_with_its_momentum_and_a_threshold(name)
 @pytest.mark.parametrize("name", S14)
 def test_s14_trains_by_plain_gradient_descent_in_batches_of_1024(name):
     config = configuration(name)
-    found = optimizer(config)
+    found = make_optimizer(config.optimizer, 1000)
     assert type(found) is keras.optimizers.SGD
     assert (found.momentum, found.nesterov, found.global_clipnorm) == (0, False, None)
     assert config.training.batch_size == S14_BATCH

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from google.protobuf.descriptor import FieldDescriptor
 
 from serving import predict_pb2
 
-OPENING = re.compile(r"\s*(message|enum|oneof) (\w+) {")
-FIELD = re.compile(r"\s*(repeated |map<string, )?(?:([\w.]+)>? )?(\w+) = (\d+);")
 SCALARS = {
     value: name.removeprefix("TYPE_").lower()
     for name, value in vars(FieldDescriptor).items()
@@ -18,50 +15,47 @@ SCALARS = {
 }
 
 
-def declared(path: Path) -> set[tuple[str, str, str, str, str]]:
-    """(message, label, type, name, number) of every field, and of every value of an enumeration."""
+def declared(source: str) -> set[tuple[str, str]]:
+    """The place and the line of every field, and of every value of an enumeration."""
     found, inside = set(), []
-    for line in path.read_text("utf-8").splitlines():
-        if opening := OPENING.fullmatch(line):
-            inside.append("" if opening[1] == "oneof" else opening[2])
-        elif line.strip() == "}":
+    for line in map(str.strip, source.splitlines()):
+        if opening := re.fullmatch(r"(?:message|enum) (\w+) {", line):
+            inside.append(opening[1])
+        elif line == "}":
             inside.pop()
-        elif field := FIELD.fullmatch(line):
-            label, kind, name, number = (one or "" for one in field.groups())
-            place = ".".join(filter(None, inside))
-            found.add((place, label, kind.split(".")[-1], name, number))
+        elif inside and line and not line.startswith("//"):
+            found.add((".".join(inside), re.sub(r"[\w.]+\.", "", line)))
     assert not inside
     return found
 
 
-def compiled(file) -> set[tuple[str, str, str, str, str]]:
+def kind(field) -> str:
+    """The type of a field as it is declared."""
+    message = field.message_type
+    if message and message.GetOptions().map_entry:
+        return f"map<string, {kind(message.fields_by_name['value'])}>"
+    named = message or field.enum_type
+    name = named.name if named else SCALARS[field.type]
+    return f"repeated {name}" if field.is_repeated else name
+
+
+def compiled(file) -> set[tuple[str, str]]:
     """The same of a file's descriptor."""
-    found = set()
-    messages = list(file.message_types_by_name.values())
+    messages, found = list(file.message_types_by_name.values()), set()
     enums = list(file.enum_types_by_name.values())
     for message in messages:  # which grows
         messages += [one for one in message.nested_types if not one.GetOptions().map_entry]
         enums += message.enum_types
         for field in message.fields:
-            kind, label = field.message_type or field.enum_type, ""
-            if field.message_type and field.message_type.GetOptions().map_entry:
-                kind, label = (
-                    field.message_type.fields_by_name["value"].message_type,
-                    "map<string, ",
-                )
-            elif field.is_repeated:
-                label = "repeated "
-            kind = kind.name if kind else SCALARS[field.type]
-            found.add((message.full_name, label, kind, field.name, str(field.number)))
+            found.add((message.full_name, f"{kind(field)} {field.name} = {field.number};"))
     for enum in enums:
-        found |= {(enum.full_name, "", "", one.name, str(one.number)) for one in enum.values}
-    return {(place.removeprefix(f"{file.package}."), *rest) for place, *rest in found}
+        found |= {(enum.full_name, f"{one.name} = {one.number};") for one in enum.values}
+    return {(place.removeprefix(f"{file.package}."), line) for place, line in found}
 
 
 def test_generated_code_is_that_of_its_proto_file(checkout):
     file = predict_pb2.DESCRIPTOR
-    path = checkout / file.name
-    assert compiled(file) == declared(path)
-    assert len(declared(path)) > 10
-    package = f"package {file.package};"
-    assert package in path.read_text("utf-8").splitlines()
+    source = (checkout / file.name).read_text("utf-8")
+    assert compiled(file) == declared(source)
+    assert len(declared(source)) > 10
+    assert f"package {file.package};" in source.splitlines()

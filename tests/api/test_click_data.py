@@ -167,20 +167,22 @@ def test_keras_may_compile_steps_only_where_the_configuration_says_so(data):
 def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, monkeypatch):
     model, _, run = trained
     clicks = dssm_tf.ClickData(data.path, OWN)
-    with pytest.raises(dssm_tf.UserError, match="exists"):
-        clicks.save(model, run)
     other = dssm_tf.ClickData(data.path, OWN | {"tower": {"name": "dssm", "widths": [7, 6]}})
-    with pytest.raises(dssm_tf.UserError, match="Save what `build_model` made"):
-        other.save(model, tmp_path / "run")
-    with pytest.raises(dssm_tf.UserError, match="not compiled"):
-        clicks.save(clicks.build_model(), tmp_path / "run")
+    for saved, made, out, message in (
+        (clicks, model, run, "exists"),
+        (other, model, tmp_path / "run", "Save what `build_model` made"),
+        (clicks, clicks.build_model(), tmp_path / "run", "not compiled"),
+    ):
+        with pytest.raises(dssm_tf.UserError, match=message):
+            saved.save(made, out)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(dssm_tf.UserError, match="overrides"):
-        dssm_tf.ClickData(data.path, OWN, ["training.epochs=2"])
-    with pytest.raises(dssm_tf.UserError, match="9 asked for"):
-        dssm_tf.ClickData(data.path, "dssm", ["negatives.recorded=9"])
-    with pytest.raises(dssm_tf.UserError, match="nowhere"):
-        dssm_tf.ClickData(tmp_path / "nowhere")
+    for message, *arguments in (
+        ("overrides", data.path, OWN, ["training.epochs=2"]),
+        ("9 asked for", data.path, "dssm", ["negatives.recorded=9"]),
+        ("nowhere", tmp_path / "nowhere"),
+    ):
+        with pytest.raises(dssm_tf.UserError, match=message):
+            dssm_tf.ClickData(*arguments)
     cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
     task = {"type": "worker", "index": 0}
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))

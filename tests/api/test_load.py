@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from pytest import approx
 
 import dssm_tf
 from dssm_tf.export.load import load_model
-from tests.api.conftest import DSSM
-from tests.clicks import click_log, write_data
-from tests.runs import finished_run
+from dssm_tf.systems import BASELINES
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
+PAIR = "red fox", "the red fox"
 TITLES = ["green owl", "the red fox", "", "RED fox!", "green owl"]
-KINDS = ["run", "export", "compact"]
-
-every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
 SAME = 1e-5  # two right scores, added in other orders
 
 
-@every_kind
-def test_a_model_has_the_name_it_was_written_under(models, kind):
-    assert models[kind].name == {"run": "dssm"}.get(kind, "fox")
+@pytest.fixture(params=["run", "export", "compact"])
+def model(models, request):
+    return models[request.param]
 
 
-@every_kind
-def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(models, kind):
-    scores = models[kind].score("red fox", TITLES)
-    found = models[kind].rank("red fox", TITLES)
+def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(model):
+    scores, found = model.score("red fox", TITLES), model.rank("red fox", TITLES)
     assert [one.position for one in found] == sorted(range(5), key=lambda i: -scores[i])
     assert [one.title for one in found] == [TITLES[one.position] for one in found]
     assert [one.score for one in found] == [scores[one.position] for one in found]
@@ -41,40 +35,31 @@ def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(models, kind
     assert places.index(4) == places.index(0) + 1
 
 
-@every_kind
-def test_scores_are_inner_products_of_vectors_with_the_prior(models, kind):
-    model = models[kind]
-    queries, titles = (
-        model.encode_queries(QUERIES, prior=True),
-        model.encode_titles(TITLES, prior=True),
-    )
+def test_scores_are_inner_products_of_vectors_with_the_prior(model):
+    queries = model.encode_queries(QUERIES, prior=True)
+    titles = model.encode_titles(TITLES, prior=True)
     assert queries.shape == (4, 7)
     matrix = model.score_matrix(QUERIES, TITLES)
     assert matrix == approx(queries @ titles.T, abs=SAME)
     assert model.score(QUERIES[0], TITLES) == approx(matrix[0], abs=SAME)
 
 
-@every_kind
-def test_vectors_are_unit_vectors_and_those_of_nothing_are_zero(models, kind):
-    model = models[kind]
+def test_vectors_are_unit_vectors_and_those_of_nothing_are_zero(model):
     lengths = np.linalg.norm(model.encode_queries(QUERIES), axis=1)
     assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)
     assert model.encode_titles(TITLES).dtype == np.float32
     assert model.encode_titles(TITLES).shape == (5, 6)
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
-def test_every_kind_answers_as_the_run_does(models, kind):
-    asked = models["run"], models[kind]
-    vectors = [model.encode_titles(TITLES) for model in asked]
-    assert vectors[1] == approx(vectors[0], abs=SAME)
-    scores = [model.score_matrix(QUERIES, TITLES) for model in asked]
-    assert scores[1] == approx(scores[0], abs=SAME)
+def test_every_kind_answers_as_the_run_does(model, models):
+    run = models["run"]
+    assert model.name == ("dssm" if model is run else "fox")
+    assert model.encode_titles(TITLES) == approx(run.encode_titles(TITLES), abs=SAME)
+    scores = run.score_matrix(QUERIES, TITLES)
+    assert model.score_matrix(QUERIES, TITLES) == approx(scores, abs=SAME)
 
 
-@every_kind
-def test_lists_may_be_arrays_and_generators_and_be_empty(models, kind):
-    model = models[kind]
+def test_lists_may_be_arrays_and_generators_and_be_empty(model):
     wanted = approx(model.score("red fox", TITLES), abs=SAME)
     assert model.score("red fox", np.array(TITLES)) == wanted
     assert model.score("red fox", (title for title in TITLES)) == wanted
@@ -96,14 +81,11 @@ def test_what_is_no_list_of_strings_is_refused(models):
         model.encode_queries("fox")
 
 
-@every_kind
-def test_an_explanation_shares_out_the_score_of_the_pair(models, kind):
-    found = dssm_tf.explain(models[kind], "red fox", "the red fox")
-    assert found.score == approx(models[kind].score("red fox", ["the red fox"])[0], abs=SAME)
+def test_an_explanation_shares_out_the_score_of_the_pair(model, models):
+    found, wanted = (dssm_tf.explain(one, *PAIR) for one in (model, models["run"]))
+    assert found.score == approx(model.score(PAIR[0], PAIR[1:])[0], abs=SAME)
     assert found.query.words == ["red", "fox"]
-    assert found.prior == approx(
-        dssm_tf.explain(models["run"], "red fox", "the red fox").prior, abs=SAME
-    )
+    assert found.prior == approx(wanted.prior, abs=SAME)
     whole = found.query.start + sum(found.query.contributions)
     assert whole == approx(found.cosine, abs=SAME)
     assert found.sentences()
@@ -117,23 +99,21 @@ def test_a_name_of_ones_own_is_taken(run, exported):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("place", "message"),
     [
-        (lambda folder: folder / "nowhere", "does not exist; expected"),
-        (lambda folder: folder / "data" / "spec.json", "holds no trained model; "),
-        (lambda folder: folder / "data", "by `dssm preprocess`: train on it first"),
-        (lambda folder: folder, "holds no trained model; "),
+        ("nowhere", "does not exist; expected"),
+        ("data/spec.json", "holds no trained model; "),
+        ("data", "by `dssm preprocess`: train on it first"),
+        ("", "holds no trained model; "),
     ],
 )
-def test_what_is_no_model_is_refused_in_one_line(folder, run, exported, make, message):
+def test_what_is_no_model_is_refused_in_one_line(folder, run, exported, place, message):
     with pytest.raises(dssm_tf.UserError, match=message) as caught:
-        dssm_tf.load(make(folder))
+        dssm_tf.load(folder / place)
     assert "\n" not in str(caught.value)
 
 
 def test_a_saved_baseline_is_a_ranker_too(tmp_path):
-    from dssm_tf.systems import BASELINES
-
     saved = BASELINES["bm25"]().fit([], TITLES)
     saved.save(tmp_path)
     found = dssm_tf.load(tmp_path)
@@ -143,11 +123,10 @@ def test_a_saved_baseline_is_a_ranker_too(tmp_path):
         load_model(tmp_path)
 
 
-def test_a_damaged_run_is_refused(tmp_path):
-    data = write_data(tmp_path / "data", click_log())
-    run = finished_run(tmp_path / "run", data, DSSM)
-    weights = bytearray((run / "model.weights.h5").read_bytes())
-    weights[-1] ^= 1
-    (run / "model.weights.h5").write_bytes(weights)
+def test_a_damaged_run_is_refused(run, tmp_path):
+    weights = shutil.copytree(run, tmp_path / "run") / "model.weights.h5"
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(raw)
     with pytest.raises(dssm_tf.UserError, match=r"model\.weights\.h5"):
-        dssm_tf.load(run)
+        dssm_tf.load(tmp_path / "run")

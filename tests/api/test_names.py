@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 import sys
 
 import pytest
 
 import dssm_tf
+from tests.script import python
 
 
 @pytest.mark.parametrize("name", [name for name in dssm_tf.__all__ if name[0] != "_"])
@@ -39,7 +39,7 @@ assert dssm_tf.{name}.__module__ == "dssm_tf.commands.{name}", dssm_tf.{name}
 from dssm_tf import {name}
 assert callable({name})
 """
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    python(code, PYTHONWARNINGS="error")
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -54,7 +54,7 @@ def test_a_name_that_the_small_distribution_lacks_is_one_clear_line(monkeypatch)
         dssm_tf.load  # noqa: B018
 
 
-def test_a_wrong_path_or_configuration_is_refused_before_tensorflow_is_loaded(checkout, tmp_path):
+def test_a_wrong_path_or_configuration_is_refused_before_tensorflow_is_loaded(tmp_path):
     code = f"""
 import sys, dssm_tf
 for call in (lambda: dssm_tf.load({str(tmp_path)!r}), lambda: dssm_tf.ClickData("D", "lstn")):
@@ -64,16 +64,12 @@ for call in (lambda: dssm_tf.load({str(tmp_path)!r}), lambda: dssm_tf.ClickData(
         print(error)
 assert not {{"tensorflow", "keras", "apache_beam"}} & set(sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
-    )
-    assert done.stderr == ""
-    first, second = done.stdout.splitlines()
+    first, second = python(code).splitlines()
     assert first.startswith(f"{tmp_path} holds no trained model; expected ")
     assert "Did you mean 'lstm'?" in second
 
 
-def test_a_compact_model_is_loaded_and_asked_without_tensorflow(checkout, compact):
+def test_a_compact_model_is_loaded_and_asked_without_tensorflow(compact):
     code = f"""
 import sys, dssm_tf
 model = dssm_tf.load({str(compact)!r})
@@ -81,7 +77,4 @@ best, other = model.rank("red fox", ["owl", "the red fox"])
 assert best.score > other.score and model.encode_titles(["owl"]).shape == (1, 6)
 print(sorted({{"tensorflow", "keras", "apache_beam", "scipy"}} & set(sys.modules)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert python(code) == "[]\n"

@@ -9,34 +9,42 @@ from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
 
-LOG = "query,title,clicks,timestamp\n" + "".join(
-    f'query {n},"Title {n % 7}",{n + 1}000,2024-{1 + n // 28:02}-{1 + n % 28:02}\n'
-    for n in range(40)
+
+def log_of(header, row):
+    """A log of 40 rows, each made of its number."""
+    return "\n".join([header, *map(row, range(40))]) + "\n"
+
+
+LOG = log_of(
+    "query,title,clicks,timestamp",
+    lambda n: f'query {n},"Title {n % 7}",{n + 1}000,2024-{1 + n // 28:02}-{1 + n % 28:02}',
 )
 
 
 @pytest.fixture
 def split(tmp_path, capsys):
-    """Runs the command on a log; gives its exit code, its rows and what it says."""
-    path = tmp_path / "log.csv"
-    path.write_text(LOG, "utf-8")
+    """Runs the command on a log; gives its exit code, its directory and what it says."""
 
-    def run(*flags):
-        out = tmp_path / "out"
+    def run(*flags, log=LOG):
+        path, out = tmp_path / "log.csv", tmp_path / "out"
+        path.write_text(log, "utf-8")
         code = main(["data", "split", "--clicks", str(path), "--out", str(out), *flags])
         return code, out, capsys.readouterr()
 
     return run
 
 
+def learned_and_judged(out):
+    return read_logs([out / "clicks.tsv"])[0], read_judgments(out / "judgments.tsv")
+
+
 def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
     code, out, said = split("--judge-later", "0.25")
     assert code == 0
-    rows, _ = read_logs([out / "clicks.tsv"])
+    rows, judged = learned_and_judged(out)
     assert [row.query for row in rows] == [f"query {n}" for n in range(30)]
     assert rows[3].clicks == 4000
-    judgments = read_judgments(out / "judgments.tsv")
-    assert {one.query for one in judgments} == {f"query {n}" for n in range(30, 40)}
+    assert {one.query for one in judged} == {f"query {n}" for n in range(30, 40)}
     assert {one.title for one in read_corpus(out / "corpus.tsv")} == {
         f"Title {n}" for n in range(7)
     }
@@ -49,32 +57,24 @@ def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
 
 def test_held_out_queries_judge_as_in_the_benchmark(split):
     _, out, _ = split("--hold-out-queries", "0.3")
-    learned = {row.query for row in read_logs([out / "clicks.tsv"])[0]}
-    judged = {one.query for one in read_judgments(out / "judgments.tsv")}
+    learned, judged = ({one.query for one in part} for part in learned_and_judged(out))
     assert learned | judged == {f"query {n}" for n in range(40)}
     assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged)
     assert not any(is_held_out(query, 0.3, HELD_OUT) for query in learned)
 
 
-def test_titles_of_several_fields_become_one_column(tmp_path):
-    path, out = tmp_path / "log.tsv", tmp_path / "out"
-    rows = [f"query {n}\tLamp {n % 7}\tAcme" for n in range(40)]
-    path.write_text("\n".join(["query\tname\tbrand", *rows]) + "\n", "utf-8")
-    flags = ["--title-fields", "name,brand", "--hold-out-queries", "0.3", "--out", str(out)]
-    assert main(["data", "split", "--clicks", str(path), *flags]) == 0
-    rows, _ = read_logs([out / "clicks.tsv"])
-    judged, corpus = read_judgments(out / "judgments.tsv"), read_corpus(out / "corpus.tsv")
-    every = {one.title for part in (rows, judged, corpus) for one in part}
-    assert every == {f"Lamp {n}␟Acme" for n in range(7)}
+def test_titles_of_several_fields_become_one_column(split):
+    log = log_of("query,name,brand", lambda n: f"query {n},Lamp {n % 7},Acme")
+    _, out, _ = split("--title-fields", "name,brand", "--hold-out-queries", "0.3", log=log)
+    parts = (*learned_and_judged(out), read_corpus(out / "corpus.tsv"))
+    assert {one.title for part in parts for one in part} == {f"Lamp {n}␟Acme" for n in range(7)}
 
 
-def test_positions_are_kept(tmp_path):
-    path, out = tmp_path / "log.tsv", tmp_path / "out"
-    rows = [f"query {n}\tTitle {n % 7}\t{('3', 'top', '0', '')[n % 4]}" for n in range(40)]
-    path.write_text("\n".join(["query\ttitle\tposition", *rows]) + "\n", "utf-8")
-    flags = ["--clicks", str(path), "--hold-out-queries", "0.3", "--out", str(out)]
-    assert main(["data", "split", *flags]) == 0
-    kept, _ = read_logs([out / "clicks.tsv"])
+def test_positions_are_kept(split):
+    positions = ("3", "top", "0", "")
+    log = log_of("query,title,position", lambda n: f"query {n},Title {n % 7},{positions[n % 4]}")
+    _, out, _ = split("--hold-out-queries", "0.3", log=log)
+    kept, _ = learned_and_judged(out)
     assert {row.position for row in kept} == {0, 3}
     assert all(row.position == 3 for row in kept if int(row.query.split()[1]) % 4 == 0)
 
@@ -98,8 +98,7 @@ def test_what_cannot_be_divided_is_refused_in_one_line_and_leaves_nothing(split,
 def test_a_log_in_another_order_is_divided_alike(split, tmp_path):
     _, out, _ = split("--judge-later", "0.25")
     out.rename(tmp_path / "first")
-    head, *rows = LOG.splitlines()
-    (tmp_path / "log.csv").write_text("\n".join([head, *reversed(rows)]) + "\n", "utf-8")
-    split("--judge-later", "0.25")
+    head, *rows = LOG.splitlines(keepends=True)
+    split("--judge-later", "0.25", log=head + "".join(reversed(rows)))
     for name in ("clicks.tsv", "judgments.tsv", "corpus.tsv"):
         assert (out / name).read_bytes() == (tmp_path / "first" / name).read_bytes()

@@ -27,27 +27,24 @@ def test_the_log_holds_no_question_that_is_judged(tmp_path):
 
 def test_something_else_is_not_overwritten_but_an_earlier_demo_is(tmp_path, monkeypatch):
     monkeypatch.setattr(demonstration, "_COMMANDS", "")
-    (tmp_path / "thesis.txt").write_text("precious")
-    with pytest.raises(UserError, match=r"did not write thesis\.txt"):
-        demonstration.demo(out=tmp_path)
-    assert (tmp_path / "thesis.txt").exists()
     earlier = tmp_path / "demo"
-    demonstration.demo(out=earlier)
-    (earlier / "notes.txt").write_text("precious")
-    with pytest.raises(UserError, match=r"did not write notes\.txt"):
+    earlier.touch()
+    with pytest.raises(UserError, match="exists already"):
         demonstration.demo(out=earlier)
-    (earlier / "notes.txt").unlink()
+    earlier.unlink()
+    demonstration.demo(out=earlier)
+    other = tmp_path / "other"
+    other.mkdir()
+    for folder in (other, earlier):
+        (folder / "thesis.txt").write_text("precious")
+        with pytest.raises(UserError, match=r"did not write thesis\.txt"):
+            demonstration.demo(out=folder)
+        (folder / "thesis.txt").unlink()
     (earlier / "runs" / "lstm").mkdir(parents=True)
     demonstration.demo(out=earlier)
     assert sorted(path.name for path in earlier.iterdir()) == [
         ".dssm-demo", "data", "report.html", "report.md",
     ]  # fmt: skip
-
-
-def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
-    (tmp_path / "demo").write_text("a file")
-    with pytest.raises(UserError, match="exists already"):
-        demonstration.demo(out=tmp_path / "demo")
 
 
 def test_it_ends_with_the_command_that_fails(tmp_path, monkeypatch, capsys):
@@ -75,9 +72,5 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path, capfd):
     assert len(links) > 8
     assert all((out / link).exists() for link in links)
     text = capfd.readouterr().out
-    for said in (
-        "report.html",
-        "dssm benchmark --clicks CLICKS.tsv",
-        "Query: capital of austrailia",
-    ):
+    for said in ("report.html", "dssm benchmark --clicks CLICKS.tsv", "capital of austrailia"):
         assert said in text

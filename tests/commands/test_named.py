@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from dssm_tf.commands.named import named_paths
@@ -5,15 +7,11 @@ from dssm_tf.common.errors import UserError
 
 
 def test_runs_are_named_by_hand_or_by_file():
-    assert {
-        k: str(v) for k, v in named_paths(["mini=a/b.trec", "c/other.trec.gz"], "--runs").items()
-    } == {
-        "mini": "a/b.trec",
-        "other": "c/other.trec.gz",
-    }
+    found = named_paths(["mini=a/b.trec", "c/other.trec.gz"], "--runs")
+    assert found == {"mini": Path("a/b.trec"), "other": Path("c/other.trec.gz")}
 
 
-def test_two_of_one_name_and_a_missing_file_are_refused():
+def test_two_of_one_name_are_refused():
     with pytest.raises(UserError, match="two are called 'a'"):
         named_paths(["x/a.trec", "y/a.trec"], "--runs")
 

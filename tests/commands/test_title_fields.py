@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,50 +11,40 @@ from dssm_tf.commands.export import export
 from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from tests.clicks import click_log, write_data
-from tests.evaluating import evaluate_command
 from tests.runs import finished_run
 
 JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tsony\td2\tlamp\t1\nq2\tlamp\td1\tlamp\t1\n"
 CORPUS = "doc_id\ttitle\tbrand\nd1\tlamp\tapple\nd2\tlamp\tsony\nd3\tphone\tnokia\n"
+FIELDS = Tables(title_fields="title,brand")
 
 
-def test_bm25_reads_the_fields_of_the_corpus_and_of_judgments(tmp_path):
+def test_bm25_reads_the_fields_of_the_corpus_and_of_judgments(evaluate):
     judgments = JUDGMENTS.replace("title", "title\tbrand").replace("d2\tlamp", "d2\tlamp\tsony")
-    judgments = judgments.replace("d1\tlamp", "d1\tlamp\tapple")
-    (tmp_path / "judgments.tsv").write_text(judgments, "utf-8")
-    (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
-    found = evaluate_command(
-        [],
-        tmp_path / "judgments.tsv",
-        tmp_path / "corpus.tsv",
-        tmp_path / "out",
-        ["bm25"],
-        tables=Tables(title_fields="title,brand"),
-    )
+    Path("j.tsv").write_text(judgments.replace("d1\tlamp", "d1\tlamp\tapple"), "utf-8")
+    Path("c.tsv").write_text(CORPUS, "utf-8")
+    found = evaluate(corpus="c.tsv", tables=FIELDS)
     assert found.values["bm25"]["ndcg@1"][found.task.queries.index("sony")] == 1
     assert "lamp␟sony" in found.task.titles
 
 
-def test_columns_of_ones_own_are_read_in_judgments_and_corpus(tmp_path):
-    for name, columns in (("plain", "query_id\tquery\tdoc_id\ttitle\tgrade"),
-                          ("own", "query_id\tsearch_term\tdoc_id\tproduct\tgrade")):  # fmt: skip
-        body = JUDGMENTS.split("\n", 1)[1]
-        (tmp_path / f"{name}.tsv").write_text(f"{columns}\n{body}", "utf-8")
-    (tmp_path / "plain_corpus.tsv").write_text("doc_id\ttitle\nd1\tlamp\n", "utf-8")
-    (tmp_path / "own_corpus.tsv").write_text("doc_id\tproduct\nd1\tlamp\n", "utf-8")
+def test_columns_of_ones_own_are_read_in_judgments_and_corpus(evaluate):
     written = []
-    for name, columns in (("plain", ""), ("own", "query=search_term,title=product")):
-        paths = (tmp_path / f"{name}.tsv", tmp_path / f"{name}_corpus.tsv", tmp_path / name)
-        evaluate_command([], *paths, ["bm25"], tables=Tables(columns=columns))
-        written.append((tmp_path / name / "per_query.tsv").read_text("utf-8"))
+    for columns, query, title in (
+        ("", "query", "title"),
+        ("query=search_term,title=product", "search_term", "product"),
+    ):
+        _, rows = JUDGMENTS.split("\n", 1)
+        Path("j.tsv").write_text(f"query_id\t{query}\tdoc_id\t{title}\tgrade\n{rows}", "utf-8")
+        Path("c.tsv").write_text(f"doc_id\t{title}\nd1\tlamp\n", "utf-8")
+        evaluate(corpus="c.tsv", out=title, tables=Tables(columns=columns))
+        written.append(Path(title, "per_query.tsv").read_text("utf-8"))
     assert written[0] == written[1]
 
 
-def test_a_corpus_without_a_field_is_refused(tmp_path):
-    (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
-    paths = (tmp_path / "judgments.tsv", None, tmp_path / "out")
+def test_a_corpus_without_a_field_is_refused(evaluate):
+    Path("j.tsv").write_text(JUDGMENTS, "utf-8")
     with pytest.raises(UserError, match="missing: brand"):
-        evaluate_command([], *paths, ["bm25"], tables=Tables(title_fields="title,brand"))
+        evaluate(tables=FIELDS)
 
 
 @pytest.mark.parametrize("kind", ["run", "export", "compact"])

@@ -29,17 +29,14 @@ def run(tmp_path) -> Path:
 
 def test_a_file_appears_when_it_is_complete(tmp_path):
     path = tmp_path / "deep" / "model.txt"
-    with atomic_write(path) as file:
-        file.write("héllo\n")
-        assert not path.exists()
-    assert path.read_bytes() == "héllo\n".encode()
-    assert names(path.parent) == {"model.txt"}
-
-
-def test_bytes_are_written_as_they_are(tmp_path):
-    with atomic_write(tmp_path / "raw", "wb") as file:
-        file.write(b"\xff\r\n")
-    assert (tmp_path / "raw").read_bytes() == b"\xff\r\n"
+    for mode, content in (("w", "héllo\n"), ("wb", b"\xff\r\n")):
+        with atomic_write(path, mode) as file:
+            file.write(content)
+            assert not path.exists()
+        assert names(path.parent) == {"model.txt"}
+        raw = path.read_bytes()
+        assert raw == (content if mode == "wb" else content.encode())
+        path.unlink()
 
 
 @pytest.mark.parametrize("error", [TypeError, KeyboardInterrupt])
@@ -61,13 +58,21 @@ def test_a_failed_write_leaves_what_there_was(tmp_path, old, error):
     assert [one.read_text() for one in tmp_path.iterdir()] == old
 
 
-def test_a_directory_appears_when_it_is_complete(tmp_path):
+@pytest.mark.parametrize("before", [None, set(), {"old"}])
+def test_a_directory_appears_or_is_replaced_as_a_whole(tmp_path, before):
     path = tmp_path / "deep" / "run"
-    with atomic_directory(path) as aside:
-        (aside / "weights").write_text("w")
-        assert not path.exists()
+    if before is not None:
+        path.mkdir(parents=True)
+        for name in before:
+            (path / name).touch()
+    with atomic_directory(path, own=["old", "new"] if before else []) as aside:
+        (aside / "new").write_text("new")
+        assert (names(path) if path.exists() else None) == before
         assert aside.parent == path.parent  # the same file system, so that the move is one step
-    assert names(path) == {"weights"}
+        assert stat.S_IMODE(aside.stat().st_mode) == 0o700  # nobody else's to read yet
+        with pytest.raises(UserError, match="run is being written by another process"):
+            atomic_directory(path).__enter__()
+    assert names(path) == {"new"}
     assert names(path.parent) == {"run"}
 
 
@@ -89,22 +94,6 @@ def test_a_directory_that_holds_something_is_refused_before_any_work(tmp_path, r
     assert names(tmp_path) == {"run", "file"}
 
 
-def test_an_empty_directory_is_filled(tmp_path):
-    (tmp_path / "run").mkdir()
-    with atomic_directory(tmp_path / "run") as aside:
-        (aside / "weights").write_text("w")
-    assert names(tmp_path / "run") == {"weights"}
-    assert names(tmp_path) == {"run"}
-
-
-def test_a_directory_is_replaced_as_a_whole_when_asked(run):
-    with atomic_directory(run, own=["old", "new"]) as aside:
-        (aside / "new").write_text("new")
-        assert names(run) == {"old"}
-    assert names(run) == {"new"}
-    assert names(run.parent) == {"run"}
-
-
 @pytest.mark.parametrize("removed", [False, True])
 def test_a_failed_replacement_leaves_the_old_directory(run, removed):
     with pytest.raises(FileNotFoundError), atomic_directory(run, own=["old", "new"]) as aside:
@@ -114,15 +103,10 @@ def test_a_failed_replacement_leaves_the_old_directory(run, removed):
     assert names(run.parent) == {"run"}
 
 
-def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "notes.txt").write_text("mine")
-    with pytest.raises(
-        UserError, match=r"run is not replaced: this command did not write notes\.txt"
-    ):
+def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path, run):
+    with pytest.raises(UserError, match="run is not replaced: this command did not write old"):
         atomic_directory(run, own=["weights"]).__enter__()
-    (run / "notes.txt").rename(run / "table.tsv")  # a name that the command uses, too
+    (run / "old").rename(run / "table.tsv")  # a name that the command uses, too
     with pytest.raises(UserError, match="because it holds no weights, which this command writes"):
         refuse_others(run, ["weights", "*.tsv"])
     (run / "weights").write_text("w")
@@ -130,41 +114,21 @@ def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path):
     assert names(tmp_path) == {"run"}
 
 
-def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
-    with (
-        pytest.raises(UserError, match=r"did not write notes\.txt"),
-        atomic_directory(run, own=["weights"]),
-    ):
-        (run / "notes.txt").write_text("mine")
-    assert names(run) == {"notes.txt"}
+def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path, run):
+    with pytest.raises(UserError, match="did not write notes"), atomic_directory(run, own=["old"]):
+        (run / "notes").write_text("mine")
+    assert names(run) == {"old", "notes"}
     assert names(tmp_path) == {"run"}
 
 
-def test_a_link_to_a_directory_is_honoured(tmp_path):
-    (tmp_path / "disk").mkdir()
-    link = tmp_path / "run"
-    link.symlink_to(tmp_path / "disk")
-    for text in ("one", "two"):
-        with atomic_directory(link, own=["weights"]) as aside:
-            (aside / "weights").write_text(text)
-        assert link.is_symlink()
-        assert (tmp_path / "disk" / "weights").read_text() == text
-    assert names(tmp_path) == {"disk", "run"}
-
-
-def test_two_processes_do_not_write_one_directory(tmp_path):
-    with atomic_directory(tmp_path / "run") as aside:
-        with pytest.raises(UserError, match="run is being written by another process"):
-            atomic_directory(tmp_path / "run").__enter__()
-        (aside / "weights").write_text("w")
-    assert names(tmp_path / "run") == {"weights"}
-
-
-def test_what_is_not_complete_is_nobody_elses_to_read(tmp_path):
-    with atomic_directory(tmp_path / "run") as aside:
-        assert stat.S_IMODE(aside.stat().st_mode) == 0o700
+def test_a_link_to_a_directory_is_honoured(tmp_path, run):
+    link = tmp_path / "link"
+    link.symlink_to(run)
+    with atomic_directory(link, own=["old", "new"]) as aside:
+        (aside / "new").touch()
+    assert link.is_symlink()
+    assert names(run) == {"new"}
+    assert names(tmp_path) == {"link", "run"}
 
 
 REPLACES = """

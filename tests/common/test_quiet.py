@@ -9,13 +9,10 @@ import sys
 LOAD = "from dssm_tf.common.quiet import load_tensorflow; load_tensorflow()\n"
 
 
-def stderr_of(code: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD + code],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-    )
+def stderr_of(code: str, before: str = "", **environment: str) -> str:
+    command = [sys.executable, "-c", f"{before}\n{LOAD}{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    assert not done.stdout
     return done.stderr
 
 
@@ -31,7 +28,8 @@ def test_what_comes_afterwards_passes():
 
 def test_an_import_that_fails_is_not_swallowed(tmp_path):
     (tmp_path / "tensorflow.py").write_text("raise ImportError('no such library')")
-    assert "ImportError: no such library" in stderr_of("", PYTHONPATH=path(tmp_path))
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", os.getcwd())])
+    assert "ImportError: no such library" in stderr_of("", PYTHONPATH=path)
 
 
 def test_with_debugging_on_tensorflow_is_left_alone():
@@ -39,16 +37,7 @@ def test_with_debugging_on_tensorflow_is_left_alone():
     assert stderr_of(code, DSSM_DEBUG="1") == "False\n"
 
 
-def path(first: object) -> str:
-    return os.pathsep.join([str(first), os.environ.get("PYTHONPATH", os.getcwd())])
-
-
 def test_python_s_own_logging_is_quiet_at_a_prompt_and_in_a_notebook_too():
     # There TensorFlow's import sets its logger to INFO.
     told = "import logging; logging.getLogger('tensorflow').info('Assets written')"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.ps1 = '> '\n{LOAD}{told}"],
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+    assert stderr_of(told, before="import sys; sys.ps1 = '> '") == ""

@@ -265,23 +265,21 @@ def running(add_parts: Callable[[Engine], None], folder: Path) -> Iterator[Engin
 def worker_pool(engine: Engine, checkout: Path = CHECKOUT) -> list[str]:
     """The flags that name a pool of workers, started from a checkout."""
     port, pool = free_port(), "apache_beam.runners.worker.worker_pool_main"
-    command = [
-        "env",
-        f"--chdir={checkout}",
-        f"PYTHONPATH={checkout}",
-        f"PATH={Path(sys.executable).parent}:/usr/bin:/bin",
-    ]
+    path = f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
+    command = ["env", f"--chdir={checkout}", f"PYTHONPATH={checkout}", path]
     command += [sys.executable, "-m", pool, f"--service_port={port}"]
     engine.start("worker_pool", command, lambda: listens(port))
     return ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
 
 
-def start(module: str, arguments: Sequence[object]) -> subprocess.Popen[str]:
-    """Starts a pipeline from the plain command line, in a process of its own."""
+def start(
+    module: str, arguments: Sequence[object], by: Sequence[str] = (), **environment: str
+) -> subprocess.Popen[str]:
+    """Starts a module from the plain command line, in a process of its own, by another if given."""
     return subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [*by, sys.executable, "-m", module, *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)} | environment,
     )  # fmt: skip
 
 
@@ -312,18 +310,22 @@ def written(output: Path) -> dict[str, str]:
     return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in output.iterdir()}
 
 
+def succeeds(started: subprocess.Popen[str]) -> str:
+    """What a process printed, which must end with 0."""
+    code, said = ended(started)
+    assert code == 0, said
+    return said
+
+
 def preprocessed(log: Path, output: Path, *flags: str) -> dict[str, str]:
     """What preprocess writes."""
     places = ["--input", log, "--output", output]
-    code, said = ended(start("pipelines.preprocess", [*places, *OPTIONS, *flags]))
-    assert code == 0, said
+    succeeds(start("pipelines.preprocess", [*places, *OPTIONS, *flags]))
     return written(output)
 
 
 def embedded(model: Path, corpus: Path, output: Path, *flags: str) -> dict[str, str]:
     """What embed writes."""
     places = ["--model", model, "--input", corpus, "--output", output]
-    code, said = ended(start("pipelines.embed", [*places, *flags]))
-    assert code == 0, said
-    assert "1,200 vectors of length 7" in said
+    assert "1,200 vectors of length 7" in succeeds(start("pipelines.embed", [*places, *flags]))
     return written(output)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import yaml
 
 from tests.clicks import click_log, write_data
-from tests.engines.engines import CHECKOUT, within
+from tests.engines.engines import start, succeeds, within
 from tests.training.configuration import weights
 from tests.training.test_distributed import CONFIG, SAME
 
@@ -30,44 +29,31 @@ def hosts() -> Iterator[list[str]]:
     """The names of two network namespaces with a cable between them."""
     names = [f"dssm-host-{number}" for number in range(2)]
     with ExitStack() as stack:
-        for number, name in enumerate(names):
+        for name in names:
             if os.geteuid() or subprocess.run(["ip", "netns", "add", name]).returncode:
                 pytest.skip("needs root and iproute2, for network namespaces")
             stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=True)
-            if not number:
-                subprocess.run(LINK, check=True)
+        subprocess.run(LINK, check=True)
         for number, name in enumerate(names):
-            one = f"dssm-{number}"
-            inside = ["ip", "-n", name]
-            subprocess.run(["ip", "link", "set", one, "netns", name], check=True)
-            subprocess.run(
-                [*inside, "addr", "add", f"{ADDRESSES[number]}/24", "dev", one], check=True
-            )
-            for link in ("lo", one):
-                subprocess.run([*inside, "link", "set", link, "up"], check=True)
+            for command in (
+                f"link set dssm-{number} netns {name}",
+                f"-n {name} addr add {ADDRESSES[number]}/24 dev dssm-{number}",
+                f"-n {name} link set lo up",
+                f"-n {name} link set dssm-{number} up",
+            ):
+                subprocess.run(["ip", *command.split()], check=True)
         yield names
 
 
-def start(out: Path, config: Path, data: Path, host: str = "", index: int = 0) -> subprocess.Popen:
+def train(out: Path, config: Path, data: Path, host: str = "", index: int = 0) -> subprocess.Popen:
     """`dssm train`, on a host."""
-    command = [sys.executable, "-m", "dssm_tf.cli", "train", "--config", config, "--data", data]
-    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
-    if host:
-        command = ["ip", "netns", "exec", host, *command]
-        workers = [f"{address}:{PORT}" for address in ADDRESSES]
-        task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
-        environment["TF_CONFIG"] = json.dumps(task)
-    words = list(map(str, [*command, "--out", out]))
-    return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    )
-
-
-def ends(processes: list[subprocess.Popen]) -> None:
-    for one in processes:
-        with one:
-            said, _ = one.communicate(timeout=600)
-        assert one.returncode == 0, said
+    command = ["train", "--config", config, "--data", data, "--out", out]
+    if not host:
+        return start("dssm_tf.cli", command)
+    workers = [f"{address}:{PORT}" for address in ADDRESSES]
+    task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+    on_host = ["ip", "netns", "exec", host]
+    return start("dssm_tf.cli", command, on_host, TF_CONFIG=json.dumps(task))
 
 
 @pytest.mark.engines
@@ -76,10 +62,10 @@ def test_two_hosts_of_which_one_is_lost_and_comes_back_reach_the_weights_of_one(
     config = tmp_path / "config.yaml"
     training = {**CONFIG["training"], "epochs": EPOCHS}
     config.write_text(yaml.safe_dump({**CONFIG, "training": training}), "utf-8")
-    ends([start(tmp_path / "one", config, data)])
+    succeeds(train(tmp_path / "one", config, data))
 
     def both() -> list[subprocess.Popen]:
-        return [start(tmp_path / "two", config, data, host, at) for at, host in enumerate(hosts)]
+        return [train(tmp_path / "two", config, data, host, at) for at, host in enumerate(hosts)]
 
     chief, other = both()
     assert within(500, lambda: chief.poll() is not None or any(tmp_path.glob("two/state/*.npz")))
@@ -87,7 +73,8 @@ def test_two_hosts_of_which_one_is_lost_and_comes_back_reach_the_weights_of_one(
     for one in (other, chief):  # the chief can do nothing alone: a Kubernetes job restarts both
         one.kill()
         one.communicate()
-    ends(both())
+    for one in both():
+        succeeds(one)
     alone, together = weights(tmp_path / "one"), weights(tmp_path / "two")
     assert alone.keys() == together.keys()
     for name, wanted in alone.items():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,11 +15,13 @@ from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.systems import BASELINES
 from dssm_tf.towers import TOWERS
 from tests.choices import changed
+from tests.conftest import CHECKOUT
+from tests.script import python
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-EVERY = sorted((CHECKOUT / "configs").glob("**/*.yaml"))
-FITTED = [path for path in EVERY if load_baseline(path)]
-SHIPPED = [path for path in EVERY if path not in FITTED]
+CONFIGS = CHECKOUT / "configs"
+EVERY = [str(path.relative_to(CONFIGS))[:-5] for path in sorted(CONFIGS.glob("**/*.yaml"))]
+FITTED = [name for name in EVERY if load_baseline(find_config(name))]
+SHIPPED = [name for name in EVERY if name not in FITTED]
 TOWER = "tower: {name: lstm}\n"
 
 
@@ -39,17 +39,16 @@ def refusal(folder: Path, text: str, *overrides: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(CHECKOUT)))
-def test_every_shipped_configuration_loads(path):
-    config = load_config(path)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_configuration_loads(name):
+    config = load_config(find_config(name))
     assert parse_config(yaml.safe_load(config.dump())) == config
-    name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
-    assert load_config(find_config(name)) == config
+    assert load_config(CONFIGS / f"{name}.yaml") == config
 
 
-@pytest.mark.parametrize("path", FITTED, ids=lambda path: str(path.relative_to(CHECKOUT)))
-def test_every_baseline_s_configuration_is_a_row_of_the_benchmark(path):
-    name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
+@pytest.mark.parametrize("name", FITTED)
+def test_every_baseline_s_configuration_is_a_row_of_the_benchmark(name):
+    path = find_config(name)
     base, parameters = load_baseline(path)
     (row,) = choose_systems([name])
     assert (row.name, row.kind, row.base) == (name, "baseline", base)
@@ -84,11 +83,12 @@ def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
             choose_systems([str(path)])
 
 
-@pytest.mark.parametrize("path", EVERY, ids=lambda path: str(path.relative_to(CHECKOUT)))
-def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(path):
-    name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
-    header = path.read_text("utf-8").partition("baseline:" if path in FITTED else "tower:")[0]
-    command = f"--systems bm25,{name} " if path in FITTED else f"dssm train --config {name} "
+@pytest.mark.parametrize("name", EVERY)
+def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(name):
+    first, command = "tower:", f"dssm train --config {name} "
+    if name in FITTED:
+        first, command = "baseline:", f"--systems bm25,{name} "
+    header = find_config(name).read_text("utf-8").partition(first)[0]
     for part in ("# Paper:", "# Expect:", "# Command:", command):
         assert part in header
     if name.startswith("paper/"):
@@ -150,16 +150,9 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         (TOWER + "negatives: {recorded: -1}", ["negatives.recorded: ", "equal to 0"]),
         (TOWER + "optimizer: {learning_rate: 0}", ["optimizer.learning_rate: ", "than 0"]),
         (TOWER + "optimizer: {clip_norm: 0}", ["optimizer.clip_norm: ", "greater than 0"]),
-        ("tower: {name: dssm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
         ("tower: {name: dssm, widths: [3, 0]}", ["tower.widths.1: ", "received 0"]),
-        ("tower: {name: lstm, cells: 0}", ["tower.cells: ", "equal to 1", "received 0"]),
-        ("tower: {name: bilstm, cells: -8}", ["tower.cells: ", "equal to 1", "received -8"]),
-        ("tower: {name: rnn, hidden: 0}", ["tower.hidden: ", "equal to 1", "received 0"]),
         ("tower: {name: rnn, bptt_steps: 0}", ["tower.bptt_steps: ", "equal to 1", "received 0"]),
-        ("tower: {name: clsm, window: 0}", ["tower.window: ", "equal to 1", "received 0"]),
         ("tower: {name: clsm, window: 4}", ["tower.window: ", "odd, such as 3 or 5", "received 4"]),
-        ("tower: {name: clsm, features: 0}", ["tower.features: ", "equal to 1", "received 0"]),
-        ("tower: {name: clsm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
         ("tower: {name: lstm, dropout: 1.0}", ["tower.dropout: ", "less than 1", "1.0"]),
         ("tower: {name: lstm, initializer: x}", ["tower.initializer: ", "'glorot_uniform'", "'x'"]),
         ("[1, 2]", ["holds a list", "`tower:`"]),
@@ -175,35 +168,41 @@ def test_an_error_names_the_key_what_was_received_and_what_is_allowed(tmp_path, 
     assert "more problem" not in message
 
 
-def test_further_problems_are_counted(tmp_path):
+SIZES = [
+    (name, key, [] if isinstance(default, tuple) else 0)
+    for name, tower in TOWERS.items()
+    for key, default in tower.section(name="").arguments.items()
+    if type(default) in (tuple, int)
+]
+
+
+@pytest.mark.parametrize(("tower", "key", "nothing"), SIZES)
+def test_no_size_of_a_tower_is_nothing(tower, key, nothing):
+    with pytest.raises(UserError, match=rf" tower.{key}: .*(equal to|at least) 1.*; received"):
+        parse_config({"tower": {"name": tower, key: nothing}})
+
+
+def test_further_problems_are_counted_and_long_values_cut(tmp_path):
     text = TOWER + "training: {epochs: 0, xla: maybe}\nloss: {gamma: 0}"
     assert refusal(tmp_path, text).endswith("received 0. (2 more problems)")
-
-
-def test_long_values_are_cut(tmp_path):
     assert len(refusal(tmp_path, TOWER + f"loss: {{gamma: [{'1, ' * 500}]}}")) < 250
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(
-        UserError,
-        match=r"nowhere.yaml cannot be read: No such file .*; give a configuration",
-    ):
-        load_config(tmp_path / "nowhere.yaml")
-    with pytest.raises(UserError, match="cannot be read"):
-        load_config(tmp_path)
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="is not YAML"):
-        load_config(tmp_path / "bytes.yaml")
+    for name, message in (
+        ("nowhere.yaml", "nowhere.yaml cannot be read: No such file .*; give a configuration"),
+        ("", "cannot be read"),
+        ("bytes.yaml", "is not YAML"),
+    ):
+        with pytest.raises(UserError, match=message):
+            load_config(tmp_path / name)
 
 
-def test_a_name_that_is_no_configuration_lists_those_there_are():
+def test_a_name_is_a_path_or_else_a_shipped_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"nope is neither a file nor .* those are .*dssm.*lstm"):
         find_config("nope")
-
-
-def test_a_path_goes_before_a_shipped_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     assert find_config("lstm").is_relative_to(CHECKOUT)
     Path("lstm").write_text(TOWER)
     assert find_config("lstm") == Path("lstm")
@@ -222,10 +221,10 @@ def test_overrides_win_over_the_file_the_last_over_the_first(tmp_path):
     assert config.training.xla is True
 
 
-def test_an_override_makes_the_sections_it_needs(tmp_path):
-    assert load_config(written(tmp_path, TOWER), ["training.epochs=5"]).training.epochs == 5
-    empty = written(tmp_path, TOWER + "training:\n")
-    assert load_config(empty, ["training.epochs=5"]).training.epochs == 5
+@pytest.mark.parametrize("rest", ["", "training:\n"])
+def test_an_override_makes_the_sections_it_needs(tmp_path, rest):
+    path = written(tmp_path, TOWER + rest)
+    assert load_config(path, ["training.epochs=5"]).training.epochs == 5
 
 
 @pytest.mark.parametrize(
@@ -289,15 +288,11 @@ def test_a_wrong_section_of_judgments_is_refused_by_its_key(section, message):
         parse_config({"tower": {"name": "dssm"}, "judgments": section})
 
 
-def test_a_configuration_is_checked_without_keras(checkout):
-    code = """
+def test_a_configuration_is_checked_without_keras():
+    python("""
 import sys
 from dssm_tf.config import find_config, load_config
 from dssm_tf.tuning.search import Search
 load_config(find_config("bilstm"), ["tower.cells=3"])
 assert not {"keras", "tensorflow"} & set(sys.modules)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+""")

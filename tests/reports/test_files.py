@@ -18,14 +18,15 @@ from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many, texts
 
 def test_written_files_hold_what_was_measured(tmp_path):
     evaluation = evaluate(*many())
-    write(evaluation, tmp_path / "out")
-    found = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
+    write(evaluation, tmp_path)
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
     assert found == ["metrics.json", "per_query.tsv", "qrels.trec", "report.html", "report.md",
                      "runs/better.trec", "runs/worse.trec"]  # fmt: skip
-    written = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert written["systems"]["better"]["ndcg@3"] == evaluation.mean("better", "ndcg@3")
-    assert written["systems"]["better"]["queries"] == 60
-    low, high = written["systems"]["better"]["ci95"]["ndcg@3"]
+    written = json.loads((tmp_path / "metrics.json").read_text())
+    better = written["systems"]["better"]
+    assert better["ndcg@3"] == evaluation.mean("better", "ndcg@3")
+    assert better["queries"] == 60
+    low, high = better["ci95"]["ndcg@3"]
     assert 0 < low < evaluation.mean("better", "ndcg@3") < high < 1
     assert set(written["tests"][0]) == {
         "a", "b", "metric", "p", "p_adjusted", "difference", "ci95"
@@ -35,12 +36,12 @@ def test_written_files_hold_what_was_measured(tmp_path):
 def test_ir_measures_reads_the_written_files_as_the_same_numbers(tmp_path):
     # Most scores tie, and trec_eval breaks ties by doc id from the end.
     evaluation = evaluate(*many())
-    write(evaluation, tmp_path / "out")
+    write(evaluation, tmp_path)
     for system in evaluation.systems:
         theirs = ir_measures.calc_aggregate(
             [ir_measures.nDCG @ 10, ir_measures.RR @ 10, ir_measures.R @ 10],
-            ir_measures.read_trec_qrels(str(tmp_path / "out" / "qrels.trec")),
-            ir_measures.read_trec_run(str(tmp_path / "out" / "runs" / f"{system}.trec")),
+            ir_measures.read_trec_qrels(f"{tmp_path}/qrels.trec"),
+            ir_measures.read_trec_run(f"{tmp_path}/runs/{system}.trec"),
         )
         ours = [evaluation.mean(system, name) for name in ("ndcg@10", "mrr@10", "recall@10")]
         assert list(theirs.values()) == pytest.approx(ours, abs=1e-6)
@@ -49,12 +50,11 @@ def test_ir_measures_reads_the_written_files_as_the_same_numbers(tmp_path):
 def test_a_written_run_evaluates_to_the_same_numbers(tmp_path):
     rankers, judgments, corpus = many()
     evaluation = evaluate(rankers, judgments, corpus)
-    write(evaluation, tmp_path / "out")
-    run = read_run(tmp_path / "out" / "runs" / "worse.trec")
-    again = evaluate({}, judgments, corpus, runs={"again": run})
+    write(evaluation, tmp_path)
+    again = evaluate({}, judgments, corpus, runs={"again": read_run(tmp_path / "runs/worse.trec")})
     for metric in evaluation.metrics:
         assert again.mean("again", metric) == evaluation.mean("worse", metric)
-    assert "q7 0 d007 1\n" in (tmp_path / "out" / "qrels.trec").read_text("utf-8")
+    assert "q7 0 d007 1\n" in (tmp_path / "qrels.trec").read_text("utf-8")
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40))
@@ -74,10 +74,10 @@ def test_scores_in_a_run_fall_strictly_in_single_precision(values):
 
 def test_names_that_cannot_be_file_names_get_one_each(tmp_path):
     evaluation = evaluate({"a/b c": GOOD, "a_b c": BAD, "A b_c": BAD}, JUDGMENTS)
-    write(evaluation, tmp_path / "out")
-    names = sorted(path.name for path in (tmp_path / "out" / "runs").iterdir())
+    write(evaluation, tmp_path)
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
     assert names == ["A_b_c-3.trec", "a_b_c-1.trec", "a_b_c-2.trec"]
-    assert read_run(tmp_path / "out" / "runs" / "a_b_c-1.trec")
+    assert read_run(tmp_path / "runs" / "a_b_c-1.trec")
 
 
 @pytest.fixture

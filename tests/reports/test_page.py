@@ -31,23 +31,22 @@ CHROMIUM = shutil.which("chromium") or ""
 
 
 class Checker(HTMLParser):
-    """Fails on tags that do not close; keeps tags, attributes, and texts by element."""
+    """Fails on tags that do not close; keeps tags and attributes."""
 
-    def __init__(self):
+    def __init__(self, html):
         super().__init__()
-        self.open, self.tags, self.attributes, self.texts = [], [], [], []
+        self.open, self.tags, self.attributes = [], [], []
+        self.feed(html)
+        assert self.open == []
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.attributes += [(tag, key, value) for key, value in attrs]
+        self.attributes += [key for key, _ in attrs]
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-
-    def handle_data(self, text):
-        self.texts.append((self.open[-1] if self.open else "", text))
 
 
 class RandomRanker:
@@ -112,26 +111,23 @@ def html(result) -> str:
 
 @pytest.fixture(scope="module")
 def checker(html) -> Checker:
-    checker = Checker()
-    checker.feed(html)
-    return checker
+    return Checker(html)
+
+
+def data_of(html) -> dict:
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert "\u2028" not in found
+    return json.loads(found)
 
 
 @pytest.fixture(scope="module")
 def data(html) -> dict:
-    found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    assert len(found) == 1
-    return json.loads(found[0])
+    return data_of(html)
 
 
-def test_the_page_is_whole_and_every_place_is_filled(html, checker):
-    assert checker.open == []
+def test_the_page_is_whole_and_needs_no_network(html, checker):
     assert html.count("<html") == 1
-
-
-def test_the_page_needs_no_network(html, checker):
-    assert not [one for one in checker.attributes if one[1] == "src"]
-    assert not [one for one in checker.attributes if one[1] == "href"]
+    assert not {"src", "href"} & set(checker.attributes)
     assert "default-src 'none'" in html
     assert "img-src data:" in html  # the policy once hid heat maps, whose cells are an image
     for words in ("url(", "@import", "fetch(", "XMLHttpRequest", "import("):
@@ -139,21 +135,12 @@ def test_the_page_needs_no_network(html, checker):
     assert not re.findall(r"https?://[^\s\"']+", html)
 
 
-def test_texts_of_the_data_cannot_become_html(html, checker):
+def test_texts_of_the_data_arrive_unchanged_and_cannot_become_html(html, checker, data):
     assert "img" not in checker.tags
-    assert not [key for _, key, _ in checker.attributes if key.startswith("on")]
+    assert not [key for key in checker.attributes if key.startswith("on")]
     assert checker.tags.count("script") == 2  # the data, and what draws
-    assert "\u2028" not in re.search(r'id="data">(.*?)</script>', html, re.S)[1]
     assert "innerHTML" not in html
     assert "it broke &lt;/script&gt;&lt;!-- data --&gt;" in html
-
-
-def test_the_table_s_tests_stand_in_the_page_with_intervals(result, html):
-    for test in result.comparisons:
-        assert f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]" in html
-
-
-def test_hostile_texts_arrive_unchanged(data):
     assert data["queries"][7] == f"query 7 {HOSTILE}"
     assert data["names"][3] == SYSTEMS[3]
     assert all(title.endswith(HOSTILE) for title in data["titles"])
@@ -173,6 +160,8 @@ def test_the_table_holds_the_means_of_the_results(result, html):
     spread = written["plsa.topics=4"]["spread"]["ndcg@1"]
     assert f"±{spread:.3f}".replace("0.", ".") in table
     assert table.count(">failed<") == 1
+    for test in result.comparisons:
+        assert f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]" in html
 
 
 def test_a_page_has_one_family_of_tests(result, data):
@@ -183,31 +172,30 @@ def test_a_page_has_one_family_of_tests(result, data):
             values = [result.values[names[one]][metric][result.task.counted] for one in (a, b)]
             assert found["gained"][a][b] == sum(x > y for x, y in zip(*values, strict=True))
             # What the table tests, every system against the first, and nothing else.
-            expected = tested.get(
-                (metric, names[a], names[b]), tested.get((metric, names[b], names[a]))
-            )
+            pairs = (metric, names[a], names[b]), (metric, names[b], names[a])
+            expected = next((tested[one] for one in pairs if one in tested), None)
             assert (expected is None) == (0 not in (a, b))
             assert found["p"][a][b] == (expected and pytest.approx(expected, rel=5e-3))
 
 
 def test_values_and_titles_are_those_of_the_result(result, data):
-    evaluation = result
     assert len(data["queries"]) == 40  # the one without a relevant title is not there
-    rows = np.flatnonzero(evaluation.task.counted)
-    for place, name in enumerate(evaluation.systems):
+    rows = np.flatnonzero(result.task.counted)
+    for place, name in enumerate(result.systems):
         packed = np.array(data["values"][place][1])
-        expected = evaluation.values[name]["ndcg@10"][rows]
+        expected = result.values[name]["ndcg@10"][rows]
         assert packed / data["unit"] == pytest.approx(expected, abs=0.5 / data["unit"] + 1e-9)
         for query in (0, 39):
             ranking = data["rankings"][str(query)]
-            shown = [data["titles"][title] for title in ranking["top"][place]]
-            top = evaluation.top(name, rows[query], 5)
-            assert shown == top["title"].to_list()
-            for title, grade in zip(ranking["top"][place], top["grade"], strict=True):
-                assert ranking["grades"].get(str(title)) == grade
-            assert [data["titles"][title] for title, _ in ranking["relevant"]] == [
-                evaluation.task.queries[rows[query]].replace("query", "title")
+            shown = [
+                (data["titles"][title], ranking["grades"].get(str(title)))
+                for title in ranking["top"][place]
             ]
+            top = result.top(name, rows[query], 5)
+            assert shown == list(zip(top["title"], top["grade"], strict=True))
+            ((relevant, _),) = ranking["relevant"]
+            own = result.task.queries[rows[query]].replace("query", "title")
+            assert data["titles"][relevant] == own
 
 
 def test_every_table_of_the_text_stands_in_the_page_and_a_sweep_is_drawn(result, html):
@@ -241,22 +229,35 @@ def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, t
     assert listed.count("<details") == min(gained, 10)
 
 
-def test_many_queries_are_sampled_and_the_page_says_so(monkeypatch):
+@pytest.fixture
+def many(monkeypatch):
+    """A result of 150 queries, and room for 100 of them with 2 systems and 2 metrics, 20 ranked."""
     monkeypatch.setattr(carried, "RANKED_QUERIES", 20)
-    # room for 100 queries of 2 systems and 2 metrics
     monkeypatch.setattr(carried, "VALUES", 400)
-    result = benchmark(150, ("one", "two"))
-    shown, ranked = choose_queries(result)
+    return benchmark(150, ("one", "two"))
+
+
+def test_many_queries_are_sampled_and_the_page_says_so(many):
+    shown, ranked = choose_queries(many)
     assert len(ranked) == len(set(ranked)) == 20
-    differences = np.subtract(*(result.values[n]["ndcg@10"] for n in ("one", "two")))
+    differences = np.subtract(*(many.values[n]["ndcg@10"] for n in ("one", "two")))
     assert {int(np.nanargmax(differences)), int(np.nanargmin(differences))} <= set(ranked)
     assert len(shown) == len(set(shown.tolist())) == 100
-    assert set(ranked) <= set(shown.tolist()) <= set(np.flatnonzero(result.task.counted).tolist())
+    assert set(ranked) <= set(shown.tolist()) <= set(np.flatnonzero(many.task.counted).tolist())
     # None of the parts of the log is left out: 100 of 150 leave no gap of twenty.
     assert np.diff(shown).max() < 20
-    data = page_data(result)
+    data = page_data(many)
     assert set(map(int, data["rankings"])) == {shown.tolist().index(query) for query in ranked}
-    assert data["tests"] == all_tests(result)  # of all 150
+    assert data["tests"] == all_tests(many)  # of all 150
+
+
+def test_of_queries_of_equal_value_the_page_shows_some_drawn_by_lot(many):
+    for row in many.measured_rows:
+        for seed in row.seeds:
+            seed.values["ndcg@10"][:] = 0.0
+    _, ranked = choose_queries(many)
+    assert ranked.tolist() == choose_queries(many)[1].tolist()
+    assert ranked[0] < 75 < ranked[-1]  # neither the first nor the last of the alphabet
 
 
 def test_one_system_alone_has_a_page():
@@ -270,23 +271,10 @@ def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
     corpus = [CorpusTitle(f"d{i}", f"title {i}") for i in range(20)]
     random = {name: RandomRanker(seed) for seed, name in enumerate(("base", "new"))}
     html = render(evaluate(random, judgments, corpus))
-    checker = Checker()
-    checker.feed(html)
-    assert checker.open == []
+    Checker(html)
     assert "<h1>Evaluation</h1>" in html
     assert "Holm's correction over all 6 tests" in html  # a pair, six metrics
     assert "Training</th>" not in html
-    found = json.loads(re.search(r'id="data">(.*?)</script>', html, re.S)[1])
+    found = data_of(html)
     assert found["new"] == []
     assert found["references"] == [1, 0]
-
-
-def test_of_queries_of_equal_value_the_page_shows_some_drawn_by_lot(monkeypatch):
-    monkeypatch.setattr(carried, "RANKED_QUERIES", 20)
-    result = benchmark(150, ("one", "two"))
-    for row in result.measured_rows:
-        for seed in row.seeds:
-            seed.values["ndcg@10"][:] = 0.0
-    _, ranked = choose_queries(result)
-    assert ranked.tolist() == choose_queries(result)[1].tolist()
-    assert ranked[0] < 75 < ranked[-1]  # neither the first nor the last of the alphabet

@@ -114,56 +114,57 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
     assert config.training.batch_size == Config(tower=config.tower).training.batch_size
 
 
+BESIDE_A_TOWER = [
+    ("gama: 1", "gama is not a key … allowed here: tower, shared_towers, whole_words, loss"),
+    ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
+    ("training:", "training: needs keys below it, of epochs … None"),
+    ("loss: {gamma: -1}", "loss.gamma: … greater than 0 … received -1"),
+    ("loss: {gamma: .inf}", "loss.gamma: … finite … received inf"),
+    ("loss: {gamma: much}", "loss.gamma: … valid number … 'auto' … 'much'"),
+    ("loss: {name: l2}", "loss.name must be one of click_softmax … 'l2'"),
+    ("loss: {name: click_softmax, margin: 1}", "loss.margin is not … name, gamma"),
+    ("training: {folds: 1}", "training.folds: … received 1"),
+    ("training: {nested_lengths: [4, 2]}", "training.nested_lengths: … increase"),
+    ("negatives: {mined: 2}", "negatives: … mined_from … belong together"),
+    ("training: {epochs: 0}", "training.epochs: … or equal to 1 … received 0"),
+    ("training: {epochs: true}", "training.epochs: … integer … received True"),
+    ("training: {seed: -1}", "training.seed: … or equal to 0 … received -1"),
+    ("training: {seed: 2147483648}", "training.seed: … less than 2147483648"),
+    ("a: " + "[" * 9999, "is not YAML … recursion"),
+    ("training: {monitor: mrr}", "training.monitor: … 'ndcg@1' … 'mrr'"),
+    ("training: {precision: int8}", "training.precision: … 'mixed_bfloat16'"),
+    ("training: {xla: maybe}", "training.xla: … boolean … 'auto' … 'maybe'"),
+    ("ranking: {prior: much}", "ranking.prior: … number … 'auto' … 'much'"),
+    ("ranking: {prior: -1}", "ranking.prior: … equal to 0 … received -1"),
+    ("negatives: {recorded: -1}", "negatives.recorded: … equal to 0"),
+    ("optimizer: {learning_rate: 0}", "optimizer.learning_rate: … than 0"),
+    ("optimizer: {clip_norm: 0}", "optimizer.clip_norm: … greater than 0"),
+]
+WHOLE = [
+    ("tower: {name: lstm, widths: [3]}", "tower.widths is not a key … cells, peepholes"),
+    ("tower: {name: cnn}", "tower.name must be one of dssm, clsm … 'cnn'"),
+    ("tower: {cells: 3}", "tower.name must be one of dssm, clsm … {'cells': 3}"),
+    ("tower: lstm", "tower: needs keys below it, name (one of dssm, clsm … 'lstm'"),
+    ("tower:", "tower: needs keys below it … None"),
+    ("loss: {gamma: 3}", "tower is missing … `tower: {name: lstm}`"),
+    ("tower: {name: dssm, widths: [3, 0]}", "tower.widths.1: … received 0"),
+    ("tower: {name: rnn, bptt_steps: 0}", "tower.bptt_steps: … equal to 1 … received 0"),
+    ("tower: {name: clsm, window: 4}", "tower.window: … odd, such as 3 or 5 … received 4"),
+    ("tower: {name: lstm, dropout: 1.0}", "tower.dropout: … less than 1 … 1.0"),
+    ("tower: {name: lstm, initializer: x}", "tower.initializer: … 'glorot_uniform' … 'x'"),
+    ("[1, 2]", "holds a list … `tower:`"),
+    ("", "holds a NoneType … `tower:`"),
+    ("a: [", "is not YAML … line 1"),
+]
+
+
 @pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        (
-            TOWER + "gama: 1",
-            ["gama is not a key", "allowed here: tower, shared_towers, whole_words, loss"],
-        ),
-        (TOWER + "training: {epoch: 3}", ["training.epoch is not a key", "epochs, batch_size"]),
-        ("tower: {name: lstm, widths: [3]}", ["tower.widths is not a key", "cells, peepholes"]),
-        ("tower: {name: cnn}", ["tower.name must be one of dssm, clsm", "'cnn'"]),
-        ("tower: {cells: 3}", ["tower.name must be one of dssm, clsm", "{'cells': 3}"]),
-        ("tower: lstm", ["tower: needs keys below it, name (one of dssm, clsm", "'lstm'"]),
-        ("tower:", ["tower: needs keys below it", "None"]),
-        ("loss: {gamma: 3}", ["tower is missing", "`tower: {name: lstm}`"]),
-        (TOWER + "training:", ["training: needs keys below it, of epochs", "None"]),
-        (TOWER + "loss: {gamma: -1}", ["loss.gamma: ", "greater than 0", "received -1"]),
-        (TOWER + "loss: {gamma: .inf}", ["loss.gamma: ", "finite", "received inf"]),
-        (TOWER + "loss: {gamma: much}", ["loss.gamma: ", "valid number", "'auto'", "'much'"]),
-        (TOWER + "loss: {name: l2}", ["loss.name must be one of click_softmax", "'l2'"]),
-        (TOWER + "loss: {name: click_softmax, margin: 1}", ["loss.margin is not", "name, gamma"]),
-        (TOWER + "training: {folds: 1}", ["training.folds: ", "received 1"]),
-        (TOWER + "training: {nested_lengths: [4, 2]}", ["training.nested_lengths: ", "increase"]),
-        (TOWER + "negatives: {mined: 2}", ["negatives: ", "mined_from", "belong together"]),
-        (TOWER + "training: {epochs: 0}", ["training.epochs: ", "or equal to 1", "received 0"]),
-        (TOWER + "training: {epochs: true}", ["training.epochs: ", "integer", "received True"]),
-        (TOWER + "training: {seed: -1}", ["training.seed: ", "or equal to 0", "received -1"]),
-        (TOWER + "training: {seed: 2147483648}", ["training.seed: ", "less than 2147483648"]),
-        (TOWER + "a: " + "[" * 9999, ["is not YAML", "recursion"]),
-        (TOWER + "training: {monitor: mrr}", ["training.monitor: ", "'ndcg@1'", "'mrr'"]),
-        (TOWER + "training: {precision: int8}", ["training.precision: ", "'mixed_bfloat16'"]),
-        (TOWER + "training: {xla: maybe}", ["training.xla: ", "boolean", "'auto'", "'maybe'"]),
-        (TOWER + "ranking: {prior: much}", ["ranking.prior: ", "number", "'auto'", "'much'"]),
-        (TOWER + "ranking: {prior: -1}", ["ranking.prior: ", "equal to 0", "received -1"]),
-        (TOWER + "negatives: {recorded: -1}", ["negatives.recorded: ", "equal to 0"]),
-        (TOWER + "optimizer: {learning_rate: 0}", ["optimizer.learning_rate: ", "than 0"]),
-        (TOWER + "optimizer: {clip_norm: 0}", ["optimizer.clip_norm: ", "greater than 0"]),
-        ("tower: {name: dssm, widths: [3, 0]}", ["tower.widths.1: ", "received 0"]),
-        ("tower: {name: rnn, bptt_steps: 0}", ["tower.bptt_steps: ", "equal to 1", "received 0"]),
-        ("tower: {name: clsm, window: 4}", ["tower.window: ", "odd, such as 3 or 5", "received 4"]),
-        ("tower: {name: lstm, dropout: 1.0}", ["tower.dropout: ", "less than 1", "1.0"]),
-        ("tower: {name: lstm, initializer: x}", ["tower.initializer: ", "'glorot_uniform'", "'x'"]),
-        ("[1, 2]", ["holds a list", "`tower:`"]),
-        ("", ["holds a NoneType", "`tower:`"]),
-        ("a: [", ["is not YAML", "line 1"]),
-    ],
+    ("text", "parts"), [*((TOWER + text, parts) for text, parts in BESIDE_A_TOWER), *WHOLE]
 )
 def test_an_error_names_the_key_what_was_received_and_what_is_allowed(tmp_path, text, parts):
     message = refusal(tmp_path, text)
     assert "model.yaml" in message
-    for part in parts:
+    for part in parts.split(" … "):
         assert part in message
     assert "more problem" not in message
 
@@ -228,21 +229,18 @@ def test_an_override_makes_the_sections_it_needs(tmp_path, rest):
 
 
 @pytest.mark.parametrize(
-    ("override", "parts"),
+    ("override", "reason"),
     [
-        ("training.epochs", ["--set 'training.epochs'", "expected KEY=VALUE"]),
-        ("=5", ["--set '=5'", "expected KEY=VALUE"]),
-        ("loss.gamma.x=5", ["--set 'loss.gamma.x=5'", "gamma is a value"]),
-        ("training.epochs=[1", ["--set 'training.epochs=[1'", "not a YAML value"]),
-        ("training.epoch=1", ["training.epoch is not a key", "epochs, batch_size"]),
-        ("training.epochs=many", ["training.epochs: ", "valid integer", "'many'"]),
-        ("tower.name=cnn", ["tower.name must be one of dssm, clsm"]),
+        ("training.epochs", "expected KEY=VALUE"),
+        ("=5", "expected KEY=VALUE"),
+        ("loss.gamma.x=5", "gamma is a value"),
+        ("training.epochs=[1", "not a YAML value"),
     ],
 )
-def test_a_wrong_override_is_refused_by_name(tmp_path, override, parts):
+def test_a_wrong_override_is_refused_by_name(tmp_path, override, reason):
     message = refusal(tmp_path, TOWER + "loss: {gamma: 3}\n", override)
-    for part in parts:
-        assert part in message
+    assert f"--set '{override}'" in message
+    assert reason in message
 
 
 @pytest.mark.parametrize("tower", TOWERS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 
 import pytest
 
@@ -45,13 +44,6 @@ assert callable({name})
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         dssm_tf.lode  # noqa: B018
-
-
-def test_a_name_that_the_small_distribution_lacks_is_one_clear_line(monkeypatch):
-    monkeypatch.delitem(vars(dssm_tf), "load", raising=False)
-    monkeypatch.setitem(sys.modules, "dssm_tf.export.load", None)  # as if it were not installed
-    with pytest.raises(ModuleNotFoundError, match=r"dssm_tf\.load is not part of dssm-runtime"):
-        dssm_tf.load  # noqa: B018
 
 
 def test_a_wrong_path_or_configuration_is_refused_before_tensorflow_is_loaded(tmp_path):

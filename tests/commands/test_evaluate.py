@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 import types
 from pathlib import Path
@@ -60,15 +61,19 @@ def metrics(out="out"):
 
 
 def test_models_baselines_and_runs_stand_in_one_table(evaluate, capsys):
-    Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\nq2 Q0 d3 1 1.0 t\n")
+    Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
     evaluation = evaluate("lstm", "mine=other/lstm", corpus="c.tsv", runs=("theirs.trec",))
     assert evaluation.systems == ("bm25", "lstm", "mine", "theirs")
     assert evaluation.mean("bm25", "ndcg@1") == 1.0
     assert evaluation.mean("theirs", "ndcg@1") == 0.5
     assert Path("out/runs/mine.trec").is_file()
     said = capsys.readouterr().out
-    assert "NDCG@1" in said
-    assert "report.html" in said
+    for part in (
+        "NDCG@1",
+        "report.html",
+        "theirs 1 judged queries are not listed; they count as 0",
+    ):
+        assert part in said
 
 
 def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(evaluate, capsys):
@@ -126,30 +131,17 @@ def test_clicks_weighted_below_one_count_in_the_traffic():
     assert _clicks(["red hat", "other"], log, [], Layout()).tolist() == pytest.approx([0.6, 0])
 
 
-def test_runs_of_trec_are_read_as_in_a_benchmark(evaluate, capsys):
-    Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\nq9 Q0 d3 1 1.0 t\n")
-    assert evaluate(runs=("theirs.trec",)).mean("theirs", "ndcg@1") == 0.5
-    said = capsys.readouterr().out
-    assert "theirs 1 judged queries are not listed; they count as 0: 'q2'" in said
-    assert "theirs 1 listed queries are not judged here; they are left out: 'q9'" in said
-    Path("theirs.trec").write_text("q1 Q0 d1 1 inf t\n")
-    with pytest.raises(UserError, match="score of 'd1' for query 'q1' is inf"):
-        evaluate(runs=("theirs.trec",), out="new")
-
-
 def test_without_a_corpus_and_without_models_the_baseline_stands_alone(evaluate):
     evaluation = evaluate()
     assert evaluation.systems == ("bm25",)
     assert not evaluation.task.whole_corpus
 
 
-@pytest.mark.parametrize(("corpus", "times"), [({}, 1), ({"corpus": "c.tsv"}, 0)])
-def test_judgments_that_any_order_satisfies_are_warned_of(evaluate, corpus, times, capsys):
-    rows = [row for row in JUDGMENTS.splitlines() if not row.endswith("\t0")]
-    Path("j.tsv").write_text("\n".join(rows) + "\n")
-    evaluate(**corpus)
+def test_judgments_that_any_order_satisfies_are_warned_of(evaluate, capsys):
+    Path("j.tsv").write_text(re.sub(".*\t0\n", "", JUDGMENTS))
+    evaluate()
     said = " ".join(capsys.readouterr().out.split())
-    assert said.count("For 2 of 2 queries all judged titles have the same grade: any") == times
+    assert said.count("For 2 of 2 queries all judged titles have the same grade: any") == 1
 
 
 def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):
@@ -169,7 +161,6 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):
         (["lstm", "other/lstm"], {}, "two are called 'lstm'; rename one"),
         (["bm25=lstm"], {}, "two are called 'bm25'"),
         (["=lstm"], {}, "NAME=PATH"),
-        ([], {"baselines": "bm52"}, "no baseline 'bm52'; choose from bm25"),
         ([], {"baselines": "", "data": "data"}, "none is fitted"),  # which would learn from it
         ([], {"out": "other"}, "exists already"),
     ],

@@ -25,20 +25,18 @@ def clock(monkeypatch):
     return now
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
+@pytest.fixture
+def errors(monkeypatch):
+    """The error stream."""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    return sys.stderr
 
 
 @pytest.fixture
-def errors(monkeypatch):
-    """The error stream, no terminal unless one is asked for."""
-
-    def of(kind=io.StringIO):
-        monkeypatch.setattr(sys, "stderr", kind())
-        return sys.stderr
-
-    return of
+def terminal(errors, monkeypatch):
+    """The error stream, as a terminal."""
+    monkeypatch.setattr(errors, "isatty", lambda: True)
+    return errors
 
 
 def wait_for(stream, text):
@@ -49,12 +47,11 @@ def wait_for(stream, text):
     assert text in stream.getvalue()
 
 
-def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(errors):
-    out = errors(Terminal)
+def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(terminal):
     with progress_of("bm25 [red] {0}", 4, unit="queries") as task:
         task.advance(3, "0.5 nats")
-        wait_for(out, "0.5 nats")
-    shown = out.getvalue()
+        wait_for(terminal, "0.5 nats")
+    shown = terminal.getvalue()
     assert "bm25 [red] {0}: " in shown
     assert "3 of 4 queries, " in shown
     assert "█" in shown
@@ -62,15 +59,14 @@ def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(errors):
 
 
 def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, errors):
-    out = errors()
     with progress_of("bm25", 4, unit="queries") as task:
         task.update(3, "0.5 nats")
-        wait_for(out, "3 of 4")
-    line = out.getvalue().splitlines()[-1]
+        wait_for(errors, "3 of 4")
+    line = errors.getvalue().splitlines()[-1]
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d bm25: 3 of 4 queries, \d\d:\d\d, \d\d:\d\d left, 0\.5 nats", line
     )
-    assert "\x1b" not in out.getvalue()
+    assert "\x1b" not in errors.getvalue()
 
 
 def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch, errors):
@@ -78,32 +74,25 @@ def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch, errors):
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     monkeypatch.setattr(module, "EVERY", 0.4)
     monkeypatch.setattr(module, "_last_line", 0.0)
-    out = errors()
     started = time.monotonic()
     for number in range(5):
         with progress_of(f"task {number}", None):
             time.sleep(0.2)
-    lines = out.getvalue().splitlines()
+    lines = errors.getvalue().splitlines()
     assert 1 <= len(lines) <= 1 + (time.monotonic() - started) / 0.4
     monkeypatch.setattr(module, "PATIENCE", 10.0)
     with progress_of("short", None):
         pass
-    assert "short" not in out.getvalue()
+    assert "short" not in errors.getvalue()
 
 
-def test_lines_keep_out_of_the_results_on_standard_output(eager, capsys):
-    with progress_of("bm25", 4):
+@pytest.mark.parametrize("show", [True, False])
+def test_lines_keep_out_of_the_results_and_are_shown_only_where_somebody_looks(eager, capsys, show):
+    with progress_of("bm25", 4, show=show):
         time.sleep(0.2)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "bm25: 0 of 4 steps" in shown.err
-
-
-def test_nothing_is_shown_where_nobody_looks(eager, capsys):
-    with progress_of("bm25", 4, show=False) as task:
-        task.advance()
-        time.sleep(0.05)
-    assert capsys.readouterr() == ("", "")
+    assert ("bm25: 0 of 4 steps" in shown.err) == bool(shown.err) == show
 
 
 def test_the_time_left_goes_by_what_was_done(clock):
@@ -123,8 +112,7 @@ def test_a_state_may_be_asked_for_when_it_is_shown():
     assert task.text() == "preprocess: 00:00, 8 rows read"
 
 
-def test_an_error_takes_the_bar_away(errors):
-    out = errors(Terminal)
+def test_an_error_takes_the_bar_away(terminal):
     with pytest.raises(KeyboardInterrupt), progress_of("bm25", 4):
         raise KeyboardInterrupt
-    assert out.getvalue().endswith("\r\x1b[2K")
+    assert terminal.getvalue().endswith("\r\x1b[2K")

@@ -25,18 +25,20 @@ def clock(monkeypatch):
     return now
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
 @pytest.fixture
 def errors(monkeypatch):
-    """The error stream."""
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    return sys.stderr
+    """The error stream, no terminal unless one is asked for."""
 
+    def of(kind=io.StringIO):
+        monkeypatch.setattr(sys, "stderr", kind())
+        return sys.stderr
 
-@pytest.fixture
-def terminal(errors, monkeypatch):
-    """The error stream, as a terminal."""
-    monkeypatch.setattr(errors, "isatty", lambda: True)
-    return errors
+    return of
 
 
 def wait_for(stream, text):
@@ -47,11 +49,12 @@ def wait_for(stream, text):
     assert text in stream.getvalue()
 
 
-def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(terminal):
+def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(errors):
+    out = errors(Terminal)
     with progress_of("bm25 [red] {0}", 4, unit="queries") as task:
         task.advance(3, "0.5 nats")
-        wait_for(terminal, "0.5 nats")
-    shown = terminal.getvalue()
+        wait_for(out, "0.5 nats")
+    shown = out.getvalue()
     assert "bm25 [red] {0}: " in shown
     assert "3 of 4 queries, " in shown
     assert "█" in shown
@@ -59,14 +62,15 @@ def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(terminal):
 
 
 def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, errors):
+    out = errors()
     with progress_of("bm25", 4, unit="queries") as task:
         task.update(3, "0.5 nats")
-        wait_for(errors, "3 of 4")
-    line = errors.getvalue().splitlines()[-1]
+        wait_for(out, "3 of 4")
+    line = out.getvalue().splitlines()[-1]
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d bm25: 3 of 4 queries, \d\d:\d\d, \d\d:\d\d left, 0\.5 nats", line
     )
-    assert "\x1b" not in errors.getvalue()
+    assert "\x1b" not in out.getvalue()
 
 
 def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch, errors):
@@ -74,16 +78,17 @@ def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch, errors):
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     monkeypatch.setattr(module, "EVERY", 0.4)
     monkeypatch.setattr(module, "_last_line", 0.0)
+    out = errors()
     started = time.monotonic()
     for number in range(5):
         with progress_of(f"task {number}", None):
             time.sleep(0.2)
-    lines = errors.getvalue().splitlines()
+    lines = out.getvalue().splitlines()
     assert 1 <= len(lines) <= 1 + (time.monotonic() - started) / 0.4
     monkeypatch.setattr(module, "PATIENCE", 10.0)
     with progress_of("short", None):
         pass
-    assert "short" not in errors.getvalue()
+    assert "short" not in out.getvalue()
 
 
 @pytest.mark.parametrize("show", [True, False])
@@ -112,7 +117,8 @@ def test_a_state_may_be_asked_for_when_it_is_shown():
     assert task.text() == "preprocess: 00:00, 8 rows read"
 
 
-def test_an_error_takes_the_bar_away(terminal):
+def test_an_error_takes_the_bar_away(errors):
+    out = errors(Terminal)
     with pytest.raises(KeyboardInterrupt), progress_of("bm25", 4):
         raise KeyboardInterrupt
-    assert terminal.getvalue().endswith("\r\x1b[2K")
+    assert out.getvalue().endswith("\r\x1b[2K")

@@ -28,16 +28,13 @@ def _names(source: str, scripts: bool) -> Iterator[str]:
     Strings of several words are prose in a package, and `scripts` in a test.
     """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and (scripts or " " not in node.value)
-        ):
-            yield from (f"{name}.*" for name in NAME.findall(node.value))
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(level=0):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            case ast.Constant(str(text)) if scripts or " " not in text:
+                yield from (f"{name}.*" for name in NAME.findall(text))
 
 
 def _is_test(path: Path) -> bool:
@@ -80,14 +77,9 @@ def touched(changed: Iterable[Path], root: Path) -> list[Path]:
 
 def main(revision: str = "main") -> None:
     """Prints the test files, one a line."""
-    diff = ["git", "diff", "--name-only", "--merge-base", revision]
-    untracked = ["git", "ls-files", "--others", "--exclude-standard"]
-    changed = [
-        Path(line)
-        for command in (diff, untracked)
-        for line in subprocess.check_output(command, cwd=CHECKOUT, text=True).splitlines()
-    ]
-    for path in touched(changed, CHECKOUT):
+    command = f"git diff --name-only --merge-base {revision} && git ls-files -o --exclude-standard"
+    lines = subprocess.check_output(command, shell=True, cwd=CHECKOUT, text=True).splitlines()
+    for path in touched(map(Path, lines), CHECKOUT):
         print(path)  # noqa: T201
 
 

@@ -21,15 +21,9 @@ def relevant_ranks(scores: Scores, grades: ArrayLike) -> tuple[pl.DataFrame, int
         grades: `(queries, titles)`, at least 0; above 0 is relevant.
 
     Raises:
-        ValueError: the shapes differ, or a score is NaN, which has no rank.
+        ValueError: a score is NaN, which has no rank.
     """
-    scores = np.asarray(scores)
-    grades = np.asarray(grades, dtype=np.float64)
-    if scores.ndim != 2 or scores.shape != grades.shape:
-        raise ValueError(
-            f"scores have the shape {scores.shape} and grades {grades.shape}; "
-            "expected the same (queries, titles)."
-        )
+    scores, grades = np.asarray(scores), np.asarray(grades, dtype=np.float64)
     query, column = np.nonzero(grades > 0)
     ranks = {
         "query": query,

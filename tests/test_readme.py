@@ -20,10 +20,11 @@ def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_pat
     (tmp_path / "clicks.tsv").write_text(f"query\ttitle\ttimestamp\n{rows}", "utf-8")
     titles = "".join(f"{i}\t{t}\n" for i, t in enumerate(sorted({one.title for one in log})))
     (tmp_path / "corpus.tsv").write_text(f"doc_id\ttitle\n{titles}", "utf-8")
-    program = tmp_path / "dssm"
+    program = tmp_path / "bin" / "dssm"
+    program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dssm_tf.cli "$@"\n', "utf-8")
     program.chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
+    path = f"{program.parent}:{os.environ['PATH']}"
     env = os.environ | {"PATH": path, "PYTHONPATH": str(checkout)}
     shown = {}
     blocks.remove(("bash", "make demo\n"))  # has a test of its own

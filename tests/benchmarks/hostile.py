@@ -133,7 +133,6 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="at least one round is done")
     arguments = parser.parse_args()
     write = sys.stdout.write
-    write(f"{load_average()}\n")
     came: dict[str, list[Counter[str]]] = {what: [] for what in ATTACKS}
     memory, taken = [], []
     with serving(arguments.model.resolve(), "--seconds", str(SECONDS)) as served:

@@ -212,10 +212,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
     write = sys.stdout.write
-    write(
-        f"{load_average()}\n\n| model | by | requests/s | p50, ms | p99 | CPU, ms |\n"
-        "|---|---|---|---|---|---|\n"
-    )
+    write("| model | by | requests/s | p50, ms | p99 | CPU, ms |\n|---|---|---|---|---|---|\n")
     for directory in arguments.models:
         for row in measure(directory.resolve(), arguments):
             write(row)

@@ -14,7 +14,6 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
@@ -23,7 +22,7 @@ import numpy as np
 
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from tests.benchmarks.scale import title_texts, write_log
-from tests.engines.engines import ended, flink, running, start, written
+from tests.engines.engines import Engine, ended, flink, running, start, written
 
 
 def main() -> None:
@@ -48,11 +47,11 @@ def main() -> None:
         sys.stdout.write(
             f"load {os.getloadavg()[0]:.0f}\n\n|  | seconds | processor s |\n|---|---|---|\n"
         )
-        local = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-        outputs = [_measured("local, two workers", command, Path(folder) / "local", local)]
-        for count in (1, 2):
-            name = f"Flink, {count} TaskManager{'s' * (count - 1)}"
-            outputs.append(_measured(name, command, Path(folder) / str(count), (), count))
+        outputs = []
+        for count in range(3):
+            output = Path(folder) / str(count)
+            output.mkdir()
+            outputs.append(_measured([*command, "--output", output / "data"], count, output))
         if any(one != outputs[0] for one in outputs):
             raise SystemExit("the outputs differ")
 
@@ -70,35 +69,29 @@ def _write_corpus(directory: Path, titles: int) -> None:
         write_corpus(directory / f"{number}.tsv", [CorpusTitle(str(i), t) for i, t in found])
 
 
-def _measured(
-    name: str,
-    command: Sequence[object],
-    output: Path,
-    flags: Sequence[str],
-    task_managers: int = 0,
-) -> dict[str, str]:
-    before = getrusage(RUSAGE_CHILDREN)
-    module, *arguments = [*command, "--output", output]
-
-    def run(flags: Sequence[str]) -> float:
-        started = time.monotonic()
-        code, said = ended(start(str(module), [*arguments, *flags]), 7200)
-        if code:
-            raise SystemExit(said)
-        return time.monotonic() - started
-
+def _measured(command: list[object], task_managers: int, folder: Path) -> dict[str, str]:
+    """Prints a row; returns what was written."""
+    name, before = "local, two workers", getrusage(RUSAGE_CHILDREN)
     if task_managers:
-        folder = output.with_name(f"{output.name}.cluster")
-        folder.mkdir()
-        with running(lambda one: flink(one, task_managers, pinned=True), folder) as engine:
-            seconds = run(engine.flags)
-    else:
-        seconds = run(flags)
+        name = f"Flink, {task_managers} TaskManager{'s' * (task_managers - 1)}"
+
+    def parts(engine: Engine) -> None:
+        if task_managers:
+            flink(engine, task_managers, pinned=True)
+        else:
+            engine.flags = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+
+    with running(parts, folder) as engine:
+        started, (module, *arguments) = time.monotonic(), [*command, *engine.flags]
+        code, said = ended(start(str(module), arguments), 7200)
+        seconds = time.monotonic() - started
+    if code:
+        raise SystemExit(said)
     after = getrusage(RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     sys.stdout.write(f"| {name} | {seconds:,.0f} | {used:,.0f} |\n")
     sys.stdout.flush()
-    return written(output)
+    return written(folder / "data")
 
 
 if __name__ == "__main__":

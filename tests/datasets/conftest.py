@@ -1,7 +1,5 @@
 """A folder for a source, and what `dssm data convert` makes of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from dssm_tf.commands.data import convert as convert_command
@@ -26,18 +24,14 @@ def convert(tmp_path, source):
         convert_command(name, source, out, held_out=held_out, settings=tuple(settings))
         clicks = judgments = None
         if (out / "clicks.tsv").exists():
-            header, *lines = (out / "clicks.tsv").read_text("utf-8").splitlines()
+            lines = (out / "clicks.tsv").read_text("utf-8").splitlines()
             # The reader that preprocess uses must take every row.
             with open_table(out / "clicks.tsv") as table:
                 assert not any(rejects for _, rejects in log_blocks(table))
-            clicks = [
-                dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines
-            ]
+            header, *rows = (line.split("\t") for line in lines)
+            clicks = [dict(zip(header, row, strict=True)) for row in rows]
         if (out / "judgments.tsv").exists():
-            judgments = [
-                (row.query_id, row.query, row.doc_id, row.title, row.grade)
-                for row in read_judgments(out / "judgments.tsv")
-            ]
-        return clicks, [tuple(row) for row in read_corpus(out / "corpus.tsv")], judgments
+            judgments = read_judgments(out / "judgments.tsv")
+        return clicks, list(read_corpus(out / "corpus.tsv")), judgments
 
     return run

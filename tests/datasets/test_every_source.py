@@ -1,7 +1,5 @@
 """What holds for every source: its description, its tables, refusals."""
 
-from __future__ import annotations
-
 import pytest
 
 from dssm_tf.commands.data import convert as convert_command
@@ -10,47 +8,100 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task
 from dssm_tf.datasets import ADAPTERS
 from dssm_tf.datasets.source import Source
-from tests.datasets.tables import WRITERS, write_table, write_wands
+from tests.datasets.tables import write_source
 
-RED, RUG = ("7", "red kettle 1 qt."), ("8", "blue rug")
-KETTLE, LID, BLUE = ("P1", "Red Kettle"), ("P2", "Kettle Lid"), ("P3", "Blue Rug")
-TILT, WOVEN = ("100001", "Kettle, 5° tilt"), ("100002", "Rug")
+HEADS = {
+    "clicks": "query\ttitle\tclicks\tdoc_id\n",
+    "corpus": "doc_id\ttitle\n",
+    "judgments": "query_id\tquery\tdoc_id\ttitle\tgrade\n",
+}
+KETTLE, RUGS = "kettle\tRed Kettle\t1\tP1\n", "7\tred kettle 1 qt.\n8\tblue rug\n"
+SHOP = "P1\tRed Kettle\nP2\tKettle Lid\nP3\tBlue Rug\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "clicked", "titles", "judged"),
+    ("name", "given", "tables"),
     [
-        # Exact training pairs are clicks; the publisher's test split judges.
-        ("esci", {}, [("kettle", KETTLE)], [KETTLE, LID, BLUE],
-         [("11", "rug", *BLUE, 3.0), ("11", "rug", *KETTLE, 0.0), ("12", "lid", *LID, 2.0)]),
-        ("esci", {"settings": ["version=small"]}, [("kettle", KETTLE)], [KETTLE, LID, BLUE],
-         [("12", "lid", *LID, 2.0)]),
-        ("esci", {"settings": ["locale=es"]}, [("tetera", ("P1", "Tetera Roja"))],
-         [("P1", "Tetera Roja")], None),
-        # Exact matches of the queries that are not held out are clicks.
-        ("wands", {}, [("blue rug", RUG)], [RED, RUG],
-         [("0", "red kettle", *RED, 2.0), ("0", "red kettle", *RUG, 1.0)]),
-        ("wands", {"held_out": 1.0}, None, [RED, RUG],
-         [("0", "red kettle", *RED, 2.0), ("0", "red kettle", *RUG, 1.0),
-          ("1", "blue rug", *RUG, 2.0), ("1", "blue rug", *RED, 0.0)]),
-        # 2.67 - 1 = 1.67 is at least 1.6; the bytes of the file are latin-1.
-        ("homedepot", {"held_out": 0.5}, [("blue rug", WOVEN)],
-         [TILT, WOVEN, ("100009", "Oak table")],
-         [("q000001", "red kettle", *TILT, 2.0), ("q000001", "red kettle", *WOVEN, 1.33)]),
-        ("trec", {}, [("blue rug", ("FT-2", "Rug"))], [("FT-1", "Kettles"), ("FT-2", "Rug")],
-         [("51", "red kettle", "FT-1", "Kettles", 2.0)]),
+        (  # Exact training pairs are clicks; the publisher's test split judges.
+            "esci",
+            {},
+            {
+                "clicks": KETTLE,
+                "corpus": SHOP,
+                "judgments": """\
+11\trug\tP3\tBlue Rug\t3
+11\trug\tP1\tRed Kettle\t0
+12\tlid\tP2\tKettle Lid\t2
+""",
+            },
+        ),
+        (
+            "esci",
+            {"settings": ["version=small"]},
+            {"clicks": KETTLE, "corpus": SHOP, "judgments": "12\tlid\tP2\tKettle Lid\t2\n"},
+        ),
+        (
+            "esci",
+            {"settings": ["locale=es"]},
+            {"clicks": "tetera\tTetera Roja\t1\tP1\n", "corpus": "P1\tTetera Roja\n"},
+        ),
+        (  # Exact matches of the queries that are not held out are clicks.
+            "wands",
+            {},
+            {
+                "clicks": "blue rug\tblue rug\t1\t8\n",
+                "corpus": RUGS,
+                "judgments": """\
+0\tred kettle\t7\tred kettle 1 qt.\t2
+0\tred kettle\t8\tblue rug\t1
+""",
+            },
+        ),
+        (
+            "wands",
+            {"held_out": 1.0},
+            {
+                "corpus": RUGS,
+                "judgments": """\
+0\tred kettle\t7\tred kettle 1 qt.\t2
+0\tred kettle\t8\tblue rug\t1
+1\tblue rug\t8\tblue rug\t2
+1\tblue rug\t7\tred kettle 1 qt.\t0
+""",
+            },
+        ),
+        (  # 2.67 - 1 = 1.67 is at least 1.6; the bytes of the file are latin-1.
+            "homedepot",
+            {"held_out": 0.5},
+            {
+                "clicks": "blue rug\tRug\t1\t100002\n",
+                "corpus": "100001\tKettle, 5° tilt\n100002\tRug\n100009\tOak table\n",
+                "judgments": """\
+q000001\tred kettle\t100001\tKettle, 5° tilt\t2
+q000001\tred kettle\t100002\tRug\t1.33
+""",
+            },
+        ),
+        (
+            "trec",
+            {},
+            {
+                "clicks": "blue rug\tRug\t1\tFT-2\n",
+                "corpus": "FT-1\tKettles\nFT-2\tRug\n",
+                "judgments": "51\tred kettle\tFT-1\tKettles\t2\n",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_source_becomes_clicks_a_corpus_and_judgments(
-    source, convert, name, given, clicked, titles, judged
+    tmp_path, source, convert, name, given, tables
 ):
-    """A table that is expected to be None is not written."""
-    WRITERS[name](source)
-    clicks, corpus, judgments = convert(name, **given)
-    pairs = clicks and [(row["query"], (row["doc_id"], row["title"])) for row in clicks]
-    assert pairs == clicked
-    assert corpus == titles
-    assert judgments == judged
+    """A table without a row is not written."""
+    write_source(source, name)
+    convert(name, **given)
+    assert {path.stem: path.read_text("utf-8") for path in (tmp_path / "out").glob("*.tsv")} == {
+        table: HEADS[table] + rows for table, rows in tables.items()
+    }
 
 
 def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
@@ -70,41 +121,51 @@ def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
         ("wands", {"held_out": 1.5}, r"--held-out is 1\.5; expected a share"),
         ("esci", {"held_out": 0.5}, "--held-out: the publisher has split esci"),
         ("homedepot", {}, r"no train\.csv \(also \.gz\); expected one, found: label\.csv, product"),
-        ("bestbuy", {}, r"several files for .*; expected one, found: train\.csv, train\.csv\."),
     ],
 )
 def test_what_cannot_be_converted_is_refused_and_leaves_nothing(
     tmp_path, source, convert, name, given, message
 ):
-    write_wands(source)
-    if name == "bestbuy":
-        for folder in (source, source / "more"):
-            folder.mkdir(exist_ok=True)
-            (folder / "train.csv").write_text("sku,query,click_time\n", "utf-8")
-        (source / "small_product_data.xml").write_text("<products/>", "utf-8")
+    write_source(source, "wands")
     with pytest.raises(UserError, match=message):
         convert(name, **given)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
 @pytest.mark.parametrize(
-    ("file", "rows", "message"),
+    ("changed", "message"),
     [
-        ("label", [["query_id", "product_id", "label"]],
-         "gave 2 titles, 0 rows of clicks and 0 judgments.*left out: nothing"),
-        ("label", [["query_id", "product_id", "label"], ["0", "7", "Perhaps"]],
-         r"label\.csv:2: the label is 'Perhaps'.*Exact, Partial"),
-        ("label", [["query_id", "product_id", "label"], ["9", "7", "Exact"]],
-         r"the query_id '9'; expected .*an id of query\.csv"),
-        ("query", [["query_id", "words"], ["0", "red kettle"]],
-         "columns 'query_id', 'words'; expected 'query_id', 'q"),
+        (
+            {"label": "query_id\tproduct_id\tlabel\n"},
+            "gave 2 titles, 0 rows of clicks and 0 judgments.*left out: nothing",
+        ),
+        (
+            {"label": "query_id\tproduct_id\tlabel\n0\t7\tPerhaps\n"},
+            r"label\.csv:2: the label is 'Perhaps'.*Exact, Partial",
+        ),
+        (
+            {"label": "query_id\tproduct_id\tlabel\n9\t7\tExact\n"},
+            r"the query_id '9'; expected .*an id of query\.csv",
+        ),
+        (
+            {"query": "query_id\twords\n0\tred kettle\n"},
+            "columns 'query_id', 'words'; expected 'query_id', 'q",
+        ),
     ],
-)  # fmt: skip
+)
 def test_files_without_a_usable_row_are_an_error_not_an_empty_table(
-    source, convert, file, rows, message
+    source, convert, changed, message
 ):
-    write_wands(source)
-    write_table(source / f"{file}.csv", rows, "\t")
+    write_source(source, "wands", **changed)
+    with pytest.raises(UserError, match=message):
+        convert("wands")
+
+
+def test_a_file_that_is_there_twice_is_refused(source, convert):
+    write_source(source, "wands")
+    (source / "more").mkdir()
+    (source / "more" / "label.csv").write_text("", "utf-8")
+    message = r"several files for .*; expected one, found: label\.csv, label\.csv\."
     with pytest.raises(UserError, match=message):
         convert("wands")
 
@@ -112,7 +173,7 @@ def test_files_without_a_usable_row_are_an_error_not_an_empty_table(
 def test_a_source_that_is_not_there_and_an_output_that_is_are_refused(tmp_path, source, convert):
     with pytest.raises(UserError, match="elsewhere does not exist; give the directory"):
         convert_command("wands", tmp_path / "elsewhere", tmp_path / "new")
-    write_wands(source)
+    write_source(source, "wands")
     convert("wands")
     with pytest.raises(UserError, match="out exists already"):
         convert("wands")

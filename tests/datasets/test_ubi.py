@@ -1,18 +1,14 @@
 """OpenSearch UBI events, on small files of the published layout."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 
 from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.common.errors import UserError
-from tests.datasets.tables import event, write_objects, write_ubi
+from tests.datasets.tables import SOURCES, event, objects, write_source
 
 
 def test_ubi_events_become_clicks_by_time_and_the_latest_judge(source, convert):
-    write_ubi(source)
+    write_source(source, "ubi")
     # Three clicks; held out is a third of them, the latest.
     clicks, corpus, judgments = convert("ubi", held_out=1 / 3)
     names = ("query", "title", "clicks", "timestamp", "session_id", "position", "impressions")
@@ -26,11 +22,14 @@ def test_ubi_events_become_clicks_by_time_and_the_latest_judge(source, convert):
 
 
 def test_ubi_takes_titles_from_a_catalogue(source, convert):
-    write_ubi(source)
-    products = {"id": "A", "name": "Kettle"}, {"_source": {"doc_id": "C", "name": "C"}}, {"id": "D"}
-    write_objects(
-        source / "products.ndjson", *products, *({"id": n, "name": f"T{n}"} for n in range(9))
-    )
+    write_source(source, "ubi")
+    lines = """\
+{"id": "A", "name": "Kettle"}
+{"_source": {"doc_id": "C", "name": "C"}}
+{"id": "D"}
+"""
+    more = ({"id": n, "name": f"T{n}"} for n in range(9))
+    (source / "products.ndjson").write_text(lines + objects(*more), "utf-8")
     clicks, corpus, _ = convert("ubi", settings=["title=name"])
     assert corpus[:2] == [("A", "Kettle"), ("C", "C")]
     assert len(corpus) == 11
@@ -38,10 +37,9 @@ def test_ubi_takes_titles_from_a_catalogue(source, convert):
 
 
 def test_ubi_takes_milliseconds_and_the_session_of_the_client(source, convert):
-    write_ubi(source)
     one = event("click", "q1", "A", 1714557600000)
     del one["event_attributes"]["session_id"]
-    write_objects(source / "ubi_events.ndjson", one, one | {"session_id": "s2"})
+    write_source(source, "ubi", ubi_events=objects(one, one | {"session_id": "s2"}))
     clicks, _, _ = convert("ubi", held_out=0)
     assert [(row["query"], row["timestamp"], row["session_id"]) for row in clicks] == [
         ("kettle", "1714557600000", "c1"),
@@ -50,18 +48,16 @@ def test_ubi_takes_milliseconds_and_the_session_of_the_client(source, convert):
 
 
 def test_ubi_actions_that_are_not_clicks_are_named(source, convert):
-    write_ubi(source)
+    write_source(source, "ubi")
     with pytest.raises(UserError, match=r"no event named buy; its actions are click, impression"):
         convert("ubi", settings=["clicks=buy"])
 
 
 def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source, capsys):
-    write_ubi(source)
     lines = [event("click", "q1", "A", f"2024-05-02T10:00:{n:02}Z") for n in range(40)]
     lines[3]["event_attributes"] = "none"
     lines[7]["timestamp"] = "yesterday"
-    text = "".join(json.dumps(one) + "\n" for one in lines) + "{no json\n"
-    (source / "ubi_events.ndjson").write_text(text, "utf-8")
+    write_source(source, "ubi", ubi_events=objects(*lines) + "{no json\n")
     convert_command("ubi", source, tmp_path / "out")
     said = capsys.readouterr().out
     for reason in ("no usable time stamp", "not JSON"):
@@ -72,9 +68,8 @@ def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source
 
 
 def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert):
-    write_ubi(source)
-    with (source / "ubi_events.ndjson").open("a", encoding="utf-8") as file:
-        file.write("{no json\n" * 3)
+    text = SOURCES["ubi"]["ubi_events.ndjson"] + "{no json\n" * 3
+    write_source(source, "ubi", ubi_events=text)
     with pytest.raises(
         UserError, match=r"3 of 10 rows are malformed.*30.0% .*events.ndjson:9: {no json"
     ):
@@ -82,7 +77,7 @@ def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert)
 
 
 def test_a_log_too_small_to_hold_anything_out_says_so(tmp_path, source, capsys):
-    write_ubi(source)
+    write_source(source, "ubi")
     convert_command("ubi", source, tmp_path / "out")  # three clicks, of which a fifth is none
     assert "0 rows of judgments.tsv" in capsys.readouterr().out
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
@@ -91,12 +86,9 @@ def test_a_log_too_small_to_hold_anything_out_says_so(tmp_path, source, capsys):
 
 
 def test_events_are_ordered_by_time_and_not_by_its_text(source, convert):
-    write_ubi(source)
     times = ["2024-05-01T10:00:00+02:00", "2024-05-01T09:30:00Z", "2024-05-01T08:30:00Z"]
-    write_objects(
-        source / "ubi_events.ndjson",
-        *(event("click", "q1", id_, at) for id_, at in zip("ABC", times, strict=True)),
-    )
+    clicked = (event("click", "q1", id_, at) for id_, at in zip("ABC", times, strict=True))
+    write_source(source, "ubi", ubi_events=objects(*clicked))
     # Ten in Berlin is eight in Greenwich.
     clicks, _, judgments = convert("ubi", held_out=1 / 3)
     assert [row["doc_id"] for row in clicks] == ["A", "C"]

@@ -1,17 +1,15 @@
 """MS MARCO, ORCAS and TREC collections, on small files of the published layout."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
 
 from dssm_tf.common.errors import UserError
-from tests.datasets.tables import pairs, write_lines, write_msmarco, write_objects, write_trec
+from tests.datasets.tables import objects, pairs, write_source
 
 
 def test_msmarco_has_training_pairs_as_clicks_and_dev_as_judgments(tmp_path, source, convert):
-    write_msmarco(source)
+    write_source(source, "msmarco")
     clicks, corpus, judgments = convert("msmarco")
     assert pairs(clicks) == [("when does water boil", "Water boils at 100.", "0")]
     assert corpus == [("0", "Water boils at 100."), ("1", "Rugs are woven.")]
@@ -22,8 +20,8 @@ def test_msmarco_has_training_pairs_as_clicks_and_dev_as_judgments(tmp_path, sou
 
 
 def test_msmarco_shows_page_titles_where_they_are_given(source, convert):
-    write_msmarco(source)
-    write_lines(source / "para.title.txt", (0, "Boiling point"), (1, "-"))
+    write_source(source, "msmarco")
+    (source / "para.title.txt").write_text("0\tBoiling point\n1\t-\n", "utf-8")
     _, corpus, _ = convert("msmarco")
     assert corpus == [("0", "Boiling point"), ("1", "Rugs are woven.")]
 
@@ -33,7 +31,7 @@ def test_orcas_joins_clicks_to_titles_out_of_packed_files(tmp_path, source, conv
         file.write("D1\thttp://example.org/a\tKettles\tlong body\nD2\thttp://example.org/b\t\tx\n")
     with gzip.open(source / "orcas.tsv.gz", "wt", encoding="utf-8") as file:
         file.write("3\tkettle\tD1\thttp://example.org/a\n4\trug\tD2\thttp://example.org/b\n")
-    write_lines(source / "msmarco-docdev-queries.tsv", (8, "best kettle"))
+    (source / "msmarco-docdev-queries.tsv").write_text("8\tbest kettle\n", "utf-8")
     (source / "msmarco-docdev-qrels.tsv").write_text("8 0 D1 1\n", "utf-8")
     clicks, corpus, judgments = convert("orcas")
     assert pairs(clicks) == [("kettle", "Kettles", "D1")]
@@ -45,17 +43,21 @@ def test_orcas_joins_clicks_to_titles_out_of_packed_files(tmp_path, source, conv
 
 
 def test_trec_collections_are_read_from_json_lines(source, convert):
-    write_objects(
-        source / "queries.jsonl",
-        {"_id": 51, "text": "red kettle"},
-        {"qid": 52, "query": "blue rug"},
+    (source / "queries.jsonl").write_text(
+        """\
+{"_id": 51, "text": "red kettle"}
+{"qid": 52, "query": "blue rug"}
+""",
+        "utf-8",
     )
     body = " ".join(map(str, range(25)))
-    ids = ("_id", "docno")
-    texts = {"title": "Kettles & lids", "text": "Body."}, {"title": "", "contents": body}
-    objects = [{key: f"FT-{n}"} | text for n, (key, text) in enumerate(zip(ids, texts), 1)]  # noqa: B905
     filler = ({"id": n, "title": "other"} for n in range(9))
-    write_objects(source / "corpus.jsonl", *objects, {"title": "without id"}, *filler)
+    lines = f"""\
+{{"_id": "FT-1", "title": "Kettles & lids", "text": "Body."}}
+{{"docno": "FT-2", "title": "", "contents": "{body}"}}
+{{"title": "without id"}}
+"""
+    (source / "corpus.jsonl").write_text(lines + objects(*filler), "utf-8")
     (source / "qrels.txt").write_text("51 0 FT-1 2\n52 0 FT-2 1\n", "utf-8")
     clicks, corpus, judgments = convert("trec")
     # a document without a title has its first twenty words
@@ -65,7 +67,7 @@ def test_trec_collections_are_read_from_json_lines(source, convert):
 
 
 def test_a_trec_runs_unjudged_titles_are_ranked_with_grade_zero(source, convert):
-    write_trec(source)
+    write_source(source, "trec")
     run = "51 Q0 FT-2 1 3.5 x\n51 Q0 FT-1 2 3.1 x\n7 Q0 FT-1 1 2 x\n"
     (source / "first.run").write_text(run, "utf-8")
     _, _, judgments = convert("trec")
@@ -76,7 +78,6 @@ def test_a_trec_runs_unjudged_titles_are_ranked_with_grade_zero(source, convert)
 
 
 def test_trec_files_of_different_collections_are_refused(source, convert):
-    write_trec(source)
-    (source / "qrels.51-52").write_text("401 0 FT-1 2\n", "utf-8")
+    write_source(source, "trec", qrels="401 0 FT-1 2\n")
     with pytest.raises(UserError, match="1 x judgment for a query that is unknown or has no word"):
         convert("trec", held_out=1.0)

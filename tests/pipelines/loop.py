@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -18,12 +20,13 @@ from pipelines import record_transforms, sums, transforms
 from pipelines.frames import Settings, sum_counts
 from pipelines.options import PreprocessOptions
 from pipelines.sources import plan
+from tests.pipelines.written import Data
 
 
 def run(
     options: PreprocessOptions, directory: Path, bits: int = 0, order: Random | None = None
-) -> dict[str, bytes]:
-    """The files that workers write, by name.
+) -> tuple[Data, Counter[str]]:
+    """The files that workers write, under their names, and what they counted.
 
     Args:
         options: what is read, and how.
@@ -34,6 +37,7 @@ def run(
     (directory / "parts").mkdir(parents=True)
     settings = Settings(options, bits, str(directory))
     shuffle = (order or Random(0)).shuffle
+    counts = Counter[str]()
 
     def step(function: Callable[..., Iterable[Any]], elements: Sequence[Any], *more: Any):
         elements, outputs = list(elements), {}
@@ -44,6 +48,7 @@ def run(
                 if isinstance(found, TaggedOutput):
                     tag, value = found.tag, found.value
                 outputs.setdefault(tag, []).append(value)
+        counts.update(sum_counts(outputs.pop("counts", [])))
         return lambda tag="main": outputs.get(tag, [])
 
     def grouped(*blocks, every=True):
@@ -54,18 +59,24 @@ def run(
             shuffle(group)
         return list(groups.items())
 
-    files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
-    read = step(transforms.read_piece, plan(files, options.layout))
+    def pieces(paths, *columns):
+        files = [FileMetadata(one, Path(one).stat().st_size) for one in paths]
+        return plan(files, options.layout, *columns)
+
+    read = step(transforms.read_piece, pieces(options.input))
+    offered = step(transforms.read_corpus, pieces(options.corpus, ("title",), ()))
     sessions = step(transforms.clean_sessions, grouped(read("sessions"), every=False))
     queries = step(sums.sum_queries, grouped(read(), sessions()))
     titles = step(
         sums.sum_titles,
-        grouped(read("titles"), sessions("titles"), queries("titles")),
+        grouped(read("titles"), sessions("titles"), queries("titles"), offered()),
     )
     words = step(sums.sum_words, grouped(queries("words"), titles("words")))
-    counts = sum_counts(words("ngrams"))
     vocabulary = grow(
-        Vocabulary((), options.rules), counts, options.vocabulary_size, options.min_ngram_count
+        Vocabulary((), options.rules),
+        sum_counts(words("ngrams")),
+        options.vocabulary_size,
+        options.min_ngram_count,
     )
     written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
     tables = [record_transforms.write_titles(one, settings, words("prints")) for one in titles()]
@@ -73,7 +84,7 @@ def run(
         record_transforms.write_queries, queries(), words("prints"), titles("all"), Shared(),
         queries("sizes"),
     )()  # fmt: skip
-    return {
-        file_name(one.kind, one.bucket, 1 << bits): Path(one.path).read_bytes()
-        for one in sorted([*written, *tables, *records])
-    }
+    for one in [*written, *tables, *records]:
+        Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))
+    shutil.rmtree(directory / "parts")
+    return Data(directory), counts

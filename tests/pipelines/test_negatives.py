@@ -1,16 +1,13 @@
-"""Negatives: distinct, never clicked, in proportion to clicks ** alpha, reproducible."""
+"""Negatives are drawn in proportion to clicks ** alpha; test_exact says which may be drawn."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.negatives import NONE, NegativePool, add_drawn, add_shown, random
+from pipelines.negatives import NONE, NegativePool, add_drawn, random
 
 
 def pool(clicks, alpha=1.0) -> NegativePool:
@@ -27,26 +24,6 @@ def draw(one: NegativePool, number: int, rows: int = 1, excluded=(), seed: int =
     clicked = np.array(excluded, np.int64)  # query 0
     add_drawn(found, np.zeros(rows, np.int64), keys(rows, seed), clicked, one)
     return found
-
-
-@given(
-    clicks=st.lists(st.integers(1, 1000), min_size=1, max_size=10),
-    excluded=st.sets(st.integers(0, 9)),
-    number=st.integers(0, 12),
-    alpha=st.sampled_from([0.0, 0.5, 1.0, 2.0]),
-    seed=st.integers(-5, 5),
-)
-def test_negatives_are_distinct_never_excluded_and_as_many_as_there_are(
-    clicks, excluded, number, alpha, seed
-):
-    names = {f"{at}": n for at, n in enumerate(clicks)}
-    rows = draw(pool(names, alpha), number, 3, sorted(excluded), seed)
-    for row in rows:
-        found = row[row != NONE].tolist()
-        assert (row[: len(found)] == found).all()  # what is missing is missing at the end
-        assert len(set(found)) == len(found)
-        assert len(found) == min(number, len(set(range(len(clicks))) - excluded))
-        assert not set(found) & excluded
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
@@ -88,29 +65,7 @@ def test_a_query_of_which_most_titles_were_clicked_costs_no_look_at_every_title(
     assert (rows >= 19_000).all()
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_a_title_without_clicks_is_never_drawn(alpha):
-    assert {*draw(pool({"a": 5, "b": 0, "c": 1, "d": 0}, alpha), 9)[0].tolist()} == {0, 2, NONE}
-
-
 def test_random_numbers_depend_on_the_seed_and_the_purpose():
     numbers = np.arange(40, dtype=np.uint64)
     found = [random(numbers, seed, purpose) for seed in (0, 1, -1) for purpose in range(2)]
     assert len(np.unique(found)) == 6 * 40
-
-
-def test_an_empty_pool_gives_no_negatives():
-    assert draw(pool({}), 4).tolist() == [[NONE] * 4]
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), unique=True), st.integers(0, 5))
-def test_shown_titles_come_first_in_an_order_of_chance(shown, number):
-    rows, query = np.full((6, number), NONE), np.arange(6) % 3
-    frame = pl.DataFrame(shown, schema={"q": pl.Int64, "number": pl.Int64}, orient="row")
-    add_shown(rows, query, keys(6), frame)
-    for row, q in zip(rows, query.tolist(), strict=True):
-        of_query = {title for one, title in shown if one == q}
-        found = row[row != NONE].tolist()
-        assert len(found) == min(number, len(of_query))
-        assert set(found) <= of_query
-        assert len(set(found)) == len(found)

@@ -46,12 +46,3 @@ def test_tensorflow_reads_the_words(tmp_path):
     })  # fmt: skip
     assert [one.decode() for one in found["word"].numpy()] == words
     assert found["ngrams"].to_list() == ids
-
-
-def test_no_pairs_and_no_words_are_files_without_records(tmp_path):
-    empty = np.zeros(0, np.int64)
-    for data in (
-        pair_records(empty, np.zeros((0, 5), np.int64), empty.astype(np.float32), 0, 0),
-        word_records([]),
-    ):
-        assert gzip.decompress(data) == b""

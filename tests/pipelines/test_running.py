@@ -14,15 +14,15 @@ import pytest
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import graph, preprocess, runners, sources
+from pipelines import graph, runners, sources
 from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
 from pipelines.sources import find_files, plan
+from tests.pipelines.loop import run as loop
 from tests.progress import log_the_end
 
 
@@ -40,21 +40,23 @@ def mixed(topics):
 MIXED = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
-def test_a_second_run_writes_the_same_bytes_and_another_seed_does_not(run, mixed):
-    first, second = run(mixed, *MIXED).bytes(), run(mixed, *MIXED).bytes()
-    assert first == second
-    assert run(mixed, *MIXED, "--seed", "7").bytes()["spec.json"] != first["spec.json"]
-
-
-def test_the_bytes_do_not_depend_on_workers(run, mixed, monkeypatch):
+def test_the_bytes_depend_on_the_log_and_the_seed_alone(run, mixed, tmp_path, monkeypatch):
+    data = run(mixed, *MIXED, "--shards", "2")
+    whole = data.bytes()
+    assert len(data.records()) > 40
+    options = PreprocessOptions((str(tmp_path / "log.tsv"),), "out", negatives_from="both")
+    for name, content in loop(options, tmp_path / "loop", bits=1)[0].bytes().items():
+        assert whole[name] == content, name
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
-    one = run(mixed, *MIXED)
-    workers = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert run(mixed, *MIXED, *workers).bytes() == one.bytes()
-    threads = ("--direct_num_workers=2", "--direct_running_mode=multi_threading")
-    assert run(mixed, *MIXED, *threads).bytes() == one.bytes()
-    assert len(one.records()) > 40
+    workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode"
+    assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == whole
+    # Small limits of what a worker of this process holds.
+    monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
+    monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
+    monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
+    assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == whole
+    assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
 
 
 def test_progress_says_what_is_read_and_written(run, mixed, monkeypatch, capsys):
@@ -69,35 +71,31 @@ def test_progress_says_what_is_read_and_written(run, mixed, monkeypatch, capsys)
     assert found[1] == found[2] > "1"
 
 
-def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypatch):
-    whole = run(mixed, *MIXED)
-    monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
-    monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
-    monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
-    assert run(mixed, *MIXED).bytes() == whole.bytes()
-
-
 def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(
-    tmp_path, topics, capsys
+    refused, tmp_path, topics
 ):
     log = tmp_path / "log.tsv.gz"
     header, *rows = topics.splitlines(keepends=True)
     # Long enough that a worker finds its end, not the launcher, which reads the header.
     log.write_bytes(gzip.compress("".join([header, *rows * 2000]).encode())[:-200])
-    assert preprocess.run(["--input", str(log), "--output", str(tmp_path / "data")]) == 1
     reason = "Compressed file ended before the end-of-stream marker was reached"
-    said = capsys.readouterr().err.splitlines()
-    assert said[-1] == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
+    error = refused(None, "--input", str(log))
+    assert error == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
 
 
-def test_a_failing_worker_leaves_no_output(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [MemoryError, OSError(28, "No space left on device")])
+def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, error):
     def fail(*_):
-        raise MemoryError
+        raise error
 
-    monkeypatch.setattr("pipelines.sums.sum_titles", fail)
-    with pytest.raises((MemoryError, RuntimeError), match="SumTitles"):
-        run("query\ttitle\na\tb\nc\td\n")
+    monkeypatch.setattr("pipelines.sums.best_texts", fail)
+    log = "query\ttitle\na\tb\nc\td\n"
+    if error is MemoryError:
+        with pytest.raises((MemoryError, RuntimeError), match="SumQueries"):
+            run(log)
+    else:
+        assert refused(log) == "dssm preprocess: [Errno 28] No space left on device"
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
 
 
@@ -129,7 +127,7 @@ def chosen(monkeypatch):
 
     monkeypatch.setattr("apache_beam.Pipeline", pipeline)
 
-    def chosen(name, flags, size=0):
+    def chosen(name, flags, size):
         with pytest.raises((Chosen, UserError)) as caught:
             runners.run(lambda _: None, name, flags, FLAGS, size=size)
         return (caught.value.__cause__ or caught.value).args
@@ -137,18 +135,31 @@ def chosen(monkeypatch):
     return chosen
 
 
-def test_a_local_run_never_asks_for_the_downloaded_prism_runner(chosen):
-    runner, options = chosen("DirectRunner", ["--direct_num_workers=2"])
-    assert isinstance(runner, FnApiRunner)
-    assert options["direct_num_workers"] == 2
+MUCH = runners.MANY_BYTES + 1
 
 
-def test_other_runners_and_their_flags_are_passed_through(chosen):
-    flags = ["--flink_master=host:1", "--their_own=2"]
-    runner, found = chosen("FlinkRunner", flags, size=runners.MANY_BYTES + 1)
-    assert type(runner).__name__ == "FlinkRunner"
-    assert (found["runner"], found["flink_master"]) == ("FlinkRunner", "host:1")
-    assert found["direct_num_workers"] == 1
+@pytest.mark.parametrize(
+    ("asked", "flags", "size", "expected"),
+    [
+        # Never the Prism runner, which Beam would download.
+        ("DirectRunner", ["--direct_num_workers=2"], 0, {"direct_num_workers": 2}),
+        ("DirectRunner", ["--direct_num_workers=1"], MUCH, {"direct_num_workers": 1}),
+        ("DirectRunner", [], MUCH - 1, {"direct_num_workers": 1}),
+        ("DirectRunner", [], MUCH, {"direct_num_workers": 0}),  # all cores
+        (
+            "FlinkRunner",
+            ["--flink_master=host:1", "--their_own=2"],
+            MUCH,
+            {"runner": "FlinkRunner", "flink_master": "host:1", "direct_num_workers": 1},
+        ),
+    ],
+)
+def test_a_local_run_of_much_is_on_all_cores_and_other_runners_get_their_flags(
+    chosen, asked, flags, size, expected
+):
+    runner, options = chosen(asked, flags, size)
+    assert type(runner).__name__ == {"DirectRunner": "FnApiRunner"}.get(asked, asked)
+    assert options.items() >= expected.items()
 
 
 @pytest.mark.parametrize(
@@ -162,12 +173,8 @@ def test_other_runners_and_their_flags_are_passed_through(chosen):
         (["--direct_running_mode=sideways"], "invalid choice: 'sideways'"),
     ],
 )
-def test_a_runner_or_flag_that_cannot_be_used_is_one_line(run, topics, capsys, flags, said):
-    data = run(topics, *flags, code=1)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("dssm preprocess: ")
-    assert said in line
-    assert not data.path.exists()
+def test_a_runner_or_flag_that_cannot_be_used_is_one_line(refused, topics, flags, said):
+    assert said in refused(topics, *flags)
 
 
 def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monkeypatch, capsys):
@@ -211,31 +218,26 @@ def job_graph(tmp_path, topics):
     return pipeline
 
 
-def test_the_job_graph_translates_for_dataflow(job_graph):
+def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes_alike(job_graph):
     assert DataflowRunner  # importable, so that --runner=DataflowRunner resolves
     proto, _ = job_graph.to_runner_api(return_context=True)
-    names = {one.unique_name for one in proto.components.transforms.values()}
-    for step in ("ReadPieces", "CleanSessions", "SumQueries", "SumTitles", "SumWords",
-                 "ChooseTrigrams", "WriteWords", "WriteTitles",
-                 "WriteQueriesAndPairs", "Write manifest"):  # fmt: skip
-        assert step in names
     # A round trip, as the service makes it.
     again = beam.Pipeline.from_runner_api(proto, "DirectRunner", PipelineOptions())
     assert len(again.to_runner_api().components.transforms) == len(proto.components.transforms)
-
-
-def test_every_grouping_of_ours_has_a_key_that_any_runner_encodes_alike(job_graph):
-    proto = job_graph.to_runner_api()
-    coders = proto.components.coders
-    checked = []
-    for transform in proto.components.transforms.values():
-        name = transform.unique_name
-        if transform.spec.urn == "beam:transform:group_by_key:v1" and ("/Group/" in f"{name}/"):
-            (pcollection,) = transform.inputs.values()
-            coder = coders[proto.components.pcollections[pcollection].coder_id]
-            assert coders[coder.component_coder_ids[0]].spec.urn == "beam:coder:varint:v1", name
-            checked.append(name)
-    assert len(checked) == 4
+    transforms, coders = proto.components.transforms.values(), proto.components.coders
+    steps = {"ReadPieces", "SumQueries", "SumTitles", "WriteQueriesAndPairs", "Write manifest"}
+    assert steps <= {one.unique_name for one in transforms}
+    ours = [
+        one
+        for one in transforms
+        if one.spec.urn == "beam:transform:group_by_key:v1" and "/Group/" in f"{one.unique_name}/"
+    ]
+    assert len(ours) == 4
+    for one in ours:
+        (pcollection,) = one.inputs.values()
+        coder = coders[proto.components.pcollections[pcollection].coder_id]
+        key = coders[coder.component_coder_ids[0]]
+        assert key.spec.urn == "beam:coder:varint:v1", one.unique_name
 
 
 def test_no_bucket_grows_with_the_log():
@@ -245,12 +247,3 @@ def test_no_bucket_grows_with_the_log():
         assert bits == 0 or log_bytes >> bits > graph.BUCKET_BYTES / 2 - 1
     assert graph.bits_of([FileMetadata("log.tsv.gz", 10**9)], 0) == 9
     assert graph.bits_of([FileMetadata("log.tsv", 10**9)], 4) == 2
-
-
-def test_a_local_run_of_much_is_on_all_cores_unless_the_flags_say_how(chosen):
-    much = runners.MANY_BYTES + 1
-    for flags, size in (([], much - 1), (["--direct_num_workers=1"], much)):
-        _, options = chosen("DirectRunner", flags, size)
-        assert options["direct_num_workers"] == 1
-    _, options = chosen("DirectRunner", [], much)
-    assert options["direct_num_workers"] == 0  # all

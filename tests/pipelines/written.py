@@ -1,0 +1,106 @@
+"""What preprocess wrote, read back without TensorFlow."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+from tensorflow.core.example.example_pb2 import Example
+
+from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a test looks at in a record."""
+
+    query: str
+    titles: tuple[str, ...]
+    clicks: float
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return FOLDED.key(self.query), FOLDED.key(self.titles[0])
+
+
+class Data:
+    """A directory that preprocess wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec.load(self.path)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return load_vocabulary(self.path, self.spec)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return json.loads((self.path / "report.json").read_text("utf-8"))
+
+    @property
+    def page(self) -> str:
+        return (self.path / "report.html").read_text("utf-8")
+
+    @cached_property
+    def words(self) -> dict[str, tuple[int, ...]]:
+        """Ids of the trigrams by word, in the order of the words' numbers."""
+        return {one["word"][0].decode(): one["ngrams"] for one in self.examples("words")}
+
+    def table(self, kind: str) -> list[dict]:
+        files = sorted(self.path.glob(f"{kind}-*.parquet"))
+        return [row for file in files for row in parquet.read_table(file).to_pylist()]
+
+    @property
+    def titles(self) -> dict[str, tuple[int, int]]:
+        """Clicks and queries by title."""
+        return {one["text"]: (one["clicks"], one["queries"]) for one in self.table("titles")}
+
+    def examples(self, kind: str) -> list[dict[str, tuple]]:
+        """The values of each feature by name."""
+        found = []
+        for file in sorted(self.path.glob(f"{kind}-*.tfrecord.gz")):
+            data = gzip.decompress(file.read_bytes())
+            at = 0
+            while at < len(data):
+                (length,) = struct.unpack_from("<Q", data, at)
+                features = Example.FromString(data[at + 12 : at + 12 + length]).features.feature
+                found.append(
+                    {
+                        name: tuple(getattr(one, one.WhichOneof("kind")).value)
+                        for name, one in features.items()
+                    }
+                )
+                at += 12 + length + 4
+        return found
+
+    def records(self, split: str = "train") -> list[Record]:
+        queries, titles = self.table("queries"), self.table("titles")
+        found = []
+        for one in self.examples(split):
+            (query,), (clicked, *others), (clicks,) = one["query"], one["titles"], one["clicks"]
+            assert len(others) == self.spec.negatives
+            # Where the log has no more titles, the clicked one fills the row.
+            kept = [clicked, *(number for number in others if number != clicked)]
+            texts = tuple(titles[number]["text"] for number in kept)
+            found.append(Record(queries[query]["text"], texts, clicks))
+        return found
+
+    @property
+    def rejects(self) -> list[list[str]]:
+        lines = (self.path / "rejects.tsv").read_bytes().decode().split("\n")
+        return [line.split("\t") for line in lines[1:-1]]
+
+    def bytes(self) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in sorted(self.path.iterdir())}

@@ -11,8 +11,8 @@ from dssm_tf.tables.graded_lists import SCORES, GradedList, deal, read_lists, wr
 from dssm_tf.text.rules import FOLDED
 
 
-def table(folder: Path, text: str, name: str = "judged.tsv") -> Path:
-    path = folder / name
+def table(folder: Path, text: str) -> Path:
+    path = folder / "judged.tsv"
     path.write_text(text, "utf-8")
     return path
 
@@ -34,40 +34,32 @@ def test_a_pair_of_several_raters_has_the_mean_of_their_grades(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "message"),
+    ("column", "scale", "cell", "message"),
     [
-        ("5", r"judged.tsv:3: grade '5'; expected a number from 0 to 4"),
-        ("-1", r"judged.tsv:3: grade '-1'; expected a number from 0 to 4"),
-        ("nan", r"judged.tsv:3: grade 'nan' is not a number"),
-        ("good", r"judged.tsv:3: grade 'good' is not a number"),
-        ("", r"judged.tsv:3: grade '' is not a number"),
+        ("grade", (0, 4), "5", r"grade '5'; expected a number from 0 to 4"),
+        ("grade", (0, 4), "-1", r"grade '-1'; expected a number from 0 to 4"),
+        ("grade", (0, 4), "good", r"grade 'good' is not a number"),
+        ("score", SCORES, "nan", r"score 'nan' is not a number"),
+        ("score", SCORES, "inf", r"score 'inf'; expected"),
+        ("score", SCORES, "-inf", r"score '-inf'; expected"),
+        ("score", SCORES, "1e9", r"score '1e9'; expected"),
     ],
 )
-def test_a_grade_off_the_scale_is_refused_with_its_line(tmp_path, cell, message):
-    path = table(tmp_path, f"query\ttitle\tgrade\nfox\tRed fox\t4\nfox\tOwl\t{cell}\n")
-    with pytest.raises(UserError, match=message):
-        read_lists(path, "grade", (0, 4), FOLDED)
-
-
-@pytest.mark.parametrize("cell", ["nan", "inf", "-inf", "1e9", "much"])
-def test_a_score_that_is_no_usable_number_is_refused_with_its_line(tmp_path, cell):
-    path = table(tmp_path, f"query\ttitle\tscore\nfox\tRed fox\t-4.5\nfox\tOwl\t{cell}\n")
-    with pytest.raises(UserError, match=r"judged.tsv:3: score"):
-        read_lists(path, "score", SCORES, FOLDED)
+def test_a_number_off_the_scale_is_refused_with_its_line(tmp_path, column, scale, cell, message):
+    path = table(tmp_path, f"query\ttitle\t{column}\nfox\tRed fox\t4\nfox\tOwl\t{cell}\n")
+    with pytest.raises(UserError, match=rf"judged.tsv:3: {message}"):
+        read_lists(path, column, scale, FOLDED)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "judged.tsv"),
-        ("query\ttitle\tgrade\n", "has a header and no score"),
-        ("query\ttitle\tgrade\nfox\tRed fox\t1\n", "score"),
+        ("query\ttitle\tscore\n", "has a header and no score"),
+        ("query\ttitle\tgrade\nfox\tRed fox\t1\n", "missing: score"),
         ("query\ttitle\tscore\n\tRed fox\t1\n", "judged.tsv:2: the query is empty"),
     ],
 )
 def test_a_table_that_holds_no_score_is_refused(tmp_path, text, message):
-    if "no score" in message:
-        text = text.replace("grade", "score")
     with pytest.raises(UserError, match=message):
         read_lists(table(tmp_path, text), "score", SCORES, FOLDED)
 

@@ -27,47 +27,33 @@ def test_gzip_is_read_and_written_by_name(tmp_path):
     assert read_corpus(path) == [CorpusTitle("d1", "Ærø")]
 
 
+TWICE = HEADER + "q1\tq\td1\tt\t1\nq1\tother\td2\tt\t2\n"
+
+
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("read", "content", "words"),
     [
-        ("", ["is empty", "'query_id', 'query', 'doc_id', 'title', 'grade'"]),
-        ("query\ttitle\nq\tt\n", ["'query', 'title'", "missing: query_id, doc_id, grade"]),
-        (HEADER, ["no judgment"]),
-        (HEADER + "q1\tq\td1\tt\tgood\n", [":2:", "'good'"]),
-        (HEADER + "q1\tq\td1\tt\t-1\n", [":2:", "'-1'", "from 0"]),
-        (HEADER + "q1\tq\td1\tt\tnan\n", [":2:", "'nan'"]),
-        (HEADER + "q1\tq\td1\tt\tinf\n", [":2:", "'inf'"]),
-        (HEADER + "q1\tq\td1\tt\t1\nq1\tother\td2\tt\t2\n", [":3:", "'other'", "own id"]),
-        (HEADER + "q1\tq\td1\t1\n", [":2:", "4 columns", "5"]),
-        (HEADER + "q1\tq\t \tt\t1\n", [":2:", "doc_id is empty"]),
-        (HEADER + "\tq\td1\tt\t1\n", [":2:", "query_id is empty"]),
-        (HEADER.encode() + b"q1\tq\td1\t\xff\t1\n", [":2:", "UTF-8"]),
+        (read_judgments, "query\ttitle\nq\tt\n", ["missing: query_id, doc_id, grade"]),
+        (read_judgments, HEADER, ["no judgment"]),
+        (read_judgments, HEADER + "q1\tq\td1\tt\t-1\n", [":2:", "'-1'", "from 0"]),
+        (read_judgments, HEADER + "q1\tq\td1\tt\tnan\n", [":2:", "'nan'"]),
+        (read_judgments, TWICE, [":3:", "'other'", "own id"]),
+        (read_judgments, HEADER + "q1\tq\t \tt\t1\n", [":2:", "doc_id is empty"]),
+        (read_judgments, HEADER + "\tq\td1\tt\t1\n", [":2:", "query_id is empty"]),
+        (read_corpus, "doc_id\ttitle\nd1\ta\nd1\tb\n", [":3:", "'d1'", "own id"]),
+        (read_corpus, "doc_id\ttitle\n", ["no title"]),
+        (read_corpus, "id\ttitle\nd1\ta\n", ["missing: doc_id"]),
     ],
 )
-def test_malformed_judgments_name_file_line_and_fault(write, content, words):
+def test_malformed_tables_name_file_line_and_fault(write, read, content, words):
     path = write("j.tsv", content)
     with pytest.raises(UserError) as caught:
-        read_judgments(path)
+        read(path)
     message = str(caught.value)
     assert str(path) in message
     assert "\n" not in message
     for word in words:
         assert word in message
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("doc_id\ttitle\nd1\ta\nd1\tb\n", [":3:", "'d1'", "own id"]),
-        ("doc_id\ttitle\n", ["no title"]),
-        ("id\ttitle\nd1\ta\n", ["missing: doc_id"]),
-    ],
-)
-def test_malformed_corpora_name_file_line_and_fault(write, content, words):
-    with pytest.raises(UserError) as caught:
-        read_corpus(write("c.tsv", content))
-    for word in words:
-        assert word in str(caught.value)
 
 
 def test_a_pair_judged_by_several_people_has_the_mean_of_their_grades(write):

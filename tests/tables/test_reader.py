@@ -285,23 +285,6 @@ def test_parquet_that_holds_no_text_is_one_clear_line(tmp_path):
         rows(tmp_path / "t.parquet", ["title"])
 
 
-def test_what_reads_a_cell_may_refuse_its_row(write):
-    def upper(cell, name):
-        if cell == "b":
-            raise BadRow(f"no b in {name}", "received 'b'; expected another letter")
-        return cell.upper()
-
-    path, columns = write("t.tsv", "letter\na\nb\nc\n"), {"letter": upper}
-    with open_table(path) as table:
-        assert list(table.rows(columns, strict=False)) == [
-            (2, ("A",)),
-            (3, Reject(3, "no b in letter", "b")),
-            (4, ("C",)),
-        ]
-    with pytest.raises(UserError, match=r"t\.tsv:3: received 'b'; expected another letter\.$"):
-        rows(path, columns)
-
-
 @given(
     st.lists(st.binary(max_size=8).filter(lambda line: b"\n" not in line), max_size=20),
     st.integers(1, 7),

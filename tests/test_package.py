@@ -22,6 +22,7 @@ HEAVY = {"tensorflow", "keras", "apache_beam", "matplotlib", "tensorflow_ranking
 # What a Beam worker runs on a row, and the proof that it needs no model code to do so.
 WORKER_FUNCTIONS = """
 import sys
+import dssm_tf.text.vocabulary
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 assert FOLDED.key("  Ice   CREAM?  ") == "ice cream"

@@ -96,16 +96,17 @@ def text(words: str):
     return tuple(VOCABULARY.ngram_ids(word) for word in words.split())
 
 
-def test_in_batch_candidates_are_the_clicked_titles_that_the_query_never_clicked():
-    red, fox, owl = rows(FOXES, negatives=0)
+def test_candidates_are_recorded_and_clicked_titles_that_the_query_never_clicked():
+    red, fox, owl = rows(FOXES)
     assert [row.clicked for row in (red, fox, owl)] == [
         text("red fox"), text("red fox"), text("green owl")
     ]  # fmt: skip
-    assert red.rivals == {text("green owl"): approx(1)}
-    # Somebody who asked for `fox` clicked `green owl` elsewhere in the log: no rival is left.
-    assert fox.rivals == {}
+    # green owl is recorded once, and clicked once in the batch: 1 + 1.
+    assert red.rivals == {text("green owl"): approx(2), text("fish"): approx(1)}
+    # Somebody who asked for `fox` clicked `green owl` elsewhere in the log: it is no rival.
+    assert fox.rivals == {text("bear"): approx(1), text("fish"): approx(1)}
     # `red fox` was clicked in two rows, so it counts twice: exp(log 2).
-    assert owl.rivals == {text("red fox"): approx(2)}
+    assert owl.rivals == {text("bear"): approx(1), text("red fox"): approx(2)}
 
 
 def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
@@ -115,13 +116,6 @@ def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
     # Of compiled programs the shape stays: a column a row.
     ((fixed, _, _),) = batches(FOXES, shapes=Shapes(distinct_titles=20)).epochs(None, 0, 1)
     assert fixed["candidates"].shape == (3, 5 + 3)
-
-
-def test_recorded_negatives_stand_beside_in_batch_ones():
-    red, _, owl = rows(FOXES)
-    # green owl is recorded once, and clicked once in the batch: 1 + 1.
-    assert red.rivals == {text("green owl"): approx(2), text("fish"): approx(1)}
-    assert owl.rivals == {text("bear"): approx(1), text("red fox"): approx(2)}
 
 
 def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict
 from random import Random
 
-import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
@@ -47,19 +45,11 @@ def test_negatives_are_titles_that_the_query_never_clicked(data):
 
 
 def test_places_without_a_negative_are_none(tmp_path):
-    log = [
-        Click("fox", "red fox"),
-        Click("owl", "owl"),
-        Click("any", "red fox"),
-        Click("any", "owl"),
-    ]
+    log = [Click("fox", "red fox"), Click("any", "red fox"), Click("any", "owl")]
     read = Preprocessed(write_data(tmp_path / "data", log, validation=(), negatives=3).path)
-    found = {
-        q: sorted(t) for q, t in zip(*map(np.ndarray.tolist, read.parts["train"][:2]), strict=True)
-    }
-    any_, fox = read.find("queries", ["any", "fox"]).tolist()
-    assert found[any_].count(-1) == 3
-    assert found[fox].count(-1) == 2
+    query, titles = read.parts["train"][:2]
+    missing = dict(zip(query.tolist(), (titles == -1).sum(1).tolist(), strict=True))
+    assert [missing[number] for number in read.find("queries", ["any", "fox"])] == [3, 2]
 
 
 def test_titles_have_the_clicks_of_the_training_part(data):
@@ -134,7 +124,6 @@ def test_a_directory_without_a_spec_and_no_directory_are_one_line(tmp_path, name
 
 def test_a_spec_reads_back_equal(copy):
     assert Spec.load(copy.path) == copy.spec
-    assert Spec(**asdict(copy.spec) | {"rules": copy.spec.rules}) == copy.spec
 
 
 def test_another_vocabulary_is_refused(copy):

@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.graded.sources import read_sources
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
 from tests.clicks import Data
+
+
+def sources(data: Data, path: Path, section: str = "judgments", **keys):
+    """The lists of a file as a run with such data reads them."""
+    config = parse_config({"tower": {"name": "dssm"}, section: {"file": str(path), **keys}})
+    return read_sources(config, Preprocessed(data.path))
 
 
 def titles_of(data: Data) -> list[str]:

@@ -13,14 +13,9 @@ from dssm_tf.graded.sources import read_sources
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.fitting import training_batches
-from tests.clicks import click_log, texts_of, write_data
-from tests.graded.files import lists
+from tests.clicks import texts_of
+from tests.graded.files import lists, sources
 from tests.training.configuration import config
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("graded") / "data", click_log())
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +35,6 @@ def batches(data, path, **changes):
     made = parse_config(config(judgments__file=str(path), judgments__batch_size=8, **changes))
     read = Preprocessed(data.path)
     return training_batches(made, read, 1, sources=read_sources(made, read))
-
-
-def sources(data, path):
-    made = parse_config(config(judgments__file=str(path)))
-    return read_sources(made, Preprocessed(data.path))
 
 
 def rows(element):

@@ -6,14 +6,14 @@ import pytest
 
 import dssm_tf
 from dssm_tf.tables.graded_lists import write_lists
-from tests.clicks import click_log, write_data
 from tests.graded.files import lists
 from tests.training.configuration import config
 
 
 @pytest.mark.slow
-def test_keras_s_fit_learns_from_clicks_and_judgments_and_saves_what_it_learned_from(tmp_path):
-    data = write_data(tmp_path / "data", click_log())
+def test_keras_s_fit_learns_from_clicks_and_judgments_and_saves_what_it_learned_from(
+    data, tmp_path
+):
     judged = lists(data, 40)
     write_lists(tmp_path / "j.tsv", "grade", judged)
     clicks = dssm_tf.ClickData(data.path, config(judgments__file=str(tmp_path / "j.tsv")))

@@ -6,25 +6,14 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import pinned, read_sources
+from dssm_tf.graded.sources import pinned
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
-from tests.clicks import click_log, write_data
-from tests.graded.files import lists, titles_of
+from tests.graded.files import lists, sources, titles_of
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("graded") / "data", click_log())
-
-
-def config(path, section="judgments", **keys):
-    return parse_config({"tower": {"name": "dssm"}, section: {"file": str(path), **keys}})
-
-
-def sources(data, path, section="judgments", **keys):
-    return read_sources(config(path, section, **keys), Preprocessed(data.path))
+def config(path):
+    return parse_config({"tower": {"name": "dssm"}, "judgments": {"file": str(path)}})
 
 
 def keys(part) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import unicodedata
 
@@ -93,14 +92,3 @@ def test_the_frozen_table_is_what_the_rules_give():
             f"{derived.UNICODE_VERSION}"
         )
     assert characters.TABLE.read_text("utf-8") == derived.table()
-
-
-def test_text_handling_imports_neither_tensorflow_nor_keras_nor_numpy():
-    code = (
-        "import sys\n"
-        "import dssm_tf.text.fingerprint, dssm_tf.text.letter_ngrams, dssm_tf.text.rules\n"
-        "import dssm_tf.text.vocabulary\n"
-        "heavy = {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
-        "sys.exit(f'imported {heavy}' if heavy else 0)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -90,10 +90,6 @@ def test_a_pickled_vocabulary_is_the_same_without_its_cache():
     assert again.ngram_ids("cats") == vocabulary.ngram_ids("cats")
 
 
-def test_a_letter_that_becomes_two_counts_as_two():
-    assert Vocabulary(CAT, Rules(False, max_letters=3)).words("maßstab ææ") == ["mas", "aea"]
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [

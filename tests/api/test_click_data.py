@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -70,15 +71,11 @@ def test_fit_has_the_losses_of_dssm_train(data, tmp_path):
     assert history == losses(tmp_path / "run")
 
 
-def test_a_saved_run_has_the_losses_and_the_number_of_epochs(trained):
-    _, history, run = trained
+def test_a_saved_run_has_the_losses_the_epochs_and_the_weights_of_the_fitted_model(trained):
+    model, history, run = trained
     assert losses(run) == history
     saved = load_config(run / "config.yaml").training
     assert (saved.epochs, saved.refit) == (EPOCHS, False)
-
-
-def test_a_saved_model_ranks_with_the_weights_of_the_fitted_one(trained):
-    model, _, run = trained
     loaded = dssm_tf.load(run)
     texts = ["red fox", "owl", "the white whale story"]
     encode = Encoder(model, SemanticRanker.load(run).vocabulary)
@@ -89,7 +86,7 @@ def test_a_saved_model_ranks_with_the_weights_of_the_fitted_one(trained):
 
 def test_the_model_card_has_the_optimizer_and_the_loss_as_keras_writes_them(trained):
     card = (trained[2] / "MODEL_CARD.md").read_text("utf-8")
-    compiled = json.loads(card.partition("```json\n")[2].partition("```")[0])
+    (compiled,) = map(json.loads, re.findall("```json\n(.*?)```", card, re.S))
     assert compiled["optimizer"]["config"]["momentum"] == 0.5
     assert compiled["loss"]["config"]["gamma"] == 5
     assert "| validation part" not in card
@@ -116,17 +113,12 @@ print(json.dumps(history))
 @pytest.mark.numeric
 def test_two_devices_under_a_strategy_reach_the_losses_of_one(data, tmp_path, checkout):
     # Rivals that do not depend on how a step is cut, no dropout, and steps that grow no rounding.
-    raw = config(negatives=RECORDED, tower__dropout=0.0) | {
-        "optimizer": {"name": "sgd", "learning_rate": 0.1}
-    }
+    slow = {"name": "sgd", "learning_rate": 0.1}
+    raw = config(negatives=RECORDED, tower__dropout=0.0, optimizer=slow)
     _, alone = fitted(dssm_tf.ClickData(data.path, raw))
     arguments = [str(data.path), json.dumps(raw), str(tmp_path / "run")]
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_DEVICES, *arguments],
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", TWO_DEVICES, *arguments]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     together = json.loads(done.stdout.splitlines()[-1])
     # At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates; gamma is 10.
@@ -137,9 +129,8 @@ def test_two_devices_under_a_strategy_reach_the_losses_of_one(data, tmp_path, ch
 
 def test_batches_are_those_of_the_configuration(data):
     clicks = dssm_tf.ClickData(data.path, OWN, [])
-    batches = list(clicks.training(1))
-    assert len(batches) == clicks.steps
-    inputs, labels, weights = batches[0]
+    (inputs, labels, weights), *others = clicks.training(1)
+    assert 1 + len(others) == clicks.steps
     assert inputs["candidates"].shape == labels["mask"].shape == labels["targets"].shape
     assert weights.shape == (8,)
     assert len(list(clicks.training(3, first=1))) == 2 * clicks.steps
@@ -149,11 +140,8 @@ def test_batches_are_those_of_the_configuration(data):
 def test_without_a_validation_part_there_is_none(tmp_path):
     data = write_data(tmp_path / "data", click_log(), validation=())
     clicks = dssm_tf.ClickData(data.path, OWN)
-    assert clicks.validation() is None
-    assert clicks.validation_steps is None
-    model = clicks.build_model()
-    model.compile(clicks.optimizer(1), clicks.loss())
-    model.fit(clicks.training(1), steps_per_epoch=clicks.steps, shuffle=False, verbose=0)
+    assert (clicks.validation(), clicks.validation_steps) == (None, None)
+    model, _ = fitted(clicks)
     clicks.save(model, tmp_path / "run")
     assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
@@ -183,9 +171,9 @@ def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, mon
     ):
         with pytest.raises(dssm_tf.UserError, match=message):
             dssm_tf.ClickData(*arguments)
-    cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
-    task = {"type": "worker", "index": 0}
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+    cluster = '{"worker": ["127.0.0.1:1", "127.0.0.1:2"]}'
+    task = '{"type": "worker", "index": 0}'
+    monkeypatch.setenv("TF_CONFIG", f'{{"cluster": {cluster}, "task": {task}}}')
     with pytest.raises(dssm_tf.UserError, match="2 workers"):
         dssm_tf.ClickData(data.path)
     assert tf.distribute.get_strategy().num_replicas_in_sync == 1

@@ -8,6 +8,7 @@ from pytest import approx
 
 import dssm_tf
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.rankers import TableRanker
 
 JUDGMENTS = [
     Judgment("1", "fox", "a", "red fox", 2),
@@ -19,23 +20,16 @@ CORPUS = [CorpusTitle("a", "red fox"), CorpusTitle("b", "owl"), CorpusTitle("c",
 
 
 LIKING = {"red fox": 3.0, "bear": 2.0, "owl": 1.0}
-
-
-class Fixed:
-    """Likes the red fox best whatever the query, then the bear."""
-
-    name = "fixed"
-
-    def score(self, query, titles):
-        return self.score_matrix([query], titles)[0]
-
-    def score_matrix(self, queries, titles):
-        return np.array([[LIKING[title] for title in titles]] * len(queries))
+# Likes the red fox best whatever the query, then the bear.
+FIXED = TableRanker(
+    {(query, title): LIKING[title] for query in ("fox", "owl", "bear", "x") for title in LIKING},
+    "fixed",
+)
 
 
 def test_the_mean_is_that_of_the_ranks():
     # The fox comes first of its query, the owl second of two: 1 and 1 / log2(3).
-    found = dssm_tf.evaluate(Fixed(), JUDGMENTS)
+    found = dssm_tf.evaluate(FIXED, JUDGMENTS)
     assert found.systems == ("fixed",)
     assert found.mean("fixed", "ndcg@10") == approx((1 + 1 / np.log2(3)) / 2)
 
@@ -43,34 +37,34 @@ def test_the_mean_is_that_of_the_ranks():
 def test_with_a_corpus_all_of_it_is_ranked(tmp_path):
     # Of three titles the owl comes last: 1 / log2(4).
     wanted = approx((1 + 1 / 2) / 2)
-    found = dssm_tf.evaluate(Fixed(), JUDGMENTS, CORPUS, metrics=["ndcg@3"])
+    found = dssm_tf.evaluate(FIXED, JUDGMENTS, CORPUS, metrics=["ndcg@3"])
     assert found.mean("fixed", "ndcg@3") == wanted
     judgments, corpus = tmp_path / "judgments.tsv", tmp_path / "corpus.tsv"
     for path, rows in ((judgments, JUDGMENTS), (corpus, CORPUS)):
         lines = [rows[0]._fields, *rows]
         path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines), "utf-8")
-    found = dssm_tf.evaluate(Fixed(), judgments, str(corpus))
+    found = dssm_tf.evaluate(FIXED, judgments, str(corpus))
     assert found.mean("fixed", "ndcg@3") == wanted
 
 
 def test_judgments_that_any_order_satisfies_are_told():
     relevant = [one for one in JUDGMENTS if one.grade]
     others = [Judgment("3", "bear", "c", "bear", 0), Judgment("4", "x", "b", "owl", 1)]
-    found = dssm_tf.evaluate(Fixed(), [*relevant, *others])
+    found = dssm_tf.evaluate(FIXED, [*relevant, *others])
     assert found.mean("fixed", "ndcg@1") == 1
     (line,) = found.task.foregone()
     assert line.startswith("For 3 of 3 queries all judged titles have the same")
-    (line,) = dssm_tf.evaluate(Fixed(), [*JUDGMENTS, *others]).task.foregone()
+    (line,) = dssm_tf.evaluate(FIXED, [*JUDGMENTS, *others]).task.foregone()
     assert line.startswith("For 1 of 3 queries")
-    assert not dssm_tf.evaluate(Fixed(), relevant, CORPUS).task.foregone()
+    assert not dssm_tf.evaluate(FIXED, relevant, CORPUS).task.foregone()
 
 
 def test_several_models_are_compared(models):
-    found = dssm_tf.evaluate({"run": models["run"], "fixed": Fixed()}, JUDGMENTS)
+    found = dssm_tf.evaluate({"run": models["run"], "fixed": FIXED}, JUDGMENTS)
     assert found.systems == ("run", "fixed")
     assert all({test.a, test.b} == {"run", "fixed"} for test in found.comparisons)
 
 
 def test_a_missing_table_is_refused(tmp_path):
     with pytest.raises(dssm_tf.UserError, match=r"judgments\.tsv"):
-        dssm_tf.evaluate(Fixed(), tmp_path / "judgments.tsv")
+        dssm_tf.evaluate(FIXED, tmp_path / "judgments.tsv")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -49,11 +50,9 @@ class Checker(HTMLParser):
         assert self.open.pop() == tag
 
 
-class RandomRanker:
-    name = "any"
-
-    def __init__(self, seed):
-        self.seed = seed
+class RandomRanker(NamedTuple):
+    seed: int
+    name: str = "any"
 
     def score_matrix(self, queries, titles):
         return np.random.default_rng(self.seed).normal(size=(len(queries), len(titles)))
@@ -72,21 +71,20 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
     rows = []
     for number, name in enumerate(systems):
         row = Row(name, "baseline")
-        if "=" in name and "other" not in name:
-            row.sweep = ("topics", int(name.split("=")[1]))
+        if topics := re.fullmatch(r"plsa\.topics=(\d+)", name):
+            row.sweep = ("topics", int(topics[1]))
         for seed in range(2 if number == 1 else 1):
             about = {"training_seconds": 0.5 + number, "megabytes": 10}
             run = make_run(name, by_ranker(RandomRanker(10 * number + seed), task), task)
             row.seeds.append(measured(run, task, METRICS, seed, about))
         rows.append(row)
-    against = (systems[0],)
     tests = compare(rows, METRICS, task.counted, [(row, rows[0]) for row in rows[1:]])
     return Evaluation(
         task,
         METRICS,
         rows=[*rows, Row("broken", "tower", error=f"it broke {HOSTILE}")],
         comparisons=tests,
-        against=against,
+        against=systems[:1],
         seen=np.arange(len(task.queries)) % 3 > 0,
         half=np.arange(len(task.queries)) % 2,
         settings={"tune": "ndcg@10", "jobs": 1},

@@ -55,22 +55,14 @@ CPUS = [
 ]
 
 
-def flags() -> set[str]:
-    """What /proc/cpuinfo says this CPU can do; nothing where there is no such file."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("ascii").splitlines()
-    except OSError:
-        return set()
-    return {flag for line in lines if line.startswith("flags") for flag in line.split()}
-
-
 def main(arguments: list[str]) -> int:
     """Runs the tests on each CPU; returns the number of those on which some failed."""
     files = [
-        str(path) for path in sorted(TESTS.rglob("test_*.py")) if "mark.numeric" in path.read_text()
+        path for path in sorted(TESTS.rglob("test_*.py")) if "mark.numeric" in path.read_text()
     ]
     names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-    known, failed = flags(), 0
+    cpuinfo, failed = Path("/proc/cpuinfo"), 0
+    known = cpuinfo.read_text("ascii").split() if cpuinfo.exists() else ()
     for cpu in CPUS:
         if cpu.needs and cpu.needs not in known:
             print(f"{cpu.name}: left out, this CPU has no {cpu.needs}", flush=True)  # noqa: T201

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import sys
 import threading
 from collections import Counter
@@ -135,15 +136,15 @@ def main() -> int:
     write = sys.stdout.write
     came: dict[str, list[Counter[str]]] = {what: [] for what in ATTACKS}
     memory, taken = [], []
-    with serving(arguments.model.resolve(), "--seconds", str(SECONDS)) as served:
-        target = Target(served.grpc, served.rest, served.model)
+    with serving(arguments.model.resolve(), "--seconds", str(SECONDS)) as (target, process):
+        pages = Path(f"/proc/{process}/statm")
         for attack in ATTACKS.values():  # once, so that all code has run
             attack(target)
         started = perf_counter()
         for what in itertools.cycle(ATTACKS):
             came[what].append(ATTACKS[what](target))
             taken.append(1000 * answered(target))
-            memory.append(served.mebibytes())
+            memory.append(int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
             if perf_counter() - started > arguments.seconds and len(memory) >= len(ATTACKS):
                 break
     write("\n| what was done | times | what came of it |\n|---|---|---|\n")

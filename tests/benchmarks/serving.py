@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import NamedTuple
 
 import grpc
 import numpy as np
@@ -39,6 +38,7 @@ from tests.benchmarks.runtime import questions
 from tests.conftest import CHECKOUT
 from tests.engines.engines import free_port, within
 from tests.server.asking import OWN_CONNECTION, body_of, request_of
+from tests.server.faults import Target
 
 CONNECTIONS = 16
 WARM_UP = 20  # requests of each connection
@@ -47,39 +47,22 @@ Ask = Callable[[int], None]
 """Asks one of the requests, by number, and waits for the answer."""
 
 
-class Served(NamedTuple):
-    """A `dssm serve` of this machine.
-
-    Args:
-        model: its name.
-        grpc: the address.
-        rest: likewise.
-        process: its number.
-    """
-
-    model: str
-    grpc: str
-    rest: str
-    process: int
-
-    def cpu(self) -> float:
-        """Seconds of the processor so far."""
-        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def mebibytes(self) -> float:
-        """Memory it has now, as the system counts it (resident set)."""
-        pages = int(Path(f"/proc/{self.process}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+def cpu(process: int) -> float:
+    """Seconds of the processor that a process has had so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
-def serving(directory: Path, *flags: str) -> Iterator[Served]:
-    """Serves what lies in a directory, by the command line, until the block ends.
+def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
+    """Serves a model by the command line until the block ends.
 
     Args:
-        directory: of a model.
+        directory: of the model.
         flags: of `dssm serve`.
+
+    Returns:
+        What can be asked, and the number of the process.
     """
     by_grpc, by_rest = free_port(), free_port()
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
@@ -90,9 +73,9 @@ def serving(directory: Path, *flags: str) -> Iterator[Served]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    served = Served(directory.name, f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", process.pid)
+    target = Target(f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", directory.name)
     try:
-        with Client(served.grpc, served.model, timeout=2) as client:
+        with Client(target.grpc, target.model, timeout=2) as client:
 
             def answers() -> bool:
                 with contextlib.suppress(ServingError):
@@ -101,7 +84,7 @@ def serving(directory: Path, *flags: str) -> Iterator[Served]:
 
             if not within(120, answers) or process.poll() is not None:
                 raise SystemExit(f"dssm serve {directory} does not answer")
-        yield served
+        yield target, process.pid
     finally:
         process.terminate()
         if code := process.wait(60):
@@ -109,23 +92,23 @@ def serving(directory: Path, *flags: str) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
-def grpc_client(served: Served) -> Iterator[Ask]:
+def grpc_client(target: Target) -> Iterator[Ask]:
     """A connection of its own."""
     requests = [
-        request_of(served.model, "encode_query", queries=[query]).SerializeToString()
+        request_of(target.model, "encode_query", queries=[query]).SerializeToString()
         for query in questions()[:1000]
     ]
-    with grpc.insecure_channel(served.grpc, OWN_CONNECTION) as channel:
+    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
         predict = channel.unary_unary(messages.PREDICT)
         yield lambda number: predict(requests[number % len(requests)], timeout=60)
 
 
 @contextlib.contextmanager
-def rest_client(served: Served) -> Iterator[Ask]:
+def rest_client(target: Target) -> Iterator[Ask]:
     """A connection of its own, kept open."""
-    path = f"/v1/models/{served.model}:predict"
+    path = f"/v1/models/{target.model}:predict"
     requests = [body_of("encode_query", queries=[query]) for query in questions()[:1000]]
-    with contextlib.closing(http.client.HTTPConnection(served.rest, timeout=60)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(target.rest, timeout=60)) as connection:
 
         def ask(number: int) -> None:
             connection.request("POST", path, requests[number % len(requests)])
@@ -139,11 +122,11 @@ def rest_client(served: Served) -> Iterator[Ask]:
 CLIENTS = {"gRPC": grpc_client, "REST": rest_client}
 
 
-def load(served: Served, protocol: str, rate: float, seconds: float) -> list[float]:
+def load(target: Target, protocol: str, rate: float, seconds: float) -> list[float]:
     """Asks for some seconds.
 
     Args:
-        served: whom.
+        target: whom.
         protocol: by which, of `CLIENTS`.
         rate: requests a second.
         seconds: how long.
@@ -155,7 +138,7 @@ def load(served: Served, protocol: str, rate: float, seconds: float) -> list[flo
 
     def work() -> list[float]:
         found = []
-        with CLIENTS[protocol](served) as ask:
+        with CLIENTS[protocol](target) as ask:
             for number in range(WARM_UP):
                 ask(number)
             ready.wait(60)
@@ -183,17 +166,17 @@ def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
     """The rows of one model."""
     compact = not any(directory.rglob("saved_model.pb"))
     name = f"{directory.name}, {'compact' if compact else 'SavedModel'}"
-    with serving(directory) as served:
+    with serving(directory) as (target, process):
         for protocol, rate in itertools.product(CLIENTS, arguments.rates):
             runs = []
             for _ in range(arguments.runs):
-                before = served.cpu()
-                taken = load(served, protocol, rate, arguments.seconds)
+                before = cpu(process)
+                taken = load(target, protocol, rate, arguments.seconds)
                 asked = len(taken) + WARM_UP * CONNECTIONS
-                cpu = 1000 * (served.cpu() - before) / asked
-                runs.append([*np.percentile(taken, (50, 99)), cpu])
-            p50, p99, cpu = np.median(runs, axis=0)
-            yield f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {cpu:.2f} |\n"
+                used = 1000 * (cpu(process) - before) / asked
+                runs.append([*np.percentile(taken, (50, 99)), used])
+            p50, p99, used = np.median(runs, axis=0)
+            yield f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {used:.2f} |\n"
 
 
 def load_average() -> str:

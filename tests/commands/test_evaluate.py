@@ -49,7 +49,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "dssm_tf.model.semantic_ranker", module)
     Path("j.tsv").write_text(JUDGMENTS)
     Path("c.tsv").write_text(CORPUS)
-    for run in map(Path, ("lstm", "dssm", "other/lstm")):
+    for run in map(Path, ("lstm", "other/lstm")):
         run.mkdir(parents=True)
         (run / "config.yaml").touch()
         np.save(run / "query_ids.npy", [FOLDED.id("Red HAT")])

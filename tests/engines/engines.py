@@ -28,19 +28,35 @@ OPENED = (
 """Packages of java.base that Flink and Spark read."""
 OPTIONS = ("--negatives-from", "both", "--shards", "4")
 """Of preprocess in all tests."""
-TASK_MANAGER = {
-    "cpu.cores": "1",
-    "memory.task.heap.size": "384m",
-    "memory.task.off-heap.size": "768m",
-    "memory.framework.heap.size": "128m",
-    "memory.framework.off-heap.size": "128m",
-    "memory.network.min": "256m",
-    "memory.network.max": "256m",
-    "memory.managed.size": "128m",
-    "memory.jvm-metaspace.size": "256m",
-    "memory.jvm-overhead.min": "192m",
-    "memory.jvm-overhead.max": "192m",
-}
+FLINK_CONFIG = """\
+jobmanager.rpc.address: localhost
+jobmanager.rpc.port: {rpc}
+jobmanager.bind-host: localhost
+jobmanager.memory.process.size: 1024m
+rest.address: localhost
+rest.bind-address: localhost
+rest.port: {rest}
+taskmanager.host: localhost
+taskmanager.bind-host: localhost
+taskmanager.numberOfTaskSlots: 1
+taskmanager.cpu.cores: 1
+taskmanager.memory.task.heap.size: 384m
+taskmanager.memory.task.off-heap.size: 768m
+taskmanager.memory.framework.heap.size: 128m
+taskmanager.memory.framework.off-heap.size: 128m
+taskmanager.memory.network.min: 256m
+taskmanager.memory.network.max: 256m
+taskmanager.memory.managed.size: 128m
+taskmanager.memory.jvm-metaspace.size: 256m
+taskmanager.memory.jvm-overhead.min: 192m
+taskmanager.memory.jvm-overhead.max: 192m
+parallelism.default: {task_managers}
+heartbeat.interval: 1000
+heartbeat.timeout: 10000
+restart-strategy.type: fixed-delay
+restart-strategy.fixed-delay.attempts: 3
+restart-strategy.fixed-delay.delay: 1 s
+"""
 
 
 def free_port() -> int:
@@ -174,16 +190,8 @@ def job_api(engine: Engine) -> None:
 def flink(engine: Engine, task_managers: int = 2, *, pinned: bool = False) -> None:
     """A Flink cluster with memory limits and one slot a TaskManager, and Beam's job server."""
     rest, rpc = free_port(), free_port()
-    (engine.folder / "config.yaml").write_text(
-        f"jobmanager.rpc.address: localhost\njobmanager.rpc.port: {rpc}\n"
-        f"jobmanager.bind-host: localhost\njobmanager.memory.process.size: 1024m\n"
-        f"rest.address: localhost\nrest.bind-address: localhost\nrest.port: {rest}\n"
-        "taskmanager.host: localhost\ntaskmanager.bind-host: localhost\n"
-        f"taskmanager.numberOfTaskSlots: 1\nparallelism.default: {task_managers}\n"
-        "heartbeat.interval: 1000\nheartbeat.timeout: 10000\nrestart-strategy.type: fixed-delay\n"
-        "restart-strategy.fixed-delay.attempts: 3\nrestart-strategy.fixed-delay.delay: 1 s\n",
-        "utf-8",
-    )
+    settings = FLINK_CONFIG.format(rest=rest, rpc=rpc, task_managers=task_managers)
+    (engine.folder / "config.yaml").write_text(settings, "utf-8")
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     command = [entry, "--configDir", engine.folder]
     engine.java("job_manager", [FLINK], command, lambda: listens(rest))
@@ -199,10 +207,9 @@ def flink(engine: Engine, task_managers: int = 2, *, pinned: bool = False) -> No
 
 def task_manager(engine: Engine, number: int) -> None:
     """One more TaskManager of a Flink cluster."""
-    sizes = TASK_MANAGER | {"resource-id": f"manager-{number}"}
-    flags = [word for key in sizes for word in ("-D", f"taskmanager.{key}={sizes[key]}")]
     runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-    command = [runner, "--configDir", engine.folder, *flags]
+    own = ["-D", f"taskmanager.resource-id=manager-{number}"]
+    command = [runner, "--configDir", engine.folder, *own]
     engine.java(f"task_manager_{number}", [FLINK], command)
 
 

@@ -17,11 +17,11 @@ from tests.engines.engines import CHECKOUT, OPTIONS, flink, job_api, needed, spa
 
 
 def said_in_one_line(
-    module: str, arguments: list[object], output: Path, meanwhile: Callable[[], None] = lambda: None
+    output: Path, *arguments: object, module: str = "preprocess", kill: Callable = lambda: None
 ) -> str:
     """What a pipeline that fails says; it leaves nothing at the output."""
-    started = engines.start(module, [*arguments, "--output", output])
-    meanwhile()
+    started = engines.start(f"pipelines.{module}", ["--output", output, *arguments])
+    kill()
     code, said = engines.ended(started)
     lines = [line for line in said.splitlines() if " preprocess: 00:" not in line]
     assert code == 1, said
@@ -47,14 +47,14 @@ def test_a_worker_of_another_version_is_refused_and_named(
     given = {"preprocess": ["--input", log], "embed": ["--input", corpus, "--model", model]}
     with engines.running(job_api, tmp_path) as engine:
         flags = [*engine.flags, *engines.worker_pool(engine, other_version)]
-        line = said_in_one_line(f"pipelines.{module}", [*given[module], *flags], tmp_path / "out")
+        line = said_in_one_line(tmp_path / "out", *given[module], *flags, module=module)
     assert f"has dssm-tf 0.0.9, and this command is of {__version__}; install the same" in line
     assert f"Worker {os.uname().nodename}" in line
 
 
 def test_an_engine_that_is_not_there_is_one_line(log, tmp_path):
     flags = ["--runner=PortableRunner", "--job_endpoint=localhost:9", "--job_server_timeout=2"]
-    line = said_in_one_line("pipelines.preprocess", ["--input", log, *flags], tmp_path / "out")
+    line = said_in_one_line(tmp_path / "out", "--input", log, *flags)
     assert "the job server localhost:9 does not answer" in line
 
 
@@ -65,8 +65,7 @@ def test_a_job_server_that_dies_is_one_line(log, tmp_path):
             assert engines.within(120, lambda: list(tmp_path.glob(".out.incomplete/parts/*")))
             engine.parts["job_service"].send_signal(signal.SIGKILL)
 
-        arguments = ["--input", log, *engine.flags]
-        line = said_in_one_line("pipelines.preprocess", arguments, tmp_path / "out", kill)
+        line = said_in_one_line(tmp_path / "out", "--input", log, *engine.flags, kill=kill)
     assert "the job server localhost:" in line
 
 
@@ -76,7 +75,7 @@ def test_a_jar_of_something_else_is_one_line(log, tmp_path):
     needed(flink)
     jar = next((CHECKOUT / "build/engines/spark").glob("beam-runners-spark-*.jar"))
     flags = ["--runner=FlinkRunner", f"--flink_job_server_jar={jar}", "--flink_master=localhost:9"]
-    line = said_in_one_line("pipelines.preprocess", ["--input", log, *flags], tmp_path / "out")
+    line = said_in_one_line(tmp_path / "out", "--input", log, *flags)
     assert "--runner FlinkRunner: " in line
 
 
@@ -93,8 +92,8 @@ def test_a_job_in_which_something_is_killed_ends_with_the_same_bytes(
     started, victim, log, preprocessed_here, tmp_path
 ):
     output = tmp_path / "data"
-    places = ["--input", log, "--output", output]
-    job = engines.start("pipelines.preprocess", [*places, *OPTIONS, *started.flags])
+    arguments = ["--input", log, "--output", output, *OPTIONS, *started.flags]
+    job = engines.start("pipelines.preprocess", arguments)
     assert engines.within(400, lambda: list(tmp_path.glob(".data.incomplete/parts/*")))
     hosts = [part.pid for name, part in started.parts.items() if name[-1].isdigit()]
     if victim != "a host":
@@ -117,8 +116,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_output(log, tmp_path):
         pytest.skip("needs the right to mount a small disk")
     try:
         with engines.running(flink, tmp_path) as engine:
-            arguments = ["--input", log, *OPTIONS, *engine.flags]
-            line = said_in_one_line("pipelines.preprocess", arguments, disk / "data")
+            line = said_in_one_line(disk / "data", "--input", log, *OPTIONS, *engine.flags)
         assert "No space left on device" in line
         assert not list(disk.iterdir())
     finally:

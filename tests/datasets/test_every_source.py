@@ -11,9 +11,13 @@ from dssm_tf.datasets.source import Source
 from tests.datasets.tables import write_source
 
 HEADS = {
-    "clicks": "query\ttitle\tclicks\tdoc_id\n",
-    "corpus": "doc_id\ttitle\n",
-    "judgments": "query_id\tquery\tdoc_id\ttitle\tgrade\n",
+    "clicks": "query\ttitle\tclicks\tdoc_id",
+    "corpus": "doc_id\ttitle",
+    "judgments": "query_id\tquery\tdoc_id\ttitle\tgrade",
+}
+OF_EVENTS = {  # what the click log of a source of events also has
+    "bestbuy": "\ttimestamp",
+    "ubi": "\ttimestamp\tsession_id\tposition\timpressions",
 }
 KETTLE, RUGS = "kettle\tRed Kettle\t1\tP1\n", "7\tred kettle 1 qt.\n8\tblue rug\n"
 SHOP = "P1\tRed Kettle\nP2\tKettle Lid\nP3\tBlue Rug\n"
@@ -91,6 +95,44 @@ q000001\tred kettle\t100002\tRug\t1.33
                 "judgments": "51\tred kettle\tFT-1\tKettles\t2\n",
             },
         ),
+        (  # Training pairs are clicks, those of dev judgments.
+            "msmarco",
+            {},
+            {
+                "clicks": "when does water boil\tWater boils at 100.\t1\t0\n",
+                "corpus": "0\tWater boils at 100.\n1\tRugs are woven.\n",
+                "judgments": "7\thow are rugs made\t1\tRugs are woven.\t1\n",
+            },
+        ),
+        (  # By time: kettle, ketle (lost is not in the catalogue), then the held-out half, rug. Of
+            # its clicks two are on 22 and one on 11, which is half of that.
+            "bestbuy",
+            {"held_out": 0.5},
+            {
+                "clicks": """\
+kettle\tKettle & Lid\t1\t11\t2011-09-01 10:00:00.1
+ketle\tKettle & Lid\t1\t11\t2011-09-02 10:00:00.1
+""",
+                "corpus": "11\tKettle & Lid\n22\tRug\n",
+                "judgments": """\
+q000001\trug\t22\tRug\t3
+q000001\trug\t11\tKettle & Lid\t2
+""",
+            },
+        ),
+        (  # Three clicks; held out is a third of them, the latest.
+            "ubi",
+            {"held_out": 1 / 3},
+            {
+                "clicks": """\
+kettle\tTA\t0\tA\t2024-05-01T10:00:01Z\ts1\t2\t1
+kettle\tTA\t1\tA\t2024-05-01T10:00:05Z\ts1\t2\t
+rug\tTA\t1\tA\t2024-05-01T11:00:00Z\ts1\t2\t
+""",
+                "corpus": "B\tTB\nA\tTA\n",
+                "judgments": "q000001\tkettle\tB\tTB\t3\n",
+            },
+        ),
     ],
 )
 def test_a_source_becomes_clicks_a_corpus_and_judgments(
@@ -99,8 +141,9 @@ def test_a_source_becomes_clicks_a_corpus_and_judgments(
     """A table without a row is not written."""
     write_source(source, name)
     convert(name, **given)
+    heads = HEADS | {"clicks": HEADS["clicks"] + OF_EVENTS.get(name, "")}
     assert {path.stem: path.read_text("utf-8") for path in (tmp_path / "out").glob("*.tsv")} == {
-        table: HEADS[table] + rows for table, rows in tables.items()
+        table: f"{heads[table]}\n{rows}" for table, rows in tables.items()
     }
 
 

@@ -14,22 +14,6 @@ def test_home_depot_relevance_outside_the_scale_is_named_with_its_line(source, c
         convert("homedepot")
 
 
-def test_best_buy_clicks_are_split_by_time_and_judged_by_the_later_ones(source, convert):
-    write_source(source, "bestbuy")
-    clicks, corpus, judgments = convert("bestbuy", held_out=0.5)
-    # by time: kettle 1, ketle 2, (lost 2: not in the catalogue), | rug 3, rug 4, rug 5
-    assert [(row["query"], row["title"], row["timestamp"][:10]) for row in clicks] == [
-        ("kettle", "Kettle & Lid", "2011-09-01"),
-        ("ketle", "Kettle & Lid", "2011-09-02"),
-    ]
-    assert corpus == [("11", "Kettle & Lid"), ("22", "Rug")]
-    # rug: 2 clicks on 22, 1 on 11, which is half of it
-    assert judgments == [
-        ("q000001", "rug", "22", "Rug", 3.0),
-        ("q000001", "rug", "11", "Kettle & Lid", 2.0),
-    ]
-
-
 def test_best_buys_big_catalogue_is_many_files(source, convert):
     write_source(source, "bestbuy")
     folder = source / "product_data" / "products"

@@ -7,20 +7,6 @@ from dssm_tf.common.errors import UserError
 from tests.datasets.tables import SOURCES, event, objects, write_source
 
 
-def test_ubi_events_become_clicks_by_time_and_the_latest_judge(source, convert):
-    write_source(source, "ubi")
-    # Three clicks; held out is a third of them, the latest.
-    clicks, corpus, judgments = convert("ubi", held_out=1 / 3)
-    names = ("query", "title", "clicks", "timestamp", "session_id", "position", "impressions")
-    assert [tuple(row[name] for name in names) for row in clicks] == [
-        ("kettle", "TA", "0", "2024-05-01T10:00:01Z", "s1", "2", "1"),
-        ("kettle", "TA", "1", "2024-05-01T10:00:05Z", "s1", "2", ""),
-        ("rug", "TA", "1", "2024-05-01T11:00:00Z", "s1", "2", ""),
-    ]
-    assert corpus == [("B", "TB"), ("A", "TA")]
-    assert judgments == [("q000001", "kettle", "B", "TB", 3.0)]
-
-
 def test_ubi_takes_titles_from_a_catalogue(source, convert):
     write_source(source, "ubi")
     lines = """\

@@ -1,4 +1,6 @@
-"""A small log, and texts to ask a baseline that learned from it."""
+"""A small log, and texts to ask a baseline that learned from it; drawn texts of few words."""
+
+from hypothesis import strategies as st
 
 TITLES = [
     "Halo: Reach",
@@ -20,3 +22,12 @@ CLICKS = [
 ]
 QUERIES = ["halo", "Mario mario Wii!", "duty halo unseen", "wii 2", "", "unseen", "?!"]
 OTHERS = ["Halo Wars", "", "unseen words only", "halo: REACH"]
+
+WORD = st.sampled_from(["red", "blue", "hat", "box", "7"])
+TEXT = st.lists(WORD, min_size=1, max_size=8)
+CORPUS = st.lists(TEXT, min_size=1, max_size=8)
+
+
+def joined(texts):
+    """Lists of words as texts."""
+    return [" ".join(text) for text in texts]

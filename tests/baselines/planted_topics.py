@@ -28,25 +28,18 @@ def planted_clicks(pairs: int, seed: int, mixing: float = 0.1) -> list[tuple[str
     return [(text(topic, "q", 4), text(topic, "t", 8), 1.0) for topic in topics]
 
 
-def purity(words: tuple[str, ...], word_given_topic: NDArray[np.float64], side: str) -> list[float]:
+def purity(words: tuple[str, ...], word_given_topic: NDArray[np.float64]) -> list[float]:
     """For each planted topic, the largest share of a found topic that its words take.
 
     Args:
         words: rows of `word_given_topic`.
         word_given_topic: `p(w|z)`, `(words, topics)`.
-        side: whose words, `"q"` or `"t"`.
 
     Returns:
         One share a planted topic, 0 where two planted topics share a found one.
     """
-    table = np.array(
-        [
-            word_given_topic[[word.startswith(f"{side}{topic}x") for word in words]].sum(axis=0)
-            for topic in range(TOPICS)
-        ]
-    )  # (planted, found)
+    planted = np.array([int(word[1]) for word in words]) == np.arange(TOPICS)[:, None]
+    table = planted @ word_given_topic  # (planted, found)
     best = table.argmax(axis=1)
-    return [
-        float(table[topic, found]) if (best == found).sum() == 1 else 0.0
-        for topic, found in enumerate(best)
-    ]
+    alone = np.bincount(best)[best] == 1
+    return (table.max(axis=1) * alone).tolist()

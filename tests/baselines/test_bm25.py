@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.bm25 import BM25
-from dssm_tf.text.rules import FOLDED
+from tests.baselines.cases import CORPUS, TEXT, joined
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
 
@@ -26,30 +26,22 @@ def test_a_score_by_hand():
     assert model.score("red tie", ["Red Tie"])[0] == pytest.approx(expected, rel=1e-12)
 
 
-WORD = st.sampled_from(["red", "blue", "hat", "shoe", "box", "the", "7"])
-LINE = st.lists(WORD, min_size=1, max_size=6).map(" ".join)
-
-
-@given(
-    st.lists(LINE, min_size=1, max_size=12),
-    st.lists(WORD, min_size=1, max_size=5).map(" ".join),
-    st.sampled_from([(1.5, 0.75), (0.9, 0.0), (2.0, 1.0)]),
-)
-def test_scores_equal_those_of_bm25s(titles, query, parameters):
+@given(CORPUS, TEXT, st.sampled_from([(1.5, 0.75), (0.9, 0.0), (2.0, 1.0)]))
+def test_scores_equal_those_of_bm25s(corpus, query, parameters):
     k1, b = parameters
     library = bm25s.BM25(k1=k1, b=b, backend="numpy")
-    library.index([FOLDED.words(title) for title in titles], show_progress=False)
-    places, scores = library.retrieve([FOLDED.words(query)], k=len(titles), show_progress=False)
-    model = BM25(k1=k1, b=b).fit([], titles)
-    assert model.score(query, titles)[places[0]] == pytest.approx(scores[0], rel=1e-5, abs=1e-6)
+    library.index(corpus, show_progress=False)
+    places, scores = library.retrieve([query], k=len(corpus), show_progress=False)
+    model = BM25(k1=k1, b=b).fit([], joined(corpus))
     # The same titles with their words in another order are not in the corpus.
-    swapped = [" ".join(reversed(title.split())) for title in titles]
-    assert model.score(query, swapped)[places[0]] == pytest.approx(scores[0], rel=1e-5, abs=1e-6)
+    for titles in (corpus, [title[::-1] for title in corpus]):
+        found = model.score(" ".join(query), joined(titles))[places[0]]
+        assert found == pytest.approx(scores[0], rel=1e-5, abs=1e-6)
 
 
 def test_a_long_query_scores_the_same_to_the_last_bit_in_any_batch():
     random = np.random.default_rng(0)
-    titles = [" ".join(map(str, random.integers(0, 60, 12))) for _ in range(60)]
+    titles = joined(random.integers(0, 60, (60, 12)).astype(str))
     model = BM25().fit([], titles)
     query = " ".join(map(str, range(40)))
     titles += [" ".join(reversed(title.split())) for title in titles]  # not in the corpus

@@ -21,22 +21,21 @@ def fitted(**values):
     return Doc2Vec(**{**SMALL, **values}).fit(CLICKS, TITLES)
 
 
-@pytest.mark.parametrize(
-    ("given", "of_library"),
-    [
-        ({}, {**DOC2VEC, "seed": 0}),
-        (SMALL, {**DOC2VEC, "vector_size": 8, "sample": 0.0, "epochs": 20, "seed": 3}),
-    ],
-    ids=["as the paper sets it", "small"],
-)
-def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles(given, of_library):
+def test_its_settings_are_the_papers():
+    settings = Doc2Vec().parameters()
+    assert settings.pop("seed") == 0
+    assert {"vector_size": settings.pop("size"), **settings} == DOC2VEC
+
+
+def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles():
     texts = ["hat red", "tree", "red hat", "tall tree", *TITLES]  # queries, titles, corpus
     tags = {text: tag for tag, text in enumerate(sorted(set(texts)))}
     documents = [doc2vec.TaggedDocument(text.split(), [tags[text]]) for text in texts]
-    library = doc2vec.Doc2Vec(documents, workers=1, **of_library)
+    settings = DOC2VEC | {"vector_size": 8, "sample": 0.0, "epochs": 20, "seed": 3}
+    library = doc2vec.Doc2Vec(documents, workers=1, **settings)
     expected = np.stack([library.dv[tags[text]] for text in TITLES])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    model = Doc2Vec(**given).fit(CLICKS, TITLES)
+    model = fitted()
     assert model.vectors(TITLES) == pytest.approx(expected, abs=1e-5)
     assert model.most_similar("Hat", 3) == library.wv.most_similar("hat", topn=3)
     with pytest.raises(UserError, match="doc2vec was not trained on the word 'zoo'"):

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.mrf import MRF
+from tests.baselines.cases import CORPUS, TEXT, joined
 from tests.reference import term_dependence as reference
 
 TITLES = ["red hat box", "hat red", "blue hat"]
@@ -20,26 +21,17 @@ def test_a_score_by_hand():
     assert model.score("red hat", TITLES)[0] == pytest.approx(expected, rel=1e-12)
 
 
-WORD = st.sampled_from(["red", "blue", "hat", "box"])
-TEXT = st.lists(WORD, min_size=1, max_size=10)
-
-
 @given(
-    st.lists(TEXT, min_size=1, max_size=5),
-    st.lists(TEXT, max_size=3),
-    st.lists(WORD, min_size=1, max_size=5),
-    st.sampled_from([(0.3, (0.85, 0.1, 0.05), 8), (50.0, (0.2, 0.3, 0.5), 3)]),
+    CORPUS, CORPUS, TEXT, st.sampled_from([(0.3, (0.85, 0.1, 0.05), 8), (50.0, (0.2, 0.3, 0.5), 3)])
 )
 def test_scores_equal_the_definition_on_titles_inside_and_outside(corpus, others, query, settings):
-    mu, weights, width = settings
+    mu, weights, window = settings
     known = {word for title in corpus for word in title}
     query = [word for word in query if word in known] or [corpus[0][0]]
-    texts = [" ".join(title) for title in [*corpus, *others]]
-    model = MRF(mu=mu, weights=weights, window=width).fit([], texts[: len(corpus)])
-    expected = [
-        reference.mrf(query, title, corpus, mu, weights, width) for title in [*corpus, *others]
-    ]
-    assert model.score(" ".join(query), texts) == pytest.approx(expected, rel=1e-9)
+    model = MRF(mu=mu, weights=weights, window=window).fit([], joined(corpus))
+    titles = [*corpus, *others]
+    expected = [reference.mrf(query, title, corpus, *settings) for title in titles]
+    assert model.score(" ".join(query), joined(titles)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_word_that_no_title_holds_neither_counts_nor_joins_its_neighbours():

@@ -1,22 +1,10 @@
 import numpy as np
-import pytest
 from pytest import approx
 
 from dssm_tf.baselines.plsa import PLSA, em_step
 from dssm_tf.baselines.terms import Terms
 from tests.baselines.planted_topics import planted_clicks
 from tests.reference.topic_models import plsa_objective, plsa_step
-
-
-@pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (0.1, 0.01), (0.0, 0.5), (2.0, 0.0)])
-def test_the_objective_never_falls(a, b):
-    titles = [title for _, title, _ in planted_clicks(80, seed=2, mixing=0.5)]
-    model = PLSA(topics=7, mixture_prior=a, word_prior=b, iterations=60, tolerance=-1.0)
-    objective = np.array(model.fit([], titles).objective)
-    assert len(objective) == 60
-    # Rounding alone may make it look as if it fell.
-    assert (np.diff(objective) > -1e-9 * np.abs(objective[1:])).all()
-    assert objective[-1] > objective[0]
 
 
 def test_steps_equal_those_with_every_posterior_written_out():
@@ -36,9 +24,11 @@ def test_steps_equal_those_with_every_posterior_written_out():
 
 
 def test_em_ends_when_little_is_gained():
-    titles = [title for _, title, _ in planted_clicks(50, seed=2)]
-    few = len(PLSA(topics=4, tolerance=1e-2).fit([], titles).objective)
-    many = len(PLSA(topics=4, tolerance=1e-6).fit([], titles).objective)
+    clicks = planted_clicks(50, seed=2)
+    few, many = (
+        len(PLSA(topics=4, tolerance=tolerance).fit(clicks, []).objective)
+        for tolerance in (1e-2, 1e-6)
+    )
     assert few < many <= 60
 
 

@@ -1,7 +1,5 @@
 """Trigram TF-IDF: scikit-learn's numbers, one by hand, and a word misspelt."""
 
-from __future__ import annotations
-
 import math
 
 from pytest import approx

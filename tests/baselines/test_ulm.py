@@ -1,5 +1,6 @@
 import math
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from dssm_tf.baselines.ulm import ULM
-from dssm_tf.text.rules import FOLDED
+from tests.baselines.cases import CORPUS, TEXT, joined
 from tests.reference.query_likelihood import unigram_score
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
@@ -20,21 +21,10 @@ def test_a_score_by_hand():
     assert score == approx(math.log(3.5 / 7) + math.log(2 / 7))
 
 
-WORD = st.sampled_from(["red", "blue", "hat", "shoe", "box", "the", "7"])
-LINE = st.lists(WORD, max_size=6).map(" ".join)
-
-
-@given(
-    st.lists(LINE, min_size=1, max_size=8).filter(lambda titles: any(titles)),
-    LINE,
-    LINE,
-    st.sampled_from([0.5, 10.0, 2000.0]),
-)
-def test_scores_equal_the_definition_inside_and_outside_the_corpus(titles, query, other, mu):
-    collection = Counter(word for title in titles for word in FOLDED.words(title))
-    scores = ULM(mu=mu).fit([], titles).score(query, [*titles, other])
-    expected = [
-        unigram_score(FOLDED.words(query), FOLDED.words(title), collection, mu)
-        for title in [*titles, other]
-    ]
+@given(CORPUS, TEXT, TEXT, st.sampled_from([0.5, 10.0, 2000.0]))
+def test_scores_equal_the_definition_inside_and_outside_the_corpus(corpus, query, other, mu):
+    collection = Counter(chain.from_iterable(corpus))
+    titles = [*corpus, other, []]
+    scores = ULM(mu=mu).fit([], joined(corpus)).score(" ".join(query), joined(titles))
+    expected = [unigram_score(query, title, collection, mu) for title in titles]
     assert scores == approx(np.array(expected), rel=1e-9, abs=1e-9)

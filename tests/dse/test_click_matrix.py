@@ -1,7 +1,5 @@
 """Relevance from clicks."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

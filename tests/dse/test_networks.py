@@ -7,24 +7,23 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import DSEPair, DSETower, PSIPair, SSIPair
+from tests.dse.topics import shake
 
 pytestmark = pytest.mark.numeric
 
 WORDS, C = 6, 3
 
 
-def bags(rows, seed=0):
-    return np.random.default_rng(seed).random((rows, WORDS))
+Q, D = (np.random.default_rng(seed).random((rows, WORDS)) for seed, rows in enumerate((4, 5)))
 
 
 def weight(layer, name) -> np.ndarray:
     return np.asarray(getattr(layer, name).numpy())
 
 
-def shaken(model):
-    """Weights of ordinary size, so that no term is near 0."""
-    random = np.random.default_rng(5)
-    model.set_weights([random.normal(0, 0.7, w.shape) for w in model.get_weights()])
+def shaken(kind, **options):
+    model = kind(WORDS, C, dtype="float64", **options)
+    shake(model)
     return model
 
 
@@ -43,44 +42,29 @@ def test_the_layers_are_half_half_whole_and_c():
     ]  # fmt: skip
 
 
-def test_dse_is_the_dot_product_of_the_unrolled_network_s_outputs():
-    model = shaken(DSEPair(WORDS, C, dtype="float64"))
-    q, d = bags(4), bags(5, 1)
-    expected = phi(model.query_tower, q) @ phi(model.query_tower, d).T
-    np.testing.assert_allclose(model(q, d), expected, rtol=1e-10)
-
-
-def test_two_towers_and_a_learned_a_are_eq_1():
-    model = shaken(DSEPair(WORDS, C, shared=False, bilinear=True, dtype="float64"))
-    q, d = bags(4), bags(5, 1)
-    A = weight(model, "relation")
-    expected = phi(model.query_tower, q) @ A @ phi(model.title_tower, d).T
-    np.testing.assert_allclose(model(q, d), expected, rtol=1e-10)
-    assert len(model.trainable_variables) == 2 * 4 * 2 + 1
+@pytest.mark.parametrize("options", [{}, {"shared": False, "bilinear": True}])
+def test_dse_is_eq_1_of_the_unrolled_network_s_outputs(options):
+    model = shaken(DSEPair, **options)
+    A = weight(model, "relation") if options else np.eye(C)
+    expected = phi(model.query_tower, Q) @ A @ phi(model.title_tower, D).T
+    np.testing.assert_allclose(model(Q, D), expected, rtol=1e-10)
+    assert len(model.trainable_variables) == (2 * 4 * 2 + 1 if options else 4 * 2)
 
 
 def test_a_starts_as_the_identity_so_that_it_changes_nothing():
-    q, d = bags(4), bags(5, 1)
-    np.testing.assert_array_equal(DSEPair(WORDS, C)(q, d), DSEPair(WORDS, C, bilinear=True)(q, d))
+    np.testing.assert_array_equal(DSEPair(WORDS, C)(Q, D), DSEPair(WORDS, C, bilinear=True)(Q, D))
 
 
-def test_ssi_is_a_linear_embedding_beside_the_words():
-    model = shaken(SSIPair(WORDS, C, dtype="float64"))
-    q, d = bags(4), bags(5, 1)
+@pytest.mark.parametrize("kind", [SSIPair, PSIPair])
+def test_ssi_embeds_beside_the_words_and_psi_adds_a_product_of_three_embeddings(kind):
+    model = shaken(kind)
     U = weight(model, "embedding").T
-    expected = q @ (U.T @ U + np.eye(WORDS)) @ d.T
-    np.testing.assert_allclose(model(q, d), expected, rtol=1e-10)
-
-
-def test_psi_adds_a_product_of_three_embeddings():
-    model = shaken(PSIPair(WORDS, C, dtype="float64"))
-    q, d = bags(4), bags(5, 1)
-    names = ("embedding", "cubic_query", "cubic_first", "cubic_second")
-    U, P, V, Y = (weight(model, name).T for name in names)
-    expected = q @ (U.T @ U + np.eye(WORDS)) @ d.T
-    for i in range(C):
-        expected += np.outer(q @ P[i], (d @ V[i]) * (d @ Y[i]))
-    np.testing.assert_allclose(model(q, d), expected, rtol=1e-10)
+    expected = Q @ (U.T @ U + np.eye(WORDS)) @ D.T
+    if kind is PSIPair:
+        P, V, Y = (weight(model, f"cubic_{of}").T for of in ("query", "first", "second"))
+        for i in range(C):
+            expected += np.outer(Q @ P[i], (D @ V[i]) * (D @ Y[i]))
+    np.testing.assert_allclose(model(Q, D), expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [DSETower, SSIPair])

@@ -1,7 +1,5 @@
 """The training tuples drawn from links."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np
@@ -20,13 +18,11 @@ LABELS = ["a", "b", "a", "b", "a"]
 def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
     relevant = same_class(LABELS)
     train, _ = split_links(relevant, 0.5, seed=0)
-    table, learned = relevant.toarray(), train.toarray()
     for batch in islice(TupleBatches(train, relevant, batch_size=4), 20):
-        assert learned[batch.queries, batch.titles].all()
-        for row, query in enumerate(batch.queries):
-            for column, title in enumerate(batch.titles):
-                irrelevant = not table[query, title] and query != title
-                assert batch.counted[row, column] == irrelevant
+        assert train.toarray()[batch.queries, batch.titles].all()
+        irrelevant = ~relevant.toarray()[batch.queries][:, batch.titles]
+        irrelevant &= batch.queries[:, None] != batch.titles
+        assert (batch.counted == irrelevant).all()
 
 
 def test_every_link_is_drawn_before_one_comes_again():

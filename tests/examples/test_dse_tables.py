@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+from itertools import islice, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,20 +20,16 @@ from examples.dse_wikispeedia import linked
 from tests.reference import dse as reference
 
 TINY = FineTuning(4, 0.5, batch_size=32)
-PNG = b"\x89PNG"
-
-
-@pytest.fixture
-def eager():
-    """A few steps a model are quicker done than compiled."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+PAGES = [f"p{page}" for page in range(40)]
+LINKS = [(PAGES[at], PAGES[(at + 4 * step) % 40]) for at in range(40) for step in (1, 2, 3)]
 
 
 @pytest.fixture
 def fits(monkeypatch):
-    """Every fit: its system, its features, its links, and the scores of all pages for all pages."""
+    """Every fit: its system, its features, its links, and the scores of all pages for all pages.
+
+    A few steps a model are quicker done than compiled.
+    """
     seen, fit = [], Protocol.fit
 
     def spied(self, system, features, dimension, links, *rest):
@@ -43,7 +39,9 @@ def fits(monkeypatch):
         return fitted
 
     monkeypatch.setattr(Protocol, "fit", spied)
-    return seen
+    tf.config.run_functions_eagerly(True)
+    yield seen
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture
@@ -51,15 +49,13 @@ def pages(tmp_path):
     """Forty pages of four topics, linked within their topic; the options that name them."""
     random = np.random.default_rng(0)
     words = [[f"{topic}{i}" for i in range(6)] for topic in "abcd"]
-    rows, links = ["doc_id\ttitle\ttext"], ["source\ttarget"]
-    for page in range(40):
-        own = [*random.choice(words[page % 4], 4).tolist(), str(random.choice(words[0]))]
-        rows.append(f"p{page}\ttitle\t{' '.join(own)}")
-        links += [f"p{page}\tp{(page + 4 * step) % 40}" for step in (1, 2, 3)]
-    docs, pairs = tmp_path / "docs.tsv", tmp_path / "links.tsv"
-    docs.write_text("\n".join(rows) + "\n")
-    pairs.write_text("\n".join(links) + "\n")
-    return ["--docs", str(docs), "--links", str(pairs)]
+    rows = [
+        f"{page}\t{' '.join(random.choice(words[at % 4], 4))} a1" for at, page in enumerate(PAGES)
+    ]
+    docs, links = tmp_path / "docs.tsv", tmp_path / "links.tsv"
+    docs.write_text("\n".join(["doc_id\ttext", *rows]))
+    links.write_text("\n".join(map("\t".join, [("source", "target"), *LINKS])))
+    return ["--docs", str(docs), "--links", str(links)]
 
 
 def by_hand(scores, relevant, left_out) -> float:
@@ -69,26 +65,27 @@ def by_hand(scores, relevant, left_out) -> float:
 
 
 @pytest.mark.slow
-def test_cora_measures_on_links_that_were_not_learned(tmp_path, monkeypatch, eager, fits):
+def test_cora_measures_on_links_that_were_not_learned(tmp_path, monkeypatch, fits):
     few = dse_cora.Plan(20, Pretraining(steps=2), {"dse": TINY, "ssi": TINY})
     monkeypatch.setattr(dse_cora, "PLANS", (few,))
     out = tmp_path / "out"
     dse_cora.main(["--per-class", "10", "--quick", "--out", str(out)])
     found = json.loads((out / "results.json").read_text())
     relevant = same_class(np.repeat(list("abcdefg"), 10))
-    for dimension in ("C=2", "C=10"):
-        for share in ("40%", "5%"):
-            for system in ("dse", "ssi"):
-                name, _, links, _, scores = fits.pop(0)
-                assert name == system
-                pairs = round(int(share[:-1]) / 100 * relevant.nnz / 2)
-                assert links.learned.nnz == 2 * pairs
-                assert not (links.learned > relevant).nnz
-                loss = found["rank_loss"]["20"][system][share][dimension]
-                assert loss == pytest.approx(by_hand(scores, relevant, links.learned), abs=0.05)
-    assert not fits
-    for name in ("figure1_embedding.png", "table1_rank_loss.png"):
-        assert (out / name).read_bytes().startswith(PNG)
+    for fit, (dimension, share, system) in zip(
+        fits, product(("C=2", "C=10"), ("40%", "5%"), ("dse", "ssi")), strict=True
+    ):
+        name, _, links, _, scores = fit
+        assert name == system
+        pairs = round(int(share[:-1]) / 100 * relevant.nnz / 2)
+        assert links.learned.nnz == 2 * pairs
+        assert not (links.learned > relevant).nnz
+        loss = found["rank_loss"]["20"][system][share][dimension]
+        assert loss == pytest.approx(by_hand(scores, relevant, links.learned), abs=0.05)
+    assert {path.name for path in out.glob("*.png")} == {
+        "figure1_embedding.png",
+        "table1_rank_loss.png",
+    }
     tables = (out / "tables.md").read_text()
     assert "| DSE | C=2 | C=10 |\n| --- | --- | --- |\n| 40% | " in tables
     assert "**Table 1: rank loss (%), SSI, 20 words**" in tables
@@ -96,9 +93,7 @@ def test_cora_measures_on_links_that_were_not_learned(tmp_path, monkeypatch, eag
 
 
 @pytest.mark.slow
-def test_wikispeedia_chooses_and_measures_on_different_links(
-    pages, tmp_path, monkeypatch, eager, fits
-):
+def test_wikispeedia_chooses_and_measures_on_different_links(pages, tmp_path, monkeypatch, fits):
     for name, value in (
         ("SIZES", (10, 20)), ("TUPLES", (50,)), ("TUPLES_SIZE", 20), ("DIMENSION", 5),
         ("PRETRAINING", Pretraining(steps=2)),
@@ -111,10 +106,7 @@ def test_wikispeedia_chooses_and_measures_on_different_links(
     # Each of 40 pages links three onwards, each link once both ways: 120.
     links = round(240 * 0.7 * 0.95)  # all in one batch
     assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * links * (links - 1))}
-    relevant = linked(
-        [f"p{page}" for page in range(40)],
-        [line.split("\t") for line in (tmp_path / "links.tsv").read_text().splitlines()[1:]],
-    )
+    relevant = linked(PAGES, LINKS)
     chosen = {
         system: min(tried, key=lambda features: tried[features]["good"])
         for system, tried in found["choices"].items()
@@ -134,8 +126,7 @@ def test_wikispeedia_chooses_and_measures_on_different_links(
     tables = (out / "tables.md").read_text()
     assert "| system | 10 | 20 |" in tables
     assert "| dse+tfidf | " in tables
-    for name in ("table3_words.png", "figure2_tuples.png"):
-        assert (out / name).read_bytes().startswith(PNG)
+    assert {path.name for path in out.glob("*.png")} == {"table3_words.png", "figure2_tuples.png"}
 
 
 def test_wikispeedias_mixture_is_chosen_on_validation_links_and_its_scores_scaled(monkeypatch):

@@ -1,7 +1,5 @@
 """Active cells, keywords and topics, counted by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -65,27 +63,26 @@ def test_a_text_of_one_word_has_its_keyword():
     assert keywords([Reading(["oz"], False, {"y": Y[:1]})]) == [True]
 
 
-def test_a_cell_s_keywords_change_it_by_more_than_half_of_its_last_value():
-    # .6 of .8 at pizza, .1 at place. Half of the largest value, not of the last, would be .45: a
-    # change of .4 is a keyword of cell 1. Cell 2 had the largest change and is not active at last.
-    pizza = read("the pizza place", [0.1, 0.7, 0.8], [0.9, 0.5, 0.6], [0.0, -0.9, 0.1])
-    assert cell_keywords([pizza], 2) == {0: ["pizza"], 1: ["pizza"]}
-
-
-def test_keywords_go_by_the_change_of_y_and_not_by_its_size():
-    assert cell_keywords([read("the pizza place", [0.1, 0.9, 0.9])]) == {0: ["pizza"]}
-
-
-def test_the_word_read_first_is_no_keyword_of_a_cell():
-    """Before it all cells are zero, so it would move each of them (P16, footnote 3)."""
-    assert cell_keywords([read("pizza place", [0.9, 0.9])]) == {}
-    assert cell_keywords([read("best pizza", [0.9, 0.9], backwards=True)]) == {}
-
-
-def test_cells_of_the_second_direction_count_on_and_keep_the_order_of_the_text():
-    forwards = read("corn hash corn now", [0, 0, 0, 0])
-    backwards = read("corn hash corn now", [0.9, 0.4, 0.9, 0], backwards=True)
-    assert cell_keywords([forwards, backwards]) == {1: ["corn", "hash"]}
+@pytest.mark.parametrize(
+    ("readings", "expected"),
+    [
+        # .6 of .8 at pizza, .1 at place. Half of the largest value, not of the last, would be .45:
+        # a change of .4 is a keyword of cell 1. Cell 2 changed most and is not active at last.
+        ([read("the pizza place", [0.1, 0.7, 0.8], [0.9, 0.5, 0.6], [0.0, -0.9, 0.1])],
+         {0: ["pizza"], 1: ["pizza"]}),
+        # The change of y counts and not its size.
+        ([read("the pizza place", [0.1, 0.9, 0.9])], {0: ["pizza"]}),
+        # Before the word read first all cells are zero: it would move each (P16, footnote 3).
+        ([read("pizza place", [0.9, 0.9])], {}),
+        ([read("best pizza", [0.9, 0.9], backwards=True)], {}),
+        # Cells of the second direction count on; words keep the order of the text.
+        ([read("corn hash corn now", [0, 0, 0, 0]),
+          read("corn hash corn now", [0.9, 0.4, 0.9, 0], backwards=True)],
+         {1: ["corn", "hash"]}),
+    ],
+)  # fmt: skip
+def test_a_cell_s_keywords_change_it_by_more_than_half_of_its_last_value(readings, expected):
+    assert cell_keywords(readings, 2) == expected
 
 
 def test_a_topic_counts_texts_by_keyword_and_shows_those_in_which_its_cell_is_strongest():

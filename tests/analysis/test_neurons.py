@@ -1,7 +1,5 @@
 """Who wins the neurons of a maximum, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

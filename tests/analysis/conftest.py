@@ -1,0 +1,35 @@
+"""Runs to look into."""
+
+import functools
+
+import pytest
+
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.towers import TOWERS
+from tests.choices import small
+from tests.clicks import Click, click_log, write_data
+from tests.runs import finished_run
+
+ROWS = [
+    Click("battlefield three", "battlefield 3 limited edition", 9),
+    Click("box", "x box game", 3),
+    Click("red fox", "red fox", 2),
+]
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    """The run of a small tower, by its name; made when it is first asked for."""
+    folder = tmp_path_factory.mktemp("analysed")
+    data = write_data(folder / "data", [*click_log(), *ROWS])
+
+    @functools.cache
+    def run(name):
+        return finished_run(folder / name, data, {"tower": {"name": name, **small(TOWERS[name])}})
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def rankers(runs):
+    return functools.cache(lambda name: SemanticRanker.load(runs(name)))

@@ -65,10 +65,12 @@ def test_the_weight_of_tf_idf_is_the_one_validation_likes_best():
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_the_combination_is_linear(weight):
     ours = fitted(DSEWithTfIdf).with_parameters(weight=weight)
-    semantic = fitted(DSE).score_matrix(["lupus red"], TITLES) / ours.scale
-    lexical = TfIdf().fit([], TITLES).score_matrix(["lupus red"], TITLES)
+    queries = [query for query, *_ in CLICKS]
+    semantic = fitted(DSE).score_matrix(queries, TITLES) / ours.scale
+    assert semantic.std() == pytest.approx(1)
+    lexical = TfIdf().fit([], TITLES).score_matrix(queries, TITLES)
     expected = (1 - weight) * semantic + weight * lexical
-    np.testing.assert_allclose(ours.score_matrix(["lupus red"], TITLES), expected)
+    np.testing.assert_allclose(ours.score_matrix(queries, TITLES), expected)
 
 
 @pytest.mark.parametrize("kind", [SSI, DSEWithTfIdf])

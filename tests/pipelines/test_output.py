@@ -80,7 +80,7 @@ def test_what_a_killed_run_left_is_private_and_gone_after_the_next(log, tmp_path
 CONSOLE_SCRIPT = "import sys\nfrom dssm_tf.cli import main\nsys.exit(main())\n"
 
 
-def test_the_command_works_beside_folders_named_as_its_packages(log, tmp_path):
+def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(log, tmp_path):
     for name in ("pipelines", "serving"):
         (tmp_path / "work" / name).mkdir(parents=True)
         (tmp_path / "work" / name / "__init__.py").write_text("raise ImportError('not ours')")
@@ -95,3 +95,8 @@ def test_the_command_works_beside_folders_named_as_its_packages(log, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "work" / "süß" / "spec.json").exists()
+    lines = [line for line in done.stderr.splitlines() if " preprocess: " not in line]
+    assert done.stdout == ""
+    assert lines[0].startswith("30 rows in ")
+    assert lines[-1].endswith("/report.html")
+    assert not [line for line in lines if "WARN" in line or "INFO" in line]

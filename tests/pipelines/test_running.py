@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import subprocess
 import sys
 import threading
 
@@ -97,22 +96,6 @@ def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, 
     else:
         assert refused(log) == "dssm preprocess: [Errno 28] No space left on device"
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
-
-
-def test_a_quiet_run_says_what_it_did_and_nothing_else(tmp_path, topics):
-    log = tmp_path / "log.tsv"
-    log.write_text(topics, "utf-8")
-    output = tmp_path / "data"
-    found = subprocess.run(
-        [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output",
-         str(output), "--direct_num_workers=2", "--direct_running_mode=multi_processing"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    lines = [line for line in found.stderr.splitlines() if " preprocess: " not in line]
-    assert found.stdout == ""
-    assert lines[0].startswith("120 rows in ")
-    assert lines[-1].endswith(f"read {output}/report.html")
-    assert not [line for line in lines if "WARN" in line or "INFO" in line]
 
 
 @pytest.fixture

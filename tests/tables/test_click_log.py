@@ -48,13 +48,12 @@ def test_a_row_is_found_by_the_names_of_its_columns(write):
 
 
 def test_clicks_are_one_where_the_log_does_not_count_them(write):
-    assert read(write("a.tsv", "query\ttitle\nhalo\tReach\n")) == [LogRow("halo", "Reach", 1)]
-    assert read(write("b.tsv", "query\ttitle\tclicks\nhalo\tReach\t\n")) == [
-        LogRow("halo", "Reach")
-    ]
-    assert read(write("c.jsonl", '{"query": "halo", "title": "Reach", "clicks": null}')) == [
-        LogRow("halo", "Reach", 1)
-    ]
+    for name, text in (
+        ("a.tsv", "query\ttitle\nhalo\tReach\n"),
+        ("b.tsv", "query\ttitle\tclicks\nhalo\tReach\t\n"),
+        ("c.jsonl", '{"query": "halo", "title": "Reach", "clicks": null}'),
+    ):
+        assert read(write(name, text)) == [LogRow("halo", "Reach", 1)]
 
 
 def test_malformed_rows_are_rejected_with_their_lines_and_reasons(write):

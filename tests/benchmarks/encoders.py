@@ -32,7 +32,8 @@ from dssm_tf.benchmark.prepare import Inputs
 from tests.benchmarks.runtime import minilm
 
 BATCH, SCALE, DIMENSION, WARM_UP, GROUP = 128, 20.0, 256, 0.1, 32
-MINILM_RATE, STATIC_RATE = 5e-5, 3e-3
+MINILM_EPOCHS, MINILM_RATE = 5, 5e-5
+STATIC_EPOCHS, STATIC_RATE = 20, 3e-3
 Clicks = Sequence[tuple[str, str, float]]
 
 
@@ -113,8 +114,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bench", type=Path, required=True, help="--out of a benchmark")
     parser.add_argument("--out", type=Path, required=True, help="where the encoders go")
-    parser.add_argument("--epochs", type=int, default=5, help="of MiniLM")
-    parser.add_argument("--static-epochs", type=int, default=20)
     options = parser.parse_args(argv)
     started = process_time()
 
@@ -135,10 +134,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     clicks = Inputs(options.bench / "work" / "inputs").clicks()
     model = distilled(minilm())
     done("static")
-    train(model, clicks, options.static_epochs, STATIC_RATE)
+    train(model, clicks, STATIC_EPOCHS, STATIC_RATE)
     done("static-trained")
     model = minilm()
-    train(model, clicks, options.epochs, MINILM_RATE)
+    train(model, clicks, MINILM_EPOCHS, MINILM_RATE)
     done("minilm-trained")
     return 0
 

@@ -40,6 +40,7 @@ from tests.engines.engines import free_port, within
 from tests.server.asking import OWN_CONNECTION, body_of, request_of
 from tests.server.faults import Target
 
+RATES = (50, 500)  # requests a second
 CONNECTIONS = 16
 WARM_UP = 20  # requests of each connection
 
@@ -167,7 +168,7 @@ def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
     compact = not any(directory.rglob("saved_model.pb"))
     name = f"{directory.name}, {'compact' if compact else 'SavedModel'}"
     with serving(directory) as (target, process):
-        for protocol, rate in itertools.product(CLIENTS, arguments.rates):
+        for protocol, rate in itertools.product(CLIENTS, RATES):
             runs = []
             for _ in range(arguments.runs):
                 before = cpu(process)
@@ -188,9 +189,6 @@ def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", nargs="+", type=Path, help="what `dssm export` wrote: OUT/NAME")
-    parser.add_argument(
-        "--rates", nargs="+", type=float, default=[50, 500], help="requests a second"
-    )
     parser.add_argument("--seconds", type=float, default=10, help="of a run")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()

@@ -36,20 +36,13 @@ def test_what_is_no_plain_document_is_refused(text, reason):
         parse_yaml(text)
 
 
-def test_json_is_read(tmp_path):
-    (tmp_path / "a.json").write_text('{"a": [1, null]}')
-    assert read_json(tmp_path / "a.json", "Mend.") == {"a": [1, None]}
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff\xfe{", b"[" * 1_000_000, b"9" * 10_000, b"\x00" * 8]
-)
-def test_what_is_no_json_is_one_line(tmp_path, content):
-    (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(UserError, match=r"a\.json is damaged, .* Mend\."):
-        read_json(tmp_path / "a.json", "Mend.")
-
-
-def test_a_json_file_that_is_missing_is_named(tmp_path):
+def test_json_is_read_or_what_is_wrong_is_one_line(tmp_path):
+    path = tmp_path / "a.json"
     with pytest.raises(UserError, match=r"a\.json does not exist\. Mend\."):
-        read_json(tmp_path / "a.json", "Mend.")
+        read_json(path, "Mend.")
+    path.write_text('{"a": [1, null]}')
+    assert read_json(path, "Mend.") == {"a": [1, None]}
+    for content in (b"", b"{", b"\xff\xfe{", b"[" * 1_000_000, b"9" * 10_000, b"\x00" * 8):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"a\.json is damaged, .* Mend\."):
+            read_json(path, "Mend.")

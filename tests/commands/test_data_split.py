@@ -25,10 +25,10 @@ LOG = log_of(
 def split(tmp_path, capsys):
     """Runs the command on a log; gives its exit code, its directory and what it says."""
 
-    def run(*flags, log=LOG):
+    def run(flags, log=LOG):
         path, out = tmp_path / "log.csv", tmp_path / "out"
         path.write_text(log, "utf-8")
-        code = main(["data", "split", "--clicks", str(path), "--out", str(out), *flags])
+        code = main(f"data split --clicks {path} --out {out} {flags}".split())
         return code, out, capsys.readouterr()
 
     return run
@@ -39,7 +39,7 @@ def learned_and_judged(out):
 
 
 def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
-    code, out, said = split("--judge-later", "0.25")
+    code, out, said = split("--judge-later 0.25")
     assert code == 0
     rows, judged = learned_and_judged(out)
     assert [row.query for row in rows] == [f"query {n}" for n in range(30)]
@@ -56,7 +56,7 @@ def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
 
 
 def test_held_out_queries_judge_as_in_the_benchmark(split):
-    _, out, _ = split("--hold-out-queries", "0.3")
+    _, out, _ = split("--hold-out-queries 0.3")
     learned, judged = ({one.query for one in part} for part in learned_and_judged(out))
     assert learned | judged == {f"query {n}" for n in range(40)}
     assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged)
@@ -65,7 +65,7 @@ def test_held_out_queries_judge_as_in_the_benchmark(split):
 
 def test_titles_of_several_fields_become_one_column(split):
     log = log_of("query,name,brand", lambda n: f"query {n},Lamp {n % 7},Acme")
-    _, out, _ = split("--title-fields", "name,brand", "--hold-out-queries", "0.3", log=log)
+    _, out, _ = split("--title-fields name,brand --hold-out-queries 0.3", log=log)
     parts = (*learned_and_judged(out), read_corpus(out / "corpus.tsv"))
     assert {one.title for part in parts for one in part} == {f"Lamp {n}␟Acme" for n in range(7)}
 
@@ -73,7 +73,7 @@ def test_titles_of_several_fields_become_one_column(split):
 def test_positions_are_kept(split):
     positions = ("3", "top", "0", "")
     log = log_of("query,title,position", lambda n: f"query {n},Title {n % 7},{positions[n % 4]}")
-    _, out, _ = split("--hold-out-queries", "0.3", log=log)
+    _, out, _ = split("--hold-out-queries 0.3", log=log)
     kept, _ = learned_and_judged(out)
     assert {row.position for row in kept} == {0, 3}
     assert all(row.position == 3 for row in kept if int(row.query.split()[1]) % 4 == 0)
@@ -82,13 +82,13 @@ def test_positions_are_kept(split):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--judge-later", "1.5"], "--judge-later 1.5: expected a share above 0 and below"),
-        (["--judge-later", "0.25", "--encoding", "utf-9"], "--encoding is 'utf-9', which is no"),
-        (["--judge-later", "0.001"], "40 rows are left to learn from and 0 to judge by"),
+        ("--judge-later 1.5", "--judge-later 1.5: expected a share above 0 and below"),
+        ("--judge-later 0.25 --encoding utf-9", "--encoding is 'utf-9', which is no"),
+        ("--judge-later 0.001", "40 rows are left to learn from and 0 to judge by"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_divided_is_refused_in_one_line_and_leaves_nothing(split, flags, words):
-    code, out, said = split(*flags)
+    code, out, said = split(flags)
     assert code == 1
     assert words in said.err
     assert said.err.count("\n") == 1
@@ -96,9 +96,9 @@ def test_what_cannot_be_divided_is_refused_in_one_line_and_leaves_nothing(split,
 
 
 def test_a_log_in_another_order_is_divided_alike(split, tmp_path):
-    _, out, _ = split("--judge-later", "0.25")
+    _, out, _ = split("--judge-later 0.25")
     out.rename(tmp_path / "first")
     head, *rows = LOG.splitlines(keepends=True)
-    split("--judge-later", "0.25", log=head + "".join(reversed(rows)))
+    split("--judge-later 0.25", log=head + "".join(reversed(rows)))
     for name in ("clicks.tsv", "judgments.tsv", "corpus.tsv"):
         assert (out / name).read_bytes() == (tmp_path / "first" / name).read_bytes()

@@ -18,9 +18,9 @@ def trained(tmp_path, monkeypatch):
         found.append(config)
         raise UserError("enough")
 
-    def run(config, *flags):
-        places = ["--data", "DATA", "--out", str(tmp_path / "run")]
-        assert main(["train", "--config", str(config), *places, *map(str, flags)]) == 1
+    def run(config, flags):
+        words = f"train --config {config} --data DATA --out {tmp_path}/run {flags}"
+        assert main(words.split()) == 1
         return found
 
     monkeypatch.setattr(training, "train", train)
@@ -32,11 +32,11 @@ def test_a_table_on_the_command_line_takes_the_place_of_the_configurations(train
     old = f"judgments: {{file: {tmp_path / 'old.tsv'}, sha256: abc}}"  # as that of a run is
     path.write_text(f"tower: {{name: dssm}}\n{old}\n", "utf-8")
     new.touch()
-    (config,) = trained(path, "--judgments", new)
+    (config,) = trained(path, f"--judgments {new}")
     assert (config.judgments.file, config.judgments.sha256) == (str(new), "")
 
 
 @pytest.mark.parametrize("name", ["judgments", "teacher"])
 def test_a_table_that_is_not_there_is_refused_before_anything_is_loaded(trained, capsys, name):
-    assert trained("dssm", f"--{name}", "nowhere.tsv") == []
+    assert trained("dssm", f"--{name} nowhere.tsv") == []
     assert f"{name}.file: there is no file nowhere.tsv." in capsys.readouterr().err

@@ -14,6 +14,7 @@ from serving import predict_pb2
 from tests.clicks import click_log, write_data
 from tests.engines.engines import CHECKOUT, INSTALLED
 from tests.runs import finished_run
+from tests.server.asking import request_of
 
 JARS = INSTALLED / "tensorflow"
 TITLES = ["red fox", "blue owl", "", "Größe 42"]
@@ -33,11 +34,7 @@ def test_java_answers_a_published_request_as_python_does(tmp_path, signature, in
     data = write_data(tmp_path / "data", click_log(), validation=())
     run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
     model = export(run, tmp_path / "export" / "model")
-    request = predict_pb2.PredictRequest()
-    request.model_spec.signature_name = signature
-    for name, texts in inputs.items():
-        request.inputs[name].dtype = predict_pb2.DT_STRING
-        request.inputs[name].string_val.extend(text.encode() for text in texts)
+    request = request_of("model", signature, **inputs)
     (tmp_path / "request").write_bytes(request.SerializeToString())
     compiled = FileDescriptorSet()
     for file in (wrappers_pb2.DESCRIPTOR, predict_pb2.DESCRIPTOR):
@@ -49,10 +46,8 @@ def test_java_answers_a_published_request_as_python_does(tmp_path, signature, in
     assert done.returncode == 0, done.stderr
     response = predict_pb2.PredictResponse.FromString((tmp_path / "response").read_bytes())
     ranker = ExportedRanker(model)
-    wanted = (
-        ranker.score("red fox", TITLES)
-        if signature == "score"
-        else ranker.encode_titles(TITLES, prior=True)
-    )
+    wanted = ranker.encode_titles(TITLES, prior=True)
+    if signature == "score":
+        wanted = ranker.score("red fox", TITLES)
     found = np.array(response.outputs[output].float_val, np.float32)
     np.testing.assert_allclose(found, np.ravel(wanted), atol=1e-6)

@@ -118,10 +118,11 @@ class Engine:
     def job_server(self, runner: str, master: str, jars: Sequence[Path], **properties: Any) -> None:
         """Starts Beam's job server of an engine, which starts a worker as a process."""
         job, artifacts, expansion = (free_port() for _ in range(3))
-        driver = f"org.apache.beam.runners.{runner.lower()}.{runner}JobServerDriver"
-        ports = ["--job-port", job, "--artifact-port", artifacts, "--expansion-port", expansion]
-        command = [driver, "--job-host", "localhost", *ports, master]
-        self.java("job_server", jars, command, lambda: listens(job), properties)
+        command = (
+            f"org.apache.beam.runners.{runner.lower()}.{runner}JobServerDriver {master} --job-host "
+            f"localhost --job-port {job} --artifact-port {artifacts} --expansion-port {expansion}"
+        )
+        self.java("job_server", jars, command.split(), lambda: listens(job), properties)
         self.flags = [*portable(job, "PROCESS"), worker(self.folder)]
 
     def stop(self) -> None:
@@ -216,13 +217,16 @@ def task_manager(engine: Engine, number: int) -> None:
 def spark(engine: Engine, workers: int = 2) -> None:
     """A Spark master, workers with one core each, and Beam's job server."""
     master, web = free_port(), free_port()
-    local, deploy = ["--host", "localhost"], "org.apache.spark.deploy"
-    ports = ["--port", master, "--webui-port", web]
-    engine.java("master", [PYSPARK / "jars"], [f"{deploy}.master.Master", *local, *ports])
+    jars, deploy = [PYSPARK / "jars"], "org.apache.spark.deploy"
+    command = f"{deploy}.master.Master --host localhost --port {master} --webui-port {web}"
+    engine.java("master", jars, command.split())
     for number in range(workers):
-        sizes = ["--cores", 1, "--memory", "1g", "--work-dir", engine.folder / f"work-{number}"]
-        command = [f"{deploy}.worker.Worker", f"spark://localhost:{master}", *local, *sizes]
-        engine.java(f"worker_{number}", [PYSPARK / "jars"], [*command, "--webui-port", 0])
+        command = (
+            f"{deploy}.worker.Worker spark://localhost:{master} --host localhost "
+            "--webui-port 0 --cores 1 --memory 1g --work-dir"
+        )
+        work = engine.folder / f"work-{number}"
+        engine.java(f"worker_{number}", jars, [*command.split(), work])
     if not within(120, lambda: says(web, "json", "aliveworkers", workers)):
         raise TimeoutError(f"Spark's workers; see {engine.folder}")
     properties = {
@@ -232,7 +236,7 @@ def spark(engine: Engine, workers: int = 2) -> None:
         "spark.ui.enabled": "false",
     }
     url = f"--spark-master-url=spark://localhost:{master}"
-    engine.job_server("Spark", url, [SPARK, PYSPARK / "jars"], **properties)
+    engine.job_server("Spark", url, [SPARK, *jars], **properties)
 
 
 def prism(engine: Engine) -> None:

@@ -91,6 +91,12 @@ def rows(clicks, **options) -> list[Row]:
     return found
 
 
+def tensors(clicks, **options):
+    """Inputs and labels of the only batch."""
+    ((inputs, labels, _),) = batches(clicks, **options).epochs(None, 0, 1)
+    return inputs, labels
+
+
 def text(words: str):
     """A text as `rows_of` sees it."""
     return tuple(VOCABULARY.ngram_ids(word) for word in words.split())
@@ -111,22 +117,22 @@ def test_candidates_are_recorded_and_clicked_titles_that_the_query_never_clicked
 
 def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
     # Two of four distinct titles are clicked: 1 + 4 of each record, and 2 in the batch.
-    ((inputs, labels, _),) = batches(FOXES).epochs(None, 0, 1)
+    inputs, labels = tensors(FOXES)
     assert inputs["candidates"].shape == labels["mask"].shape == (3, 5 + 2)
     # Of compiled programs the shape stays: a column a row.
-    ((fixed, _, _),) = batches(FOXES, shapes=Shapes(distinct_titles=20)).epochs(None, 0, 1)
+    fixed, _ = tensors(FOXES, shapes=Shapes(distinct_titles=20))
     assert fixed["candidates"].shape == (3, 5 + 3)
 
 
 def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
-    ((inputs, labels, _),) = batches([Click("red", "red fox")]).epochs(None, 0, 1)
+    inputs, labels = tensors([Click("red", "red fox")])
     cosines = tf.ones(inputs["candidates"].shape)
     assert float(RankingLoss("click_softmax")(labels, cosines)) == 0.0
     assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
 
 
 def test_every_distinct_title_and_word_of_a_batch_is_there_once():
-    ((inputs, _, _),) = batches(FOXES).epochs(None, 0, 1)
+    inputs, _ = tensors(FOXES)
     titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
     assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
     words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
@@ -136,7 +142,7 @@ def test_every_distinct_title_and_word_of_a_batch_is_there_once():
 
 
 def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():
-    ((inputs, _, _),) = batches([Click("", ""), Click("", "")]).epochs(None, 0, 1)
+    inputs, _ = tensors([Click("", ""), Click("", "")])
     assert inputs["query"]["tokens"].shape == (2, 1)
     assert inputs["titles"]["tokens"].shape == (1, 1)
     assert inputs["titles"]["word_ngrams"].shape == (1, 1)
@@ -149,31 +155,31 @@ some = st.lists(texts, max_size=3, unique=True).map(tuple)
 clicks = st.builds(Click, texts, texts, some, some, st.just(1.0))
 
 
-def sound(found: list[Click]) -> list[Click]:
+def liked(log: list[Click]) -> dict[str, set[str]]:
+    """All titles that were clicked for each query."""
+    found: dict[str, set[str]] = {}
+    for one in log:
+        found.setdefault(one.query, set()).update((one.title, *one.clicked))
+    return found
+
+
+def sound(log: list[Click]) -> list[Click]:
     """Without recorded negatives that the query clicked, which preprocess never draws."""
-    liked: dict[str, set[str]] = {}
-    for one in found:
-        liked.setdefault(one.query, set()).update((one.title, *one.clicked))
+    clicked = liked(log)
     return [
-        one._replace(negatives=tuple(t for t in one.negatives if t not in liked[one.query]))
-        for one in found
+        one._replace(negatives=tuple(t for t in one.negatives if t not in clicked[one.query]))
+        for one in log
     ]
 
 
 def oracle(step: list[Click], log: list[Click], in_batch: bool):
     """(query, clicked title, rivals) of each row of a step, by the rules."""
-    liked: dict[str, set[str]] = {}
-    for one in log:
-        liked.setdefault(one.query, set()).update((one.title, *one.clicked))
-    found = []
+    clicked = liked(log)
     for one in step:
-        rivals = Counter(text(title) for title in one.negatives)
+        rivals = [*one.negatives]
         if in_batch:
-            rivals.update(
-                text(other.title) for other in step if other.title not in liked[one.query]
-            )
-        found.append((text(one.query), text(one.title), dict(rivals)))
-    return found
+            rivals += [row.title for row in step if row.title not in clicked[one.query]]
+        yield text(one.query), text(one.title), Counter(map(text, rivals))
 
 
 def parts(longest: int) -> st.SearchStrategy[tuple[Part, ...]]:
@@ -343,20 +349,18 @@ def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_plan():
     # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4. The longest has two
     # words, and `#green#` five trigrams; 7 words are 6 distinct ones and the padding.
     shape = TextShape((Part(1, 3),), (Part(2, 3),))
-    ((inputs, _, _),) = batches(FOXES, shapes=Shapes({"titles": shape}, distinct_titles=3)).epochs(
-        None, 0, 1
-    )
+    inputs, _ = tensors(FOXES, shapes=Shapes({"titles": shape}, distinct_titles=3))
     assert sizes(inputs["titles"]["tokens"]) == [(4, 2)]
     assert sizes(inputs["titles"]["word_ngrams"]) == [(7, 5)]
     # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
     long = Shapes({"query": TextShape((Part(24, 1),))})
-    ((grown, _, _),) = batches([Click("red " * 32, "fox")], shapes=long).epochs(None, 0, 1)
+    grown, _ = tensors([Click("red " * 32, "fox")], shapes=long)
     assert sizes(grown["query"]["tokens"]) == [(1, 33)]
 
 
 def test_rows_of_like_length_stand_together_and_each_text_knows_its_row():
     titles = TextShape((Part(1), Part(2)), (Part(3), Part(5)))
-    ((inputs, _, _),) = batches(FOXES, shapes=Shapes({"titles": titles})).epochs(None, 0, 1)
+    inputs, _ = tensors(FOXES, shapes=Shapes({"titles": titles}))
     found = inputs["titles"]
     # `fish` and `bear` have one word; `red fox` and `green owl` two.
     assert sizes(found["tokens"]) == [(2, 1), (2, 2)]
@@ -380,7 +384,7 @@ def test_planned_shapes_are_those_of_every_batch_and_change_nothing_it_says(join
 
 
 def test_in_one_text_batch_a_word_of_a_query_and_of_a_title_stay_two():
-    ((inputs, _, _),) = batches(FOXES, joint=True).epochs(None, 0, 1)
+    inputs, _ = tensors(FOXES, joint=True)
     assert set(inputs) == {"texts", "candidates"}
     words = [tuple(row) for row in inputs["texts"]["word_ngrams"].numpy()]
     named = [tuple(id for id in word if id) for word in words if any(word)]

@@ -39,7 +39,9 @@ def mixed(topics):
 MIXED = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
-def test_the_bytes_depend_on_the_log_and_the_seed_alone(run, mixed, tmp_path, monkeypatch):
+def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
+    run, mixed, tmp_path, monkeypatch, capsys
+):
     data = run(mixed, *MIXED, "--shards", "2")
     whole = data.bytes()
     assert len(data.records()) > 40
@@ -48,26 +50,20 @@ def test_the_bytes_depend_on_the_log_and_the_seed_alone(run, mixed, tmp_path, mo
         assert whole[name] == content, name
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
+    monkeypatch.setattr(progress, "_log", log_the_end)
+    capsys.readouterr()
     workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode"
     assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == whole
+    shown = capsys.readouterr().err.splitlines()[0]
+    said = r"preprocess: .*, (\d+) of (\d+) pieces read, 2 of 2 buckets written"
+    read, of = re.fullmatch(said, shown).groups()
+    assert read == of > "1"
     # Small limits of what a worker of this process holds.
     monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
     monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
     assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == whole
     assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
-
-
-def test_progress_says_what_is_read_and_written(run, mixed, monkeypatch, capsys):
-    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
-    monkeypatch.setattr(sources, "PIECES", 10)
-    monkeypatch.setattr(progress, "_log", log_the_end)
-    run(mixed, *MIXED, "--shards", "4")
-    shown = capsys.readouterr().err.splitlines()[0]
-    found = re.fullmatch(
-        r"preprocess: .*, (\d+) of (\d+) pieces read, 4 of 4 buckets written", shown
-    )
-    assert found[1] == found[2] > "1"
 
 
 def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(

@@ -98,10 +98,9 @@ def test_the_terminal_ends_with_the_table_of_means_and_marks(shown):
     said, table = shown(evaluation, written="Written: there").split("Written: there\n")
     row = next(line for line in table.splitlines() if "better" in line)
     assert f"**{evaluation.mean('better', 'ndcg@10'):.3f}**ᵃ" in row
-    assert table.startswith("\n| System | ") or table.split("\n")[1].startswith("| System")
-    assert "Means over 60 queries" in said
-    assert "gain 2^grade - 1" in said
-    assert "Ties are broken by a hash of the title's text" in said
+    assert table.lstrip("\n").startswith("| System")
+    for part in ("Means over 60 queries", "gain 2^grade - 1", "Ties are broken by a hash of the"):
+        assert part in said
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 100])

@@ -1,31 +1,22 @@
 """The gRPC client of a served ranker; needs no TensorFlow.
 
     with Client("127.0.0.1:8500", "lstm") as client:
-        for title, score, position in client.rank("wizard of oz", titles):
-            ...
+        scores = client.score("wizard of oz", titles)
 
 It needs grpcio, protobuf and numpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import grpc
 import numpy as np
 
 from serving import messages
-from serving.predict_pb2 import (
-    GetModelStatusRequest,
-    GetModelStatusResponse,
-    ModelSpec,
-    ModelVersionStatus,
-    PredictRequest,
-    PredictResponse,
-)
+from serving.predict_pb2 import PredictRequest, PredictResponse
 
-_STATES = {number: name for name, number in ModelVersionStatus.State.items()}
 _OPTIONS = [
     # No answer fills the memory: this is a batch of 4,096 vectors of 1,024 numbers.
     ("grpc.max_receive_message_length", 16 << 20),
@@ -70,24 +61,9 @@ class ServingError(Exception):
         super().__init__(f"{call}: {status}: {details}. {remedy}")
 
 
-class RankedTitle(NamedTuple):
-    """A title, its score, and its place in what was asked."""
-
-    title: str
-    score: float
-    position: int
-
-
-class VersionStatus(NamedTuple):
-    """A version of the served model; it answers when its state is `AVAILABLE`."""
-
-    version: int
-    state: str
-    error: str
-
-
+@dataclass
 class Client:
-    """Scores, vectors and rankings from a model served by `dssm serve` or TensorFlow Serving.
+    """Scores and vectors from a model served by `dssm serve` or TensorFlow Serving.
 
     Threads may share a client. It connects at the first request, and is a context manager that
     closes the connection.
@@ -106,29 +82,21 @@ class Client:
         ValueError: arguments that no server could answer.
     """
 
-    def __init__(
-        self,
-        host: str,
-        model: str,
-        *,
-        timeout: float = 10.0,
-        batch_size: int = 256,
-        credentials: grpc.ChannelCredentials | None = None,
-    ) -> None:
-        self.host, self.timeout, self.batch_size = host, timeout, batch_size
-        self._spec = ModelSpec(name=model)
+    host: str
+    model: str
+    _: KW_ONLY
+    timeout: float = 10.0
+    batch_size: int = 256
+    credentials: grpc.ChannelCredentials | None = None
+
+    def __post_init__(self) -> None:
         self._channel = (
-            grpc.insecure_channel(host, _OPTIONS)
-            if credentials is None
-            else grpc.secure_channel(host, credentials, _OPTIONS)
+            grpc.insecure_channel(self.host, _OPTIONS)
+            if self.credentials is None
+            else grpc.secure_channel(self.host, self.credentials, _OPTIONS)
         )
         self._predict = self._channel.unary_unary(
             messages.PREDICT, PredictRequest.SerializeToString, PredictResponse.FromString
-        )
-        self._status = self._channel.unary_unary(
-            messages.GET_MODEL_STATUS,
-            GetModelStatusRequest.SerializeToString,
-            GetModelStatusResponse.FromString,
         )
 
     def score(self, queries: str | Sequence[str], titles: Sequence[str]) -> np.ndarray:
@@ -148,38 +116,19 @@ class Client:
                 f"queries holds {len(queries)} texts and titles {len(titles)}; expected the same "
                 "number of both, or one query as a str."
             )
-        return self._ask("score", {"queries": queries, "titles": titles}, "scores", 1)
+        return self._ask("score", queries=queries, titles=titles)
 
-    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> np.ndarray:
-        """Semantic vectors of queries, float32 `(n, d)`; `(0, 0)` for none.
+    def encode(self, side: str, texts: Sequence[str]) -> np.ndarray:
+        """Semantic vectors, float32 `(n, d + 1)`; `(0, 0)` for no texts.
+
+        The inner product of a query's and a title's is the score. Without the last number they are
+        unit vectors, whose inner products are cosines.
 
         Args:
-            queries: `(n,)`.
-            prior: False for unit vectors, whose inner products are cosines; True for vectors with
-                one more dimension, whose inner products with those of titles are the scores.
+            side: `query` or `title`.
+            texts: `(n,)`.
         """
-        vectors = self._ask("encode_query", {"queries": queries}, "embeddings", 2)
-        return vectors if prior else vectors[:, :-1]
-
-    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
-        """Semantic vectors of titles; see `encode_queries`."""
-        vectors = self._ask("encode_title", {"titles": titles}, "embeddings", 2)
-        return vectors if prior else vectors[:, :-1]
-
-    def rank(self, query: str, titles: Sequence[str]) -> list[RankedTitle]:
-        """Titles from best to worst; equal scores keep the order of `titles`."""
-        scores = self.score(query, titles)
-        order = np.argsort(-scores, kind="stable").tolist()
-        return [RankedTitle(titles[row], float(scores[row]), row) for row in order]
-
-    def status(self) -> list[VersionStatus]:
-        """The versions of the model that the server knows."""
-        request = GetModelStatusRequest(model_spec=self._spec)
-        answer = self._call("status", self._status, request)
-        return [
-            VersionStatus(one.version, _STATES.get(one.state, "UNKNOWN"), one.status.error_message)
-            for one in answer.model_version_status
-        ]
+        return self._ask(f"encode_{side}", **{"queries" if side == "query" else "titles": texts})
 
     def close(self) -> None:
         """Closes the connection."""
@@ -191,36 +140,28 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(
-        self, signature: str, inputs: Mapping[str, Sequence[str]], output: str, dimensions: int
-    ) -> np.ndarray:
-        """Asks in batches; joins the answers."""
+    def _ask(self, signature: str, **inputs: Sequence[str]) -> np.ndarray:
+        """Asks in batches; joins the answers: a score or a vector for each text."""
+        output, dimensions = ("scores", 1) if signature == "score" else ("embeddings", 2)
         for name, texts in inputs.items():
             if isinstance(texts, str):
                 raise ValueError(f"{name} is one str; expected a list of str.")
         if not texts:
             return np.zeros((0, 0)[:dimensions], np.float32)
-        tensors = []
-        for start in range(0, len(texts), self.batch_size):
-            request = PredictRequest(model_spec=self._spec)
-            request.model_spec.signature_name = signature
-            for name, texts in inputs.items():
-                batch = texts[start : start + self.batch_size]
-                request.inputs[name].CopyFrom(messages.encode_texts(batch))
-            answer = self._call(signature, self._predict, request)
-            tensors.append((answer.outputs[output], len(batch)))  # an empty one if there is none
+        arrays = []
         try:
-            return np.concatenate(
-                [messages.decode_floats(one, rows, dimensions) for one, rows in tensors]
-            )
-        except ValueError as error:
-            raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
-
-    def _call(self, name: str, call: Callable[..., Any], request: Any) -> Any:
-        try:
-            return call(request, timeout=self.timeout)
+            for start in range(0, len(texts), self.batch_size):
+                batch = {one: inputs[one][start : start + self.batch_size] for one in inputs}
+                request = PredictRequest(
+                    model_spec={"name": self.model, "signature_name": signature},
+                    inputs={one: messages.encode_texts(batch[one]) for one in batch},
+                )
+                answer = self._predict(request, timeout=self.timeout)
+                tensor, rows = answer.outputs[output], len(batch[name])  # empty if there is none
+                arrays.append(messages.decode_floats(tensor, rows, dimensions))
+            return np.concatenate(arrays)
         except grpc.RpcError as error:
-            raise self._error(name, error.code().name, error.details() or "") from error
-
-    def _error(self, call: str, status: str, details: str) -> ServingError:
-        return ServingError(f"{call} of model {self._spec.name} at {self.host}", status, details)
+            status, details = error.code().name, error.details() or ""
+        except ValueError as error:
+            status, details = "BAD_ANSWER", f"{output}: {error}"
+        raise ServingError(f"{signature} of model {self.model} at {self.host}", status, details)

@@ -16,31 +16,33 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.predict_pb2 import DT_FLOAT, DT_STRING, Tensor, TensorShape
+from serving.predict_pb2 import DT_FLOAT, DT_STRING, Tensor
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
-GET_MODEL_STATUS = "/tensorflow.serving.ModelService/GetModelStatus"
 
 
 def encode_texts(texts: Sequence[str]) -> Tensor:
     """Texts as a string tensor `(n,)`: UTF-8, lone surrogates kept.
 
-    >>> list(decode_texts(encode_texts(["red", "shoes"])))
+    >>> list(encode_texts(["red", "shoes"]).string_val)
     [b'red', b'shoes']
     """
     values = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return Tensor(dtype=DT_STRING, tensor_shape=_shape([len(values)]), string_val=values)
+    shape = {"dim": [{"size": len(values)}]}
+    return Tensor(dtype=DT_STRING, tensor_shape=shape, string_val=values)
 
 
-def decode_texts(tensor: Tensor) -> Sequence[bytes]:
+def decode_texts(tensor: Tensor, most: int) -> Sequence[bytes]:
     """The texts of a string tensor `(n,)` from a stranger.
 
     Raises:
-        ValueError: it is another kind of tensor, or does not hold `n` texts.
+        ValueError: it is another kind of tensor, or does not hold `n` texts, `most` at most.
     """
     sizes, values = tensor.tensor_shape.dim, tensor.string_val
     if tensor.dtype != DT_STRING or len(sizes) != 1 or sizes[0].size != len(values):
         raise ValueError("expected DT_STRING of the shape (n,), and n texts")
+    if len(values) > most:
+        raise ValueError(f"{len(values):,} texts, more than {most:,}")
     return values
 
 
@@ -50,7 +52,7 @@ def encode_floats(values: NDArray[np.float32]) -> Tensor:
     >>> encode_floats(np.float32([[0.5], [2]])).float_val
     [0.5, 2.0]
     """
-    shape = _shape(values.shape)
+    shape = {"dim": [{"size": size} for size in values.shape]}
     return Tensor(dtype=DT_FLOAT, tensor_shape=shape, float_val=values.ravel().tolist())
 
 
@@ -76,7 +78,3 @@ def decode_floats(tensor: Tensor, rows: int, dimensions: int) -> NDArray[np.floa
     if not np.isfinite(values).all():
         raise ValueError("holds numbers that are not finite")
     return values.reshape(shape)
-
-
-def _shape(sizes: Sequence[int]) -> TensorShape:
-    return TensorShape(dim=[TensorShape.Dim(size=size) for size in sizes])

@@ -12,16 +12,9 @@ class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DT_INVALID: _ClassVar[DataType]
     DT_FLOAT: _ClassVar[DataType]
     DT_STRING: _ClassVar[DataType]
-
-class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    OK: _ClassVar[Code]
-    UNKNOWN: _ClassVar[Code]
 DT_INVALID: DataType
 DT_FLOAT: DataType
 DT_STRING: DataType
-OK: Code
-UNKNOWN: Code
 
 class TensorShape(_message.Message):
     __slots__ = ("dim", "unknown_rank")
@@ -91,47 +84,3 @@ class PredictResponse(_message.Message):
     outputs: _containers.MessageMap[str, Tensor]
     model_spec: ModelSpec
     def __init__(self, outputs: _Optional[_Mapping[str, Tensor]] = ..., model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ...) -> None: ...
-
-class GetModelStatusRequest(_message.Message):
-    __slots__ = ("model_spec",)
-    MODEL_SPEC_FIELD_NUMBER: _ClassVar[int]
-    model_spec: ModelSpec
-    def __init__(self, model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ...) -> None: ...
-
-class Status(_message.Message):
-    __slots__ = ("error_code", "error_message")
-    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
-    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    error_code: Code
-    error_message: str
-    def __init__(self, error_code: _Optional[_Union[Code, str]] = ..., error_message: _Optional[str] = ...) -> None: ...
-
-class ModelVersionStatus(_message.Message):
-    __slots__ = ("version", "state", "status")
-    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-        __slots__ = ()
-        UNKNOWN: _ClassVar[ModelVersionStatus.State]
-        START: _ClassVar[ModelVersionStatus.State]
-        LOADING: _ClassVar[ModelVersionStatus.State]
-        AVAILABLE: _ClassVar[ModelVersionStatus.State]
-        UNLOADING: _ClassVar[ModelVersionStatus.State]
-        END: _ClassVar[ModelVersionStatus.State]
-    UNKNOWN: ModelVersionStatus.State
-    START: ModelVersionStatus.State
-    LOADING: ModelVersionStatus.State
-    AVAILABLE: ModelVersionStatus.State
-    UNLOADING: ModelVersionStatus.State
-    END: ModelVersionStatus.State
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    version: int
-    state: ModelVersionStatus.State
-    status: Status
-    def __init__(self, version: _Optional[int] = ..., state: _Optional[_Union[ModelVersionStatus.State, str]] = ..., status: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
-
-class GetModelStatusResponse(_message.Message):
-    __slots__ = ("model_version_status",)
-    MODEL_VERSION_STATUS_FIELD_NUMBER: _ClassVar[int]
-    model_version_status: _containers.RepeatedCompositeFieldContainer[ModelVersionStatus]
-    def __init__(self, model_version_status: _Optional[_Iterable[_Union[ModelVersionStatus, _Mapping]]] = ...) -> None: ...

@@ -97,20 +97,19 @@ def serve(
         poll=poll, index=searched,
     )  # fmt: skip
     stopped = _on_signal(server)
-    server.start()
-    host, name = server.rest_address, found[0].name
-    with suppress(OSError):  # it serves all the same if its log is on a full disk
-        say(
-            f"gRPC     {server.grpc_address}, model {name}",
-            f"REST     http://{host}/v1/models/{name}",
-            f"metrics  http://{host}/metrics",
-            *[f"search   http://{host}/"] * (searched is not None),
-            "Ctrl-C ends it.",
-            to=sys.stderr,
-        )
-    stopped.wait()
-    _LOG.info("stopping after open requests are answered")
-    server.stop()
+    with server:
+        host, name = server.rest_address, found[0].name
+        with suppress(OSError):  # it serves all the same if its log is on a full disk
+            say(
+                f"gRPC     {server.grpc_address}, model {name}",
+                f"REST     http://{host}/v1/models/{name}",
+                f"metrics  http://{host}/metrics",
+                *[f"search   http://{host}/"] * (searched is not None),
+                "Ctrl-C ends it.",
+                to=sys.stderr,
+            )
+        stopped.wait()
+        _LOG.info("stopping after open requests are answered")
 
 
 def _models(entries: Sequence[str]) -> list[Model]:

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dssm_tf.common.checksums import files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
-from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC
-from dssm_tf.export.load import find_model
+from dssm_tf.export.load import find_model, load
 from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
-from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS
+from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS, Arrays
 from dssm_tf.runtime.ranker import Ranker
+from dssm_tf.runtime.vector_ranker import SETTINGS
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
 TableName = Literal["float32", "float16", "int8"]
-Arrays = dict[str, NDArray[Any]]
 
 _KERNEL = "hashing/kernel"
 
@@ -79,11 +78,9 @@ def copy_compact(model: Path, directory: Path) -> None:
     if place.kind == "compact":
         shutil.copytree(place.path, directory)
         return
-    load_tensorflow()
-    from dssm_tf.model.semantic_ranker import SemanticRanker
-
     directory.mkdir()
-    write_compact(SemanticRanker.load(model), model, directory)
+    ranker: Any = load(model)
+    write_compact(ranker, model, directory)
 
 
 def write_compact(
@@ -93,24 +90,37 @@ def write_compact(
     table: TableName = "float32",
 ) -> None:
     """Fills a directory with a compact model and verifies it; see `export_compact`."""
-    _write(directory, ranker, _rounded(ranker, table))
+    sides = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
+    prior = ranker.prior
+    fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
+    order = np.argsort(fingerprints)
+    shares = np.array([*prior.log_shares.values()], np.float32)
+    settings = {
+        "format": FORMAT,
+        "tower": ranker.config.model_dump(mode="json")["tower"],
+        "sides": sides,
+        "rules": asdict(ranker.vocabulary.rules),
+        "unseen": prior.unseen,
+        **{name: getattr(ranker, name) for name in SETTINGS},
+    }
+    (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+    ranker.vocabulary.save(directory / VOCABULARY)
+    arrays = _rounded(ranker, sides, table)
+    np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]  # none is allow_pickle
+    np.savez(directory / PRIOR, titles=fingerprints[order], log_shares=shares[order])
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
-    verify(Ranker.load(directory), ranker, list(ranker.prior.log_shares))
+    verify(Ranker.load(directory), ranker)
 
 
-def _sides(ranker: SemanticRanker) -> list[str]:
-    return ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
-
-
-def _rounded(ranker: SemanticRanker, table: TableName) -> Arrays:
+def _rounded(ranker: SemanticRanker, sides: Sequence[str], table: TableName) -> Arrays:
     """The weights by side and Keras name, such as `query_tower/recurrence/bias`.
 
     The first matrices are rounded to what is to be stored, those of the ranker, too.
     """
     arrays: Arrays = {}
-    for side in _sides(ranker):
+    for side in sides:
         tower = getattr(ranker.model, side)
         for weight in tower.weights:
             # Of a path the layer and the weight: Keras numbers the cell between them.
@@ -127,27 +137,3 @@ def _rounded(ranker: SemanticRanker, table: TableName) -> Arrays:
             arrays[f"{side}/{_KERNEL}"] = kernel = kernel.astype(table)
         tower.hashing.kernel.assign(kernel.astype(np.float32))
     return arrays
-
-
-def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays) -> None:
-    """Writes all but the model card and the checksums."""
-    prior = ranker.prior
-    fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
-    order = np.argsort(fingerprints)
-    shares = np.array([*prior.log_shares.values()], np.float32)
-    settings = {
-        "format": FORMAT,
-        "name": ranker.name,
-        "tower": ranker.config.model_dump(mode="json")["tower"],
-        "sides": _sides(ranker),
-        "rules": asdict(ranker.vocabulary.rules),
-        "prior_weight": ranker.prior_weight,
-        "mean_prior": ranker.mean_prior,
-        "bm25_weight": ranker.bm25_weight,
-        "cutoff": ranker.cutoff,
-        "unseen": prior.unseen,
-    }
-    (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
-    ranker.vocabulary.save(directory / VOCABULARY)
-    np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]  # none is allow_pickle
-    np.savez(directory / PRIOR, titles=fingerprints[order], log_shares=shares[order])

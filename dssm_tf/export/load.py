@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 from dssm_tf.common.errors import UserError
@@ -17,7 +18,13 @@ from dssm_tf.tables.layout import TITLE
 if TYPE_CHECKING:
     from dssm_tf.baselines.base import Baseline
 
-_EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
+
+_KINDS = {
+    "run": (CONFIG, "dssm_tf.model.semantic_ranker:SemanticRanker.load"),
+    "export": ("saved_model.pb", "dssm_tf.export.saved_model:ExportedRanker"),
+    "compact": (COMPACT, "dssm_tf.runtime:Ranker.load"),
+}
+"""Each kind of trained model, with a file that only its directory has, and what loads it."""
 
 
 class Place(NamedTuple):
@@ -26,12 +33,10 @@ class Place(NamedTuple):
     Attributes:
         kind: `run`, or of what `dssm export` wrote `export` (a SavedModel) or `compact`.
         path: of the run, or of the version of an export.
-        name: of the run's or the model's directory.
     """
 
     kind: str
     path: Path
-    name: str
 
     @property
     def run_files(self) -> Path:
@@ -45,12 +50,10 @@ def find_model(path: Path) -> Place | None:
     Args:
         path: any directory; one with several models is none.
     """
-    if (path / CONFIG).exists():
-        return Place("run", path, path.resolve().name)
     version = newest_version(path)
-    for kind, file in (("export", "saved_model.pb"), ("compact", COMPACT)):
+    for kind, (file, _) in _KINDS.items():
         if (version / file).exists():
-            return Place(kind, version, version.resolve().parent.name)
+            return Place(kind, version)
     models = [one for one in path.glob("*") if versions_in(one)]
     return find_model(models[0]) if len(models) == 1 else None
 
@@ -86,24 +89,23 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
     """
     path = Path(path)
     if (place := find_model(path)) is None:
-        return _load_baseline(path, name)
-    ranker: VectorRanker
-    if place.kind == "compact":
-        from dssm_tf.runtime import Ranker
+        from dssm_tf.systems import BASELINES
 
-        ranker = Ranker.load(place.path)
-    elif place.kind == "run":
+        # The name tells of one that has other files, such as skip-thought's weights.
+        named = name if path.is_dir() else None
+        saved = [one for one in BASELINES if (path / f"{one}.npz").exists() or one == named]
+        if len(saved) == 1:
+            return BASELINES[saved[0]].load(path)
+        what = "holds no trained model" if path.exists() else "does not exist"
+        hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()
+        raise UserError(
+            f"{path} {what}; expected a directory that `dssm train` or `dssm export` wrote.{hint}"
+        )
+    if place.kind != "compact":
         load_tensorflow()
-        from dssm_tf.model.semantic_ranker import SemanticRanker
-
-        ranker = SemanticRanker.load(place.path)
-    else:
-        load_tensorflow()
-        from dssm_tf.export.saved_model import ExportedRanker
-
-        ranker = ExportedRanker(place.path)
+    ranker: VectorRanker = resolve_name(_KINDS[place.kind][1])(place.path)
     if name or place.kind != "run":
-        ranker.name = name or place.name
+        ranker.name = name or place.path.resolve().parent.name
     return ranker
 
 
@@ -113,16 +115,3 @@ def load_model(path: Path | str, name: str | None = None) -> VectorRanker:
     if not isinstance(ranker, VectorRanker):
         raise UserError(f"{path} is a baseline, which has no vectors; give a trained model.")
     return ranker
-
-
-def _load_baseline(path: Path, name: str | None) -> Baseline:
-    from dssm_tf.systems import BASELINES
-
-    saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
-    if not saved and path.is_dir():  # one that has other files, such as skip-thought's weights
-        saved = [one for one in BASELINES if one == name]
-    if len(saved) == 1:
-        return BASELINES[saved[0]].load(path)
-    what = "holds no trained model" if path.exists() else "does not exist"
-    hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()
-    raise UserError(f"{path} {what}; {_EXPECTED}.{hint}")

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,24 +16,17 @@ from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
+from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.model.text_features import Table, TextFeatures, hash_texts, normalize
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
+from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors
 
-_WARMUP = "tf_serving_warmup_requests"
-_RANKING = ("mean_prior", "bm25_weight", "cutoff")  # attributes of a `VectorRanker`
 _AGAIN = "Copy the export again, or write it again with `dssm export`."
-_INPUTS = {
-    "encode_query": ("queries",),
-    "encode_title": ("titles",),
-    "score": ("queries", "titles"),
-    "serving_default": ("queries", "titles"),
-}
 
 
-def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
+def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
     """The functions behind the signatures, by name."""
     features, model, weighted_prior = TextFeatures(ranker.vocabulary), ranker.model, _prior(ranker)
 
@@ -56,7 +50,7 @@ def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., dict[str, tf.T
     }
 
 
-def _prior(ranker: SemanticRanker) -> Callable[[tf.Tensor], tf.Tensor]:
+def _prior(ranker: SemanticRanker) -> Callable[..., Any]:
     """The weighted log-prior in core ops."""
     prior = ranker.prior
     encoded = [title.encode() for title in prior.log_shares]
@@ -105,7 +99,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         signatures = {
             name: tf.function(
                 function,
-                input_signature=[tf.TensorSpec([None], tf.string, one) for one in _INPUTS[name]],
+                input_signature=[tf.TensorSpec([None], tf.string, one) for one in INPUTS[name]],
                 autograph=False,
             )
             for name, function in _functions(ranker).items()
@@ -113,14 +107,13 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         tf.saved_model.save(served, str(aside), signatures=signatures)
         extra = aside / EXTRA
         extra.mkdir()
-        write_warmup(extra / _WARMUP, ranker.name)
+        write_warmup(extra / "tf_serving_warmup_requests", ranker.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
-            if (run / file).exists():
-                shutil.copyfile(run / file, extra / file)
-        ranking = {name: getattr(ranker, name) for name in _RANKING}
+            shutil.copyfile(run / file, extra / file)
+        ranking = {name: getattr(ranker, name) for name in SETTINGS}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
         write_checksums(aside, files_in(aside))
-        verify(ExportedRanker(aside), ranker, list(ranker.prior.log_shares))
+        verify(ExportedRanker(aside), ranker)
     return target
 
 
@@ -149,7 +142,7 @@ class ExportedRanker(VectorRanker):
         return self._ask("encode_title", titles)[:, -1]
 
     def _ask(self, signature: str, texts: Sequence[str]) -> Vectors:
-        call, (name,) = self._model.signatures[signature], _INPUTS[signature]
+        call, (name,) = self._model.signatures[signature], INPUTS[signature]
         return encode_distinct(
             lambda raw: call(**{name: raw})["embeddings"],
             texts,
@@ -167,11 +160,11 @@ def write_warmup(path: Path, model: str) -> None:
     from tensorflow_serving.apis import prediction_log_pb2
 
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, names in _INPUTS.items():
+        for signature, names in INPUTS.items():
             for texts in (ADVERSARIAL[4:5], ADVERSARIAL[4:6] * 4):
-                log = prediction_log_pb2.PredictionLog()
-                request = log.predict_log.request
-                request.model_spec.name, request.model_spec.signature_name = model, signature
-                for name in names:
-                    request.inputs[name].CopyFrom(tf.make_tensor_proto(texts, tf.string))
+                request = {
+                    "model_spec": {"name": model, "signature_name": signature},
+                    "inputs": {name: tf.make_tensor_proto(texts, tf.string) for name in names},
+                }
+                log = prediction_log_pb2.PredictionLog(predict_log={"request": request})
                 writer.write(log.SerializeToString(deterministic=True))

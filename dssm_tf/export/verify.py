@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.vector_ranker import VectorRanker
+
+if TYPE_CHECKING:
+    from dssm_tf.model.semantic_ranker import SemanticRanker
 
 TOLERANCE = 1e-4
 """What sums of float32 in another order explain amply; a wrong word is a hundredfold."""
@@ -34,18 +37,18 @@ ADVERSARIAL = (
 )
 
 
-def verify(candidate: VectorRanker, trained: VectorRanker, clicked: Sequence[str]) -> None:
+def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
     """Compares vectors and scores of awkward texts and of clicked titles.
 
     Args:
         candidate: what was written, read back.
         trained: the trained model, rounded as the candidate is.
-        clicked: titles that have a prior.
 
     Raises:
         UserError: a number is farther from the trained model's than `TOLERANCE`; the text is named.
     """
-    texts = [*ADVERSARIAL, *clicked[:32], *(f" {title.upper()}!" for title in clicked[:32])]
+    clicked = list(trained.prior.log_shares)[:32]
+    texts = [*ADVERSARIAL, *clicked, *(f" {title.upper()}!" for title in clicked)]
     for what, arguments in (
         ("encode_queries", (texts, True)),
         ("encode_titles", (texts, True)),

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
+from dssm_tf.evaluation.fusion import DEPTH, fuse
+from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
-from dssm_tf.retrieval.nearest import Nearest, Rows, Vectors, choose_nearest, probe_queries
+from dssm_tf.retrieval.nearest import Nearest
+from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
-
-if TYPE_CHECKING:
-    from dssm_tf.evaluation.ranker import Ranker
-    from dssm_tf.runtime.vector_ranker import VectorRanker
 
 SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Meaning (model)"}
 """The rankings of a query in the order they are shown, and what they are called."""
@@ -33,6 +32,7 @@ NOTHING_FOUND = "Nothing was found: no title has a word of the query, and no wor
 """The note if there are no hits at all."""
 
 TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", "model"
+_PROBES = 200  # titles that are asked for, to measure a fast index
 AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 
 
@@ -84,6 +84,7 @@ class Found(NamedTuple):
     note: str
 
 
+@dataclass
 class Index:
     """The titles of a corpus with what finds them by words and by meaning.
 
@@ -98,9 +99,10 @@ class Index:
         nearest: finds titles by their vectors, prior included.
     """
 
-    def __init__(self, model: VectorRanker, titles: Any, words: Any, nearest: Nearest) -> None:
-        self.model, self.titles, self.nearest = model, titles, nearest
-        self._words = words
+    model: VectorRanker
+    titles: Any
+    words: Any
+    nearest: Nearest
 
     def __len__(self) -> int:
         return len(self.titles)
@@ -118,20 +120,31 @@ class Index:
         Args:
             model: see the class.
             corpus: titles; equal ones tie.
-            kind: see `choose_nearest`.
-            queries: real ones to measure it on; made of the titles' words if there are none.
+            kind: see `Nearest.build`.
+            queries: real ones to measure a fast index on; some titles if there are none.
 
         Raises:
             UserError: no title holds a word, or faiss is not installed.
         """
+        import bm25s
         import pyarrow
 
         texts = [entry.title for entry in corpus]
-        words = _count_words(texts)
-        nearest = choose_nearest(
-            _encode(model, texts),
-            lambda: model.encode_queries(list(queries) or probe_queries(texts), prior=True),
+        tokens = [FOLDED.words(title) for title in texts]
+        if not any(tokens):
+            raise UserError(f"There are {len(texts)} titles and no word in them; give a corpus.")
+        # The library logs every index it builds, whatever the level of the root logger.
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
+        words = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
+        words.index(tokens, create_empty_token=False, show_progress=False)
+        # Titles that the model cannot tell apart share a vector, so they tie.
+        distinct, shared = model.vocabulary.rules.distinct(texts)
+        nearest = Nearest.build(
+            model.encode_titles(distinct, prior=True)[shared],
             kind,
+            lambda: model.encode_queries(
+                queries or texts[:: 1 + len(texts) // _PROBES], prior=True
+            ),
         )
         titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
         return cls(model, titles, words, nearest)
@@ -141,7 +154,7 @@ class Index:
         from pyarrow import feather
 
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
-        self._words.save(directory / WORDS, show_progress=False)
+        self.words.save(directory / WORDS, show_progress=False)
         self.nearest.save(directory / NEAREST)
         write_checksums(directory, files_in(directory))
 
@@ -155,12 +168,12 @@ class Index:
         import bm25s
         from pyarrow import feather
 
-        from dssm_tf.runtime import Ranker
+        from dssm_tf import runtime
 
         directory = Path(directory)
         check_files(directory, None, AGAIN)
         return cls(
-            Ranker.load(directory / MODEL),
+            runtime.Ranker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
             Nearest.open(directory / NEAREST),
@@ -184,64 +197,35 @@ class Index:
             k: titles of each system, at least 1.
         """
         query, depth, split = one_line(query), max(k, DEPTH), self.model.vocabulary.words
-        bm25 = self._bm25_scores(query)
+        asked = [word for word in FOLDED.words(query) if word in self.words.vocab_dict]
+        bm25 = self.words.get_scores(asked) if asked else np.zeros(len(self))
         matching = np.flatnonzero(bm25)
         by_words = matching[top_columns(bm25[matching], depth)]
 
         # A query's vector is its unit vector, zeros if nothing of it is known, and 1.
         vector = self.model.encode_queries([query], prior=True)[0]
-        by_meaning = np.zeros(0, np.int64)
-        if vector[:-1].any():
-            by_meaning = self.nearest.search(vector, depth)[1]
-        else:
-            vector[-1] = 0
+        known = vector[:-1].any()
+        by_meaning = self.nearest.search(vector, depth)[1] if known else np.zeros(0, np.int64)
 
         pool = np.union1d(by_words, by_meaning)
-        semantic, words = self.nearest.score(vector, pool), bm25[pool]
-        fused = fuse(words, semantic, self.model.bm25_weight)
-        by_both = pool[np.argsort(-fused, kind="stable")]
+        scores, words = self.nearest.score(vector, pool), bm25[pool]
         # A title's last number is its prior.
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
-        parts = words, semantic - vector[-1] * priors, priors - self.model.mean_prior
-
-        def ranking(rows: Rows, scores: Scores) -> list[Hit]:
-            best = np.searchsorted(pool, rows[:k])
-            table = self.titles.take(rows[:k]).to_pydict()
-            numbers = (of_pool[best].tolist() for of_pool in (scores, *parts))
-            return list(map(Hit, table["doc_id"], table["title"], *numbers))
-
-        rankings = {
-            "hybrid": ranking(by_both, fused),
-            "bm25": ranking(by_words, words),
-            "semantic": ranking(by_meaning, semantic),
-        }
+        parts = words, scores - priors, priors - self.model.mean_prior
+        semantic = scores * known
+        rankings = {}
+        for system, ordered_by, count in (
+            ("hybrid", fuse(words, semantic, self.model.bm25_weight), len(pool)),
+            ("bm25", words, np.count_nonzero(words)),
+            ("semantic", semantic, known * len(pool)),
+        ):
+            best = np.argsort(-ordered_by, kind="stable")[: min(k, count)]
+            table = self.titles.take(pool[best]).to_pydict()
+            numbers = (of_pool[best].tolist() for of_pool in (ordered_by, *parts))
+            rankings[system] = list(map(Hit, table["doc_id"], table["title"], *numbers))
         good = any(
             hit.similarity >= self.model.cutoff or {*split(query)} <= {*split(hit.title)}
             for hits in rankings.values()
             for hit in hits
         )
         return Found(rankings, "" if good else NOTHING_GOOD if len(pool) else NOTHING_FOUND)
-
-    def _bm25_scores(self, query: str) -> Any:
-        """BM25 of every title, float64 `(titles,)`."""
-        words = [word for word in FOLDED.words(query) if word in self._words.vocab_dict]
-        return self._words.get_scores(words) if words else np.zeros(len(self))
-
-
-def _count_words(titles: Sequence[str]) -> Any:
-    import bm25s
-
-    # The library logs every index it builds, whatever the level of the root logger.
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
-    tokens = [FOLDED.words(title) for title in titles]
-    if not any(tokens):
-        raise UserError(f"There are {len(titles)} titles and no word in them; give a corpus.")
-    words = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
-    words.index(tokens, create_empty_token=False, show_progress=False)
-    return words
-
-
-def _encode(model: VectorRanker, titles: Sequence[str]) -> Vectors:
-    """The vectors of titles; titles that the model cannot tell apart share one, so they tie."""
-    distinct, shared = model.vocabulary.rules.distinct(titles)
-    return model.encode_titles(distinct, prior=True)[shared]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.runtime.vector_ranker import Vectors
-from dssm_tf.text.rules import FOLDED
 
 Rows = NDArray[np.int64]
 
@@ -21,15 +21,13 @@ EXACT_UP_TO = 100_000
 EFFORT = 512
 """faiss's efSearch: how many candidates a walk of the graph keeps at least."""
 
-PROBES = 200
-"""Queries that a fast index is measured on."""
-
 EXACT = "exact search (every title is compared)"
 
 _SPARE = 32  # candidates beyond k, so that titles that tie at the cut are seen
 _ROUNDING = 1e-5  # of an inner product in float32
 
 
+@dataclass
 class Nearest:
     """Finds titles by faiss and orders them by sums in double precision, ties by row.
 
@@ -44,27 +42,38 @@ class Nearest:
     Reference: Bachrach et al. 2014 for the dimension; Malkov and Yashunin 2020 for the graph.
     """
 
-    def __init__(self, index: Any, measured: str = EXACT) -> None:
-        self.index, self.measured = index, measured
-        self.graph = hasattr(index, "hnsw")
-        self._flat = load_faiss().downcast_index(index.storage) if self.graph else index
-        if self.graph:
-            index.hnsw.efSearch = EFFORT
+    index: Any
+    measured: str = EXACT
 
     @classmethod
-    def build(cls, vectors: Vectors, graph: bool = False) -> Nearest:
-        """Adds the vectors of all titles, `(titles, dimension)`.
+    def build(
+        cls, vectors: Vectors, kind: str = "exact", queries: Callable[[], Vectors] | None = None
+    ) -> Nearest:
+        """Adds the vectors of all titles; measures the recall of a fast index.
+
+        Args:
+            vectors: of the titles, `(titles, dimension)`.
+            kind: `exact`, `fast`, or `auto`, which is exact up to 100,000 titles.
+            queries: makes vectors to measure it with, `(queries, dimension)`.
 
         Raises:
             UserError: faiss is not installed.
         """
+        fast = kind == "fast" or (kind == "auto" and len(vectors) > EXACT_UP_TO)
         squares = np.einsum("nd,nd->n", vectors, vectors)
-        vectors = np.column_stack([vectors, np.sqrt(squares.max() - squares)])
-        index = load_faiss().index_factory(vectors.shape[1], "HNSW32" if graph else "Flat")
-        if graph:
-            index.hnsw.efConstruction = 100
-        index.add(vectors)
-        return cls(index)
+        extended = np.column_stack([vectors, np.sqrt(squares.max() - squares)])
+        index = load_faiss().index_factory(extended.shape[1], "HNSW32" if fast else "Flat")
+        if fast:
+            index.hnsw.efConstruction, index.hnsw.efSearch = 100, EFFORT
+        index.add(extended)
+        nearest = cls(index)
+        if fast and queries is not None:
+            probes = queries()
+            at_10, at_100 = (recall(nearest, vectors, probes, k) for k in (10, 100))
+            nearest.measured = (
+                f"fast: recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(probes)} queries"
+            )
+        return nearest
 
     def search(self, query: Vectors, k: int) -> tuple[Vectors, Rows]:
         """Finds the best titles for a query.
@@ -86,9 +95,8 @@ class Nearest:
     def score(self, query: Vectors, rows: Rows) -> Vectors:
         """Scores of some titles, each the same whatever the others are: float32 `(rows,)`."""
         # Products of float32 are exact in float64, and each row is summed by itself.
-        vectors = self._flat.reconstruct_batch(rows)[:, :-1].astype(np.float64)
-        scores: Vectors = (vectors * query.astype(np.float64)).sum(axis=1).astype(np.float32)
-        return scores
+        vectors = self.index.reconstruct_batch(rows)[:, :-1].astype(np.float64)
+        return (vectors * query.astype(np.float64)).sum(axis=1).astype(np.float32)
 
     def save(self, path: Path) -> None:
         """Writes faiss's file, vectors included."""
@@ -101,22 +109,6 @@ class Nearest:
         return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC))
 
 
-def choose_nearest(vectors: Vectors, queries: Callable[[], Vectors], kind: str = "auto") -> Nearest:
-    """An index of a kind, a fast one with its recall.
-
-    Args:
-        vectors: of the titles, `(titles, dimension)`.
-        queries: makes vectors to measure it with, `(queries, dimension)`.
-        kind: `exact`, `fast`, or `auto`, which is exact up to 100,000 titles.
-    """
-    if kind == "exact" or (kind == "auto" and len(vectors) <= EXACT_UP_TO):
-        return Nearest.build(vectors)
-    nearest, probes = Nearest.build(vectors, graph=True), queries()
-    at_10, at_100 = (recall(nearest, vectors, probes, k) for k in (10, 100))
-    nearest.measured = f"fast: recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(probes)} queries"
-    return nearest
-
-
 def recall(nearest: Nearest, vectors: Vectors, queries: Vectors, k: int) -> float:
     """The mean share of the best k titles that are found; a tie with the last one counts."""
     k = min(k, len(vectors))
@@ -125,12 +117,6 @@ def recall(nearest: Nearest, vectors: Vectors, queries: Vectors, k: int) -> floa
         last = np.partition(vectors @ query, -k)[-k] - _ROUNDING
         shares.append(np.mean(nearest.search(query, k)[0] >= last))
     return float(np.mean(shares))
-
-
-def probe_queries(titles: Sequence[str]) -> list[str]:
-    """Queries made of every other word of some titles."""
-    rows = np.linspace(0, len(titles) - 1, PROBES).astype(int)
-    return [" ".join(FOLDED.words(titles[row])[::2]) for row in rows]
 
 
 def load_faiss() -> Any:

@@ -30,9 +30,6 @@ def open_writer(path: Path, dimension: int) -> Iterator[Write]:
         atomic_write(path, "wb") as file,
         parquet.ParquetWriter(file, schema, compression="zstd") as table,
     ):
-
-        def write(ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-            columns = {"id": ids, "text": texts, "vector": list(vectors)}
-            table.write_table(pyarrow.table(columns, schema))
-
-        yield write
+        yield lambda ids, texts, vectors: table.write_table(
+            pyarrow.table({"id": ids, "text": texts, "vector": list(vectors)}, schema)
+        )

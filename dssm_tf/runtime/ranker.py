@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.compact_files import Arrays, read_compact
 from dssm_tf.runtime.towers import TOWERS
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, unit
+from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
@@ -37,9 +36,9 @@ class Ranker(VectorRanker):
     def __init__(
         self, settings: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, prior: Arrays
     ) -> None:
-        self.name, self.vocabulary = settings["name"], vocabulary
-        self.bm25_weight, self.cutoff = settings["bm25_weight"], settings["cutoff"]
-        self.mean_prior, self._weight = settings["mean_prior"], settings["prior_weight"]
+        self.vocabulary = vocabulary
+        for one in SETTINGS:
+            setattr(self, one, settings[one])
         # What follows the last fingerprint is the share of any other title.
         self._known = np.append(prior["titles"], np.iinfo(np.int64).max)
         self._shares = np.append(prior["log_shares"], np.float32(settings["unseen"]))
@@ -65,7 +64,6 @@ class Ranker(VectorRanker):
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         listed = list(map(self.vocabulary.words, texts))
         encode = self._sides[side].encode
-        # With no text it tells the length of a vector.
         starts = range(0, max(1, len(listed)), _TEXTS)
         parts = [encode(listed[start : start + _TEXTS]) for start in starts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -74,8 +72,7 @@ class Ranker(VectorRanker):
         keys = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
         places = np.searchsorted(self._known, keys)
         found = np.where(self._known[places] == keys, self._shares[places], self._shares[-1])
-        weighted: Vectors = self._weight * found
-        return weighted
+        return np.multiply(self.prior_weight, found, dtype=np.float32)
 
 
 class _Side:
@@ -84,11 +81,6 @@ class _Side:
     def __init__(
         self, tower: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, side: str
     ) -> None:
-        if tower["name"] not in TOWERS:
-            raise UserError(
-                f"the tower {tower['name']!r:.40} has no form in NumPy; export it for TensorFlow "
-                "Serving, or write it in dssm_tf/runtime/towers.py."
-            )
         arrays = {
             name.removeprefix(f"{side}/"): array
             for name, array in weights.items()
@@ -98,15 +90,15 @@ class _Side:
         self._tower = TOWERS[tower["name"]](arrays, tower)
         size = max(WORDS, _TEXTS * vocabulary.rules.max_words)
         self._words = WordVectors(vocabulary, kernel.astype(np.float32), self._tower.constant, size)
-        self._dimension = self._vectors([["a"]]).shape[1]
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
         """Unit vectors `(len(texts), dimension)` of texts split into words."""
-        vectors = np.zeros((len(texts), self._dimension), np.float32)
         rows = [row for row, text in enumerate(texts) if text]
         rows.sort(key=lambda row: -len(texts[row]))  # the longest first
-        if rows:
-            vectors[rows] = self._vectors([texts[row] for row in rows])
+        # With no text it tells the length of a vector.
+        found = self._vectors([texts[row] for row in rows] or [["a"]])
+        vectors = np.zeros((len(texts), found.shape[1]), np.float32)
+        vectors[rows] = found
         return vectors
 
     def _vectors(self, texts: Sequence[list[str]]) -> Vectors:

@@ -49,7 +49,7 @@ class FeedForward:
 
     def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        vectors: Vectors = np.tanh(pool(np.add, steps) + self._bias)
+        vectors = np.tanh(pool(np.add, steps) + self._bias)
         for kernel, bias in self._layers:
             vectors = np.tanh(vectors @ kernel + bias)
         return vectors
@@ -79,14 +79,14 @@ class Convolution:
         """Vectors `(texts, widths[-1])`."""
         blocks = [step.reshape(self._shape) for step in steps]
         windows = [self._window(blocks, t) for t in range(len(blocks))]
-        vectors: Vectors = np.tanh(pool(np.maximum, windows))
+        vectors = np.tanh(pool(np.maximum, windows))
         for kernel in self._layers:
             vectors = np.tanh(vectors @ kernel)
         return vectors
 
     def _window(self, blocks: Steps, t: int) -> Vectors:
         """`W_c l_t` of the t-th words, `(texts with more than t words, features)`."""
-        total: Vectors = blocks[t][:, self._reach].copy()
+        total = blocks[t][:, self._reach].copy()
         for shift, padding in self._around:
             beside = blocks[t + shift] if 0 <= t + shift < len(blocks) else blocks[t][:0]
             beside = beside[: len(total), self._reach + shift]
@@ -116,15 +116,15 @@ class Recurrence:
     ) -> None:
         self._cells = [cell(arrays, name, tower) for name in directions]
         # Every word reads the bias once, so the table of words holds it added.
-        self.constant: Vectors = np.concatenate([arrays[f"{name}/bias"] for name in directions])
+        self.constant = np.concatenate([arrays[f"{name}/bias"] for name in directions])
 
     def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, directions * units)`."""
         if len(self._cells) == 1:
             return self._read(self._cells[0], steps)
         left, right = zip(*(np.split(step, 2, axis=1) for step in steps), strict=True)
-        ways = zip(self._cells, (left, right[::-1]), strict=True)
-        return np.concatenate([self._read(cell, way) for cell, way in ways], axis=1)
+        one, other = self._cells
+        return np.hstack([self._read(one, left), self._read(other, right[::-1])])
 
     def _read(self, cell: Any, steps: Steps) -> Vectors:
         """`y` after each text's last word; right to left, a short text begins later."""
@@ -150,8 +150,7 @@ class _TanhCell:
             y: of the word before.
             c: the cell state, to be changed in place.
         """
-        y_next: Vectors = np.tanh(net + y @ self.kernel)
-        return y_next
+        return np.tanh(net + y @ self.kernel)
 
 
 class _LSTMCell:
@@ -172,18 +171,16 @@ class _LSTMCell:
         if self._forget_gate:
             c *= gates[:, 0]
         c += gates[:, -1] * g
-        y_next: Vectors = _sigmoid(o + self._peepholes[0] * c) * np.tanh(c)
-        return y_next
+        return _sigmoid(o + self._peepholes[0] * c) * np.tanh(c)
 
 
 def _sigmoid(x: Vectors) -> Vectors:
     """`1 / (1 + exp(-x))`."""
     one = np.float32(1)
-    found: Vectors = one / (one + np.exp(-x))
-    return found
+    return one / (one + np.exp(-x))
 
 
-TOWERS: Mapping[str, Callable[[Arrays, Mapping[str, Any]], Any]] = {
+TOWERS: Mapping[str, Callable[..., Any]] = {
     "dssm": FeedForward,
     "clsm": Convolution,
     "rnn": partial(Recurrence, cell=_TanhCell),

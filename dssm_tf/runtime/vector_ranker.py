@@ -17,6 +17,10 @@ Vectors = NDArray[np.float32]
 Side = Literal["query", "title"]
 
 
+SETTINGS = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
+"""The attributes of a `VectorRanker` that its files hold by name."""
+
+
 class RankedTitle(NamedTuple):
     """A title, its score, and its place in what was asked."""
 
@@ -35,6 +39,7 @@ class VectorRanker(ABC):
     Attributes:
         name: what tables call it.
         vocabulary: its letter trigrams and text rules.
+        prior_weight: of the log share of a title's clicks.
         mean_prior: the mean of `weighted_prior` over the titles that were clicked.
         bm25_weight: of BM25 beside the model, see `dssm_tf.evaluation.fusion`.
         cutoff: a search found nothing good if all cosines are lower and no title holds all words
@@ -43,6 +48,7 @@ class VectorRanker(ABC):
 
     name: str
     vocabulary: Vocabulary
+    prior_weight: float
     mean_prior: float
     bm25_weight: float
     cutoff: float
@@ -84,8 +90,7 @@ class VectorRanker(ABC):
         Returns:
             Scores float32 `(len(titles),)`.
         """
-        row: Vectors = self.score_matrix(texts_of("query", [query]), titles)[0]
-        return row
+        return self.score_matrix(texts_of("query", [query]), titles)[0]
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """The score of every title for every query; each title is encoded once.
@@ -99,8 +104,7 @@ class VectorRanker(ABC):
             Scores float32 `(len(queries), len(titles))`.
         """
         vectors, priors, shared = self._prepared(texts_of("titles", titles))
-        scores: Vectors = (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
-        return scores
+        return (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
 
     def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of queries.
@@ -108,20 +112,22 @@ class VectorRanker(ABC):
         Args:
             queries: raw texts.
             prior: False for unit vectors, whose inner product with a title's is the cosine; True
-                for vectors with one more number, whose inner product is the score.
+                for vectors with one more number, 1 for a query and the weighted log-prior for a
+                title, whose inner product is the score: `[q, 1] . [t, p] = q . t + p`.
 
         Returns:
             float32 `(len(queries), dimension)`, or `(len(queries), dimension + 1)` with `prior`.
             Of a text without a known letter the first `dimension` numbers are zero.
         """
         vectors = self._encode("query", texts_of("queries", queries))
-        return with_column(vectors, np.ones(len(vectors), np.float32)) if prior else vectors
+        ones = np.ones(len(vectors), np.float32)
+        return np.column_stack([vectors, ones]) if prior else vectors
 
     def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of titles, to be indexed; see `encode_queries`."""
         titles = texts_of("titles", titles)
         vectors = self._encode("title", titles)
-        return with_column(vectors, self.weighted_prior(titles)) if prior else vectors
+        return np.column_stack([vectors, self.weighted_prior(titles)]) if prior else vectors
 
     def weighted_prior(self, titles: Iterable[str]) -> Vectors:
         """What titles score whatever the query, `(len(titles),)`."""
@@ -140,17 +146,7 @@ class VectorRanker(ABC):
 def unit(vectors: Vectors) -> Vectors:
     """Vectors of length 1; those of zero stay, as in `normalize_vectors` of the Keras model."""
     squares = np.einsum("nd,nd->n", vectors, vectors)
-    scaled: Vectors = vectors / np.sqrt(np.maximum(squares, 1e-12))[:, None]
-    return scaled
-
-
-def with_column(vectors: Vectors, column: Vectors) -> Vectors:
-    """Vectors with the prior: one more dimension, so that the inner product is the score.
-
-    A title's last number is its weighted log-prior and a query's is 1:
-    `[q, 1] . [t, p] = q . t + p`.
-    """
-    return np.column_stack([vectors, column])
+    return vectors / np.sqrt(np.maximum(squares, 1e-12))[:, None]
 
 
 def texts_of(name: str, texts: Iterable[Any]) -> Sequence[str]:

@@ -57,15 +57,11 @@ class WordVectors:
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
             new = list(words)
-        rows = range(len(self._row_of), len(self._row_of) + len(new))
-        self._table[rows.start : rows.stop] = self._sums(new) + self._constant
-        self._row_of.update(zip(new, rows, strict=True))
-
-    def _sums(self, words: Sequence[str]) -> Vectors:
-        """The sum of the rows of each word's trigram ids, float32 `(words, units)`."""
         # Each word begins with the row of no trigram, so that none is without a row.
-        listed = [(0, *self._vocabulary.look_up(word)) for word in words]
+        listed = [(0, *self._vocabulary.look_up(word)) for word in new]
         lengths = np.array(list(map(len, listed)))
         ids = np.array(list(chain.from_iterable(listed)))
-        sums: Vectors = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
-        return sums
+        sums = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
+        rows = range(len(self._row_of), len(self._row_of) + len(new))
+        self._table[rows.start : rows.stop] = sums + self._constant
+        self._row_of.update(zip(new, rows, strict=True))

@@ -82,10 +82,10 @@ def _why(index: Index, query: str, title: str, system: str) -> Markup:
     from dssm_tf.analysis.explanation import explain
     from dssm_tf.analysis.show import markdown
 
-    if len(query.split()) + len(title.split()) > _LONGEST_WHY:
-        return Markup('<p class="soft">Texts this long are not explained here.</p>')
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:
+        if len(query.split()) + len(title.split()) > _LONGEST_WHY:
+            raise UserError("Texts this long are not explained here.")
         return Markup(html(markdown(explain(ranker, query, title))))
     except UserError as error:
         return Markup('<p class="soft">{}</p>').format(str(error))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
 from prometheus_client import generate_latest
 from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
@@ -21,10 +19,9 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dssm_tf.server.limits import GONE, INVALID, TOO_LARGE, Limits, Refusal
-from dssm_tf.server.rpc import status_of
-from dssm_tf.server.service import Answer, Service
+from dssm_tf.server.service import Service
 from serving.messages import encode_texts
-from serving.predict_pb2 import ModelSpec, PredictRequest
+from serving.predict_pb2 import PredictRequest
 
 
 class _Inputs(BaseModel):  # the first error is enough: a million would fill the memory
@@ -37,7 +34,7 @@ class _Body(BaseModel):
     signature_name: str = ""
 
 
-def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ()) -> Starlette:
+def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starlette:
     """The application.
 
     Args:
@@ -47,23 +44,49 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
         page: further routes.
     """
 
+    def answer(model: str, raw: bytes) -> bytes:
+        try:
+            body = _Body.model_validate_json(raw)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the body"
+            raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
+        asked = PredictRequest(
+            model_spec={"name": model, "signature_name": body.signature_name},
+            inputs={name: encode_texts(texts) for name, texts in body.inputs if texts is not None},
+        )
+        *_, values = service.answer(asked)
+        # Row by row, so that other threads get their turn.
+        rows = ", ".join(json.dumps(row.tolist()) for row in values)
+        return f'{{"outputs": [{rows}]}}\n'.encode()
+
     async def predict(request: HttpRequest) -> Response:
         async def work() -> bytes:
-            raw = await _body(request, service.limits.message_bytes)
-            read = partial(_read, request.path_params["model"], raw)
-            return await service.compute(lambda: _write(service.answer(read())))
+            body, most = bytearray(), service.limits.message_bytes
+            try:
+                # One that is too long is read to its end, so that its sender listens.
+                async for part in request.stream():
+                    if len(body) <= most:
+                        body += part
+            except ClientDisconnect:
+                raise Refusal(GONE, "the client went.") from None
+            if len(body) > most:
+                raise Refusal(TOO_LARGE, f"the body has more than {most:,} bytes.")
+            return await service.compute(lambda: answer(request.path_params["model"], bytes(body)))
 
         return Response(await service.handle("rest", work), media_type="application/json")
 
     async def status(request: HttpRequest) -> Response:
-        states = status_of(service, request.path_params["model"])
-        return JSONResponse(
-            MessageToDict(
-                states,
-                preserving_proto_field_name=True,
-                always_print_fields_with_no_presence=True,
-            )
-        )
+        states = service.model(request.path_params["model"]).states
+        versions = [
+            {
+                "version": str(number),
+                "state": "END" if error else "AVAILABLE",
+                "status": {"error_code": "UNKNOWN" if error else "OK", "error_message": error},
+            }
+            for number, error in sorted(states.items(), reverse=True)
+        ]
+        return JSONResponse({"model_version_status": versions})
 
     async def health(_: HttpRequest) -> Response:
         return PlainTextResponse("ok\n")
@@ -82,41 +105,9 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
             Route("/metrics", metrics),
             *page,
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
         exception_handlers={Refusal: refused},
     )
-
-
-async def _body(request: HttpRequest, limit: int) -> bytes:
-    """A request's body; one that is too long is read to its end, so that its sender listens."""
-    body = bytearray()
-    try:
-        async for part in request.stream():
-            if len(body) <= limit:
-                body += part
-    except ClientDisconnect:
-        raise Refusal(GONE, "the client went.") from None
-    if len(body) > limit:
-        raise Refusal(TOO_LARGE, f"the body has more than {limit:,} bytes.")
-    return bytes(body)
-
-
-def _read(model: str, raw: bytes) -> PredictRequest:
-    try:
-        body = _Body.model_validate_json(raw)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the body"
-        raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
-    spec = ModelSpec(name=model, signature_name=body.signature_name)
-    given = {name: texts for name, texts in body.inputs if texts is not None}
-    return PredictRequest(model_spec=spec, inputs={one: encode_texts(given[one]) for one in given})
-
-
-def _write(answer: Answer) -> bytes:
-    # Row by row, so that other threads get their turn.
-    rows = ", ".join(json.dumps(row.tolist()) for row in answer.values)
-    return f'{{"outputs": [{rows}]}}\n'.encode()
 
 
 def mortal(limits: Limits) -> type[H11Protocol]:

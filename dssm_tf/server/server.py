@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,15 +26,16 @@ if TYPE_CHECKING:
     from dssm_tf.retrieval.index import Index
 
 _LOG = logging.getLogger("dssm_tf.server")
-_LOOPBACK = ("127.0.0.1", "localhost")
 _GRACE = 10  # seconds that open requests have when the server stops
 
 
+@dataclass
 class Server:
-    """Answers gRPC and REST until it is stopped.
+    """Answers gRPC and REST while a `with` block runs.
 
     It listens once all models are loaded. Status, health and metrics are answered by the event loop
-    itself, so they are answered while all workers compute.
+    itself, so they are answered while all workers compute. At the end it takes no more requests,
+    and waits until those that came are answered, ten seconds at most.
 
     Args:
         models: of different names.
@@ -44,90 +46,72 @@ class Server:
         hosts: names in the header Host beside those of loopback and `host`; `*` for any.
         poll: seconds between two looks for new versions; 0 looks but once.
         index: what the page at `/` searches; without one there is no page.
+
+    Raises:
+        UserError: of a model no version can be loaded, or a port cannot be listened at.
     """
 
-    def __init__(
-        self,
-        models: Sequence[Model],
-        *,
-        host: str = "127.0.0.1",
-        port: int = 8500,
-        rest_port: int = 8501,
-        limits: Limits = DEFAULT,
-        hosts: Sequence[str] = (),
-        poll: float = 1.0,
-        index: Index | None = None,
-    ) -> None:
-        self.grpc_address = self.rest_address = ""
-        self._models, self._poll = models, poll
-        self._host, self._port, self._rest_port = host, port, rest_port
-        self._service = Service(models, limits)
-        page = []
-        if index is not None:
-            from dssm_tf.server.page import search_route
+    models: Sequence[Model]
+    _: KW_ONLY
+    host: str = "127.0.0.1"
+    port: int = 8500
+    rest_port: int = 8501
+    limits: Limits = DEFAULT
+    hosts: Sequence[str] = ()
+    poll: float = 1.0
+    index: Index | None = None
+    grpc_address = rest_address = ""
 
-            page.append(search_route(index, self._service))
-        app = rest_app(self._service, [*_LOOPBACK, host, *hosts], page)
-        self._rest = uvicorn.Server(uvicorn.Config(
-            app, http=mortal(limits), ws="none", lifespan="off", access_log=False, log_config=None,
-            log_level="critical", server_header=False, timeout_graceful_shutdown=_GRACE,
-            h11_max_incomplete_event_size=1 << 14,
-        ))  # fmt: skip
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Loads the models and begins to answer.
-
-        Raises:
-            UserError: of a model no version can be loaded, or a port cannot be listened at.
-        """
-        for model in self._models:
+    def __enter__(self) -> Server:
+        for model in self.models:
             model.look()
             if model.current is None:
-                errors = [f"{number} ({error})" for number, error in model.states().items()]
+                errors = [f"{number} ({error})" for number, error in model.states.items()]
                 raise UserError(f"no version of {model.name} can be served: {', '.join(errors)}")
+        self._service, self._stopping = Service(self.models, self.limits), threading.Event()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(started),), daemon=True)
         self._thread.start()
         started.result()
-
-    def stop(self) -> None:
-        """Takes no more requests, and ends when those that came are answered, or ten seconds on."""
-        if self._thread is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join()
-        self._service.close()
-
-    def __enter__(self) -> Server:
-        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self._stopping.set()
+        self._thread.join()
+        self._service.pool.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, started: Future[None]) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        rpc, tasks = grpc_server(self._service), [asyncio.create_task(self._watch())]
+        service, index = self._service, self.index
+        page = []
+        if index is not None:  # what a page needs takes long to import
+            from dssm_tf.server.page import search_route
+
+            page = [search_route(index, service)]
+        self._rest = uvicorn.Server(uvicorn.Config(
+            rest_app(service, ["127.0.0.1", "localhost", self.host, *self.hosts], page),
+            http=mortal(self.limits), ws="none", lifespan="off", access_log=False, log_config=None,
+            log_level="critical", server_header=False, timeout_graceful_shutdown=_GRACE,
+            h11_max_incomplete_event_size=1 << 14,
+        ))  # fmt: skip
+        rpc, tasks = grpc_server(service), []
         try:
             listening = await self._listen(rpc)
-            tasks.append(asyncio.create_task(self._rest.serve(sockets=[listening])))
-            while not self._rest.started:
-                await asyncio.sleep(0.005)
+            for work in (self._rest.serve([listening]), asyncio.to_thread(self._watch)):
+                tasks.append(asyncio.create_task(work))
             started.set_result(None)
-            await self._stopping.wait()
+            await asyncio.to_thread(self._stopping.wait)
         except UserError as error:
             started.set_exception(error)
-        tasks[0].cancel()
         self._rest.should_exit = True
         await asyncio.gather(rpc.stop(_GRACE), *tasks, return_exceptions=True)
 
     async def _listen(self, rpc: grpc.aio.Server) -> socket.socket:
         """Listens at both ports; returns the socket of REST."""
-        host, flag, port = self._host, "--port", self._port
+        host, flag, port = self.host, "--port", self.port
         try:
             self.grpc_address = f"{host}:{rpc.add_insecure_port(f'{host}:{port}')}"
             await rpc.start()
-            flag, port = "--rest-port", self._rest_port
+            flag, port = "--rest-port", self.rest_port
             listening = socket.create_server((host, port))
         except (OSError, RuntimeError):  # gRPC does not say why
             raise UserError(
@@ -138,12 +122,11 @@ class Server:
         self.rest_address = f"{host}:{listening.getsockname()[1]}"
         return listening
 
-    async def _watch(self) -> None:
-        while self._poll:
-            await asyncio.sleep(self._poll)
-            for model in self._models:
+    def _watch(self) -> None:
+        while self.poll and not self._stopping.wait(self.poll):
+            for model in self.models:
                 try:
-                    await asyncio.to_thread(model.look)
+                    model.look()
                 except Exception as error:  # a disk that is away may be back at the next look
                     _complain(f"{type(error).__name__}: {error}")
 

@@ -10,15 +10,16 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Histogram
 
+from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.vector_ranker import VectorRanker, Vectors
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
 from dssm_tf.server.versions import Model
 from serving import messages
-from serving.predict_pb2 import PredictRequest, Tensor
+from serving.predict_pb2 import ModelSpec, PredictRequest
 
 _LOG = logging.getLogger("dssm_tf.server")
 _T = TypeVar("_T")
@@ -27,28 +28,18 @@ _BUSY = "as many requests as --in-flight allows are in flight; try again later."
 
 _LONGEST = 1 << 16  # bytes of a text that are read; models read its first words alone
 
-DEFAULT_SIGNATURE = "serving_default"
 
+def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, Vectors]:
+    """The output of a signature: the name and the values.
 
-class Answer(NamedTuple):
-    """What a signature of a version made of texts: the name of its output, and the values."""
-
-    version: int
-    signature: str
-    output: str
-    values: Vectors
-
-
-class Signature(NamedTuple):
-    """What a model answers: the names of its inputs and its output, and how it is computed."""
-
-    inputs: tuple[str, ...]
-    output: str
-    call: Callable[..., Vectors]
-
-
-def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> Vectors:
-    """One query for all titles, or one for each."""
+    Args:
+        ranker: a model.
+        texts: by the names in `INPUTS`; one query for all titles, or one for each.
+    """
+    if len(texts) == 1:
+        ((name, given),) = texts.items()
+        return "embeddings", getattr(ranker, f"encode_{name}")(given, prior=True)
+    queries, titles = texts["queries"], texts["titles"]
     if len(queries) not in (1, len(titles)):
         raise Refusal(
             INVALID,
@@ -58,21 +49,7 @@ def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> Vect
     if len(set(queries)) == 1:  # as clients repeat it that batch
         queries = queries[:1]
     vectors = ranker.encode_queries(queries, prior=True) * ranker.encode_titles(titles, prior=True)
-    scores: Vectors = vectors.sum(axis=1)
-    return scores
-
-
-_SCORE = Signature(("queries", "titles"), "scores", _scores)
-SIGNATURES: Mapping[str, Signature] = {
-    "score": _SCORE,
-    DEFAULT_SIGNATURE: _SCORE,
-    "encode_query": Signature(
-        ("queries",), "embeddings", lambda ranker, texts: ranker.encode_queries(texts, prior=True)
-    ),
-    "encode_title": Signature(
-        ("titles",), "embeddings", lambda ranker, texts: ranker.encode_titles(texts, prior=True)
-    ),
-}
+    return "scores", vectors.sum(axis=1)
 
 
 class Service:
@@ -83,12 +60,13 @@ class Service:
         limits: see `Limits`.
 
     Attributes:
+        pool: the workers.
         registry: Prometheus's, where requests are counted, refused ones too.
     """
 
     def __init__(self, models: Sequence[Model], limits: Limits) -> None:
         self.models, self.limits = {one.name: one for one in models}, limits
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
+        self.pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
         self._places = defaultdict[str, asyncio.Semaphore](
             lambda: asyncio.Semaphore(limits.in_flight)
         )
@@ -129,14 +107,10 @@ class Service:
         """Lets a worker do something; raises Refusal if too much is in flight."""
         if not self._free.acquire(blocking=False):
             raise Refusal(BUSY, _BUSY)
-        future = self._pool.submit(work)
+        future = self.pool.submit(work)
         # What nobody waits for any longer counts until it ends.
         future.add_done_callback(lambda _: self._free.release())
         return await asyncio.wrap_future(future)
-
-    def close(self) -> None:
-        """Takes no more work; what waits is given up."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def model(self, name: str) -> Model:
         """A model by its name; raises Refusal if there is none."""
@@ -147,35 +121,35 @@ class Service:
             )
         return self.models[name]
 
-    def answer(self, request: PredictRequest) -> Answer:
+    def answer(self, request: PredictRequest) -> tuple[ModelSpec, str, Vectors]:
         """Runs a signature on texts, in a worker.
+
+        Returns:
+            What answered, the name of the output and its values.
 
         Raises:
             Refusal: there is no such model or signature, or its inputs are not these texts.
         """
         spec = request.model_spec
         version, asked = self.model(spec.name).current, spec.version_label or spec.version.value
-        if version is None or (asked and asked != version.number):
+        if version is None or asked not in (0, version.number):
             raise Refusal(NOT_FOUND, f"version {asked} of {spec.name} is not served.")
-        name = spec.signature_name or DEFAULT_SIGNATURE
-        if (signature := SIGNATURES.get(name)) is None:
-            expected = ", ".join(SIGNATURES)
-            raise Refusal(INVALID, f"signature_name: {name!r:.100}; expected one of {expected}.")
-        if set(request.inputs) != set(signature.inputs):
-            expected = " and ".join(signature.inputs)
-            raise Refusal(INVALID, f"inputs: expected {expected} for this signature.")
-        given = [self._texts(one, request.inputs[one]) for one in signature.inputs]
-        # This version answers, whatever takes over meanwhile.
-        values = signature.call(version.ranker, *given)
-        return Answer(version.number, name, signature.output, values)
-
-    def _texts(self, name: str, tensor: Tensor) -> list[str]:
-        try:
-            texts = messages.decode_texts(tensor)
-        except ValueError as error:
-            raise Refusal(INVALID, f"{name}: {error}.") from None
-        if len(texts) > self.limits.texts:
+        spec.version.value = version.number
+        spec.signature_name = signature = spec.signature_name or "serving_default"
+        if signature not in INPUTS:
+            expected = ", ".join(INPUTS)
             raise Refusal(
-                INVALID, f"{name}: {len(texts):,} texts, more than {self.limits.texts:,}."
+                INVALID, f"signature_name: {signature!r:.100}; expected one of {expected}."
             )
-        return [text[:_LONGEST].decode("utf-8", "replace") for text in texts]
+        if set(request.inputs) != set(INPUTS[signature]):
+            expected = " and ".join(INPUTS[signature])
+            raise Refusal(INVALID, f"inputs: expected {expected} for this signature.")
+        texts = {}
+        for name in INPUTS[signature]:
+            try:
+                found = messages.decode_texts(request.inputs[name], self.limits.texts)
+            except ValueError as error:
+                raise Refusal(INVALID, f"{name}: {error}.") from None
+            texts[name] = [text[:_LONGEST].decode("utf-8", "replace") for text in found]
+        # This version answers, whatever takes over meanwhile.
+        return spec, *compute(version.ranker, texts)

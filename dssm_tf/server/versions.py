@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from dssm_tf.export.load import load_model
 from dssm_tf.runtime.vector_ranker import VectorRanker
 
 _LOG = logging.getLogger("dssm_tf.server")
-_PROBES = (["wizard of oz"], ["", "a", "x" * 1000, "wizard of oz"])  # of two shapes
 
 
 def open_ranker(directory: Path) -> VectorRanker:
@@ -23,8 +23,8 @@ def open_ranker(directory: Path) -> VectorRanker:
         UserError: it is no model, or a file of it is damaged.
     """
     ranker = load_model(directory)
-    for texts in _PROBES:
-        ranker.score_matrix(texts, texts)
+    texts = ["", "a", "x" * 1000, "wizard of oz"]
+    ranker.score_matrix(texts, texts)
     return ranker
 
 
@@ -35,6 +35,7 @@ class Version(NamedTuple):
     ranker: VectorRanker
 
 
+@dataclass
 class Model:
     """A model by its name, with one version that answers.
 
@@ -46,26 +47,19 @@ class Model:
         directory: which holds its versions by number; or the only one.
         version: the number of the only one; None looks for them.
         load: opens one; raises what it likes.
+
+    Attributes:
+        current: the version that answers.
+        states: its number, with "", and those of versions that failed, with why.
     """
 
-    def __init__(
-        self,
-        name: str,
-        directory: Path,
-        version: int | None = None,
-        load: Callable[[Path], VectorRanker] = open_ranker,
-    ) -> None:
-        self.name, self.directory = name, directory
-        self.current: Version | None = None
-        self._version, self._load = version, load
-        self._failed: dict[int, tuple[int, str]] = {}  # when its files changed, and the error
-
-    def states(self) -> dict[int, str]:
-        """The version that answers, with "", and those that failed, with why; newest first."""
-        states = {number: error for number, (_, error) in self._failed.copy().items()}
-        if self.current is not None:
-            states[self.current.number] = ""
-        return dict(sorted(states.items(), reverse=True))
+    name: str
+    directory: Path
+    version: int | None = None
+    load: Callable[[Path], VectorRanker] = open_ranker
+    current: Version | None = None
+    states: dict[int, str] = field(default_factory=dict)
+    _failed: dict[int, int] = field(default_factory=dict)  # when its files had changed
 
     def look(self) -> None:
         """Looks for the newest version that can be loaded, and lets it answer from now on.
@@ -79,23 +73,24 @@ class Model:
             if self.current is not None and number == self.current.number:
                 return
             changed = max((one.stat().st_ctime_ns for one in directory.rglob("*")), default=0)
-            if number in self._failed and self._failed[number][0] == changed:
+            if self._failed.get(number) == changed:
                 continue
             try:
-                self.current = Version(number, self._load(directory))
+                self.current = Version(number, self.load(directory))
             except Exception as error:  # damaged files raise almost any kind
                 reason = one_line(error) or f"{type(error).__name__}: {error}"
-                self._failed[number] = changed, reason
+                self._failed[number], self.states[number] = changed, reason
                 _LOG.error("%s version %d is not served: %s", self.name, number, reason)
                 continue
-            self._failed.pop(number, None)
+            failed = {one: error for one, error in self.states.items() if error}
+            self.states = failed | {number: ""}
             _LOG.info("%s version %d answers: %s", self.name, number, directory)
             return
 
     def versions(self) -> dict[int, Path]:
         """The versions that lie there now, newest first."""
-        if self._version is not None:
-            return {self._version: self.directory}
+        if self.version is not None:
+            return {self.version: self.directory}
         numbers = sorted(versions_in(self.directory), reverse=True)
         return {number: self.directory / str(number) for number in numbers}
 
@@ -107,10 +102,10 @@ def find_models(path: Path) -> list[Model]:
         path: what `dssm export` wrote, `OUT` with several models, `OUT/NAME` with its versions or
             `OUT/NAME/VERSION`; or a run.
     """
-    path = Path(path).absolute()
-    inside = [path] if versions_in(path) else [one for one in path.glob("*") if versions_in(one)]
+    path = path.absolute()
+    inside = [one for one in (path, *sorted(path.glob("*"))) if versions_in(one)]
     if inside:
-        return [Model(one.name, one) for one in sorted(inside)]
+        return [Model(one.name, one) for one in inside]
     if path.name.isdecimal():
         return [Model(path.parent.name, path, int(path.name))]
     return [Model(path.name, path, 1)]

@@ -80,7 +80,7 @@ def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
 
             def answers() -> bool:
                 with contextlib.suppress(ServingError):
-                    return bool(client.status())
+                    return len(client.score("", [""])) == 1
                 return process.poll() is not None
 
             if not within(120, answers) or process.poll() is not None:

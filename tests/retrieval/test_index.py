@@ -50,31 +50,19 @@ def test_scores_are_the_models_and_bm25s(index, ranker):
             )
             for hit in found[name]:
                 assert hit.score == pytest.approx(expected[hit.doc_id], abs=1e-5)
-    # Green Tie has nearly all clicks, the others none of 100,001.
+    # Green Tie has nearly all clicks.
     assert ids(index.search("tie", k=1).rankings["semantic"]) == ["d3"]
 
 
 def test_the_hybrid_has_the_weight_of_the_models_validation_queries(index, ranker):
-    found = index.search("red hat", k=5).rankings
     assert ranker.bm25_weight == 0.25
+    found = index.search("red hat", k=5).rankings
     # All five titles are joined; those without a word have no BM25.
-    words = np.array(
-        [next((h.score for h in found["bm25"] if h.doc_id == t.doc_id), 0) for t in TITLES]
-    )
-    meaning = np.array(
-        [next(h.score for h in found["semantic"] if h.doc_id == t.doc_id) for t in TITLES]
-    )
-    expected = dict(zip([t.doc_id for t in TITLES], fuse(words, meaning, 0.25), strict=True))
-    assert {h.doc_id: h.score for h in found["hybrid"]} == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
-def test_fused_scores_are_weighted_shares_of_each_range(weight):
-    # Scaled: words 0, 1/2, 1; meaning 1, 1, 0. By hand.
-    fused = fuse(np.array([2.0, 3.0, 4.0]), np.array([9.0, 9.0, -1.0]), weight)
-    assert fused == pytest.approx([1 - weight, weight / 2 + 1 - weight, weight])
-    # A system that tells no titles apart leaves the order to the other.
-    assert fuse(np.array([1.0, 1.0]), np.array([0.0, 5.0]), 0.5).tolist() == [0.0, 0.5]
+    meaning = {hit.doc_id: hit.score for hit in found["semantic"]}
+    words = dict.fromkeys(meaning, 0.0) | {hit.doc_id: hit.score for hit in found["bm25"]}
+    scores = (np.array([one[name] for name in meaning]) for one in (words, meaning))
+    expected = dict(zip(meaning, fuse(*scores, 0.25), strict=True))
+    assert {hit.doc_id: hit.score for hit in found["hybrid"]} == pytest.approx(expected, abs=1e-6)
 
 
 def test_queries_that_mean_nothing_say_so(index):

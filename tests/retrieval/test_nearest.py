@@ -6,8 +6,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval import nearest as module
-from dssm_tf.retrieval.nearest import EXACT, Nearest, choose_nearest, probe_queries, recall
-from dssm_tf.runtime.vector_ranker import with_column
+from dssm_tf.retrieval.nearest import EXACT, Nearest, recall
 from tests.retrieval.conftest import unit
 
 pytest.importorskip("faiss")
@@ -16,12 +15,17 @@ pytestmark = pytest.mark.numeric
 TITLES = np.array([[1, 0], [0, 1], [0.6, 0.8], [1, 0]], np.float32)
 
 
+def columns(vectors, last):
+    """Vectors with one more number each."""
+    return np.column_stack([vectors, np.float32(last)])
+
+
 def exact(vectors):
-    return Nearest.build(np.asarray(vectors, np.float32))
+    return Nearest.build(vectors)
 
 
 def fast(vectors):
-    return Nearest.build(np.asarray(vectors, np.float32), graph=True)
+    return Nearest.build(vectors, "fast")
 
 
 def by_hand(vectors, query, k):
@@ -45,8 +49,8 @@ class TestEveryKind:
         vectors, bias = unit(300, 8, seed=10), np.zeros(300, np.float32)
         farthest = int(np.argmin(vectors @ vectors[0]))
         bias[farthest] = 3.0
-        query = with_column(vectors[:1], [1])[0]
-        assert make(with_column(vectors, bias)).search(query, 2)[1].tolist() == [farthest, 0]
+        query = columns(vectors[:1], [1])[0]
+        assert make(columns(vectors, bias)).search(query, 2)[1].tolist() == [farthest, 0]
 
     def test_a_saved_index_finds_the_same(self, make, tmp_path):
         vectors, query = unit(500, 7, seed=3), unit(1, 7, seed=4)[0]
@@ -61,8 +65,8 @@ class TestEveryKind:
 def test_an_exact_index_finds_what_one_sort_finds(k):
     distinct = unit(70, 7, seed=1)
     # Each vector three times, far apart.
-    vectors = np.tile(with_column(distinct, np.linspace(0, 0.3, 70, dtype="f4")), (3, 1))
-    for query in with_column(np.concatenate([unit(9, 7, seed=2), distinct[:3]]), [1] * 12):
+    vectors = np.tile(columns(distinct, np.linspace(0, 0.3, 70, dtype="f4")), (3, 1))
+    for query in columns(np.concatenate([unit(9, 7, seed=2), distinct[:3]]), [1] * 12):
         scores, rows = exact(vectors).search(query, k)
         expected, expected_rows = by_hand(vectors, query, k)
         np.testing.assert_array_equal(rows, expected_rows)
@@ -87,10 +91,9 @@ def test_without_faiss_the_error_says_what_to_install(monkeypatch):
 
 
 def test_a_fast_index_says_its_recall():
-    vectors = with_column(unit(3000, 16, seed=8), np.linspace(0, 0.2, 3000, dtype=np.float32))
-    queries = with_column(unit(50, 16, seed=9), [1] * 50)
-    found = choose_nearest(vectors, lambda: queries, "fast")
-    assert found.graph
+    vectors = columns(unit(3000, 16, seed=8), np.linspace(0, 0.2, 3000, dtype=np.float32))
+    queries = columns(unit(50, 16, seed=9), [1] * 50)
+    found = Nearest.build(vectors, "fast", lambda: queries)
     shares = {10: [], 100: []}
     for query in queries:
         for k, of_k in shares.items():
@@ -117,12 +120,6 @@ def test_auto_is_exact_up_to_a_number_of_titles(monkeypatch):
     monkeypatch.setattr(module, "EXACT_UP_TO", 100)
     queries = unit(20, 4, seed=1)
     for count, graph in ((100, False), (101, True)):
-        found = choose_nearest(unit(count, 4, seed=2), lambda: queries)
-        assert found.graph == graph
+        found = Nearest.build(unit(count, 4, seed=2), "auto", lambda: queries)
+        assert hasattr(found.index, "hnsw") == graph
         assert (found.measured == EXACT) != graph
-
-
-def test_probe_queries_are_some_words_of_a_title_each():
-    made = probe_queries(["Red felt hat", "?!", "Blue box of ties"])
-    assert set(made) == {"red hat", "", "blue of"}
-    assert len(made) == 200

@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
-from contextlib import suppress
+from contextlib import ExitStack
 from typing import Any
+
+from tests.server.asking import wait_for
 
 KEYS = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "/": 191}
 TEXTS = {"Enter": "\r", "/": "/"}
@@ -24,40 +25,37 @@ class Browser:
     """One page. Its protocol: JSON objects that end with a null byte, on descriptors 3 and 4."""
 
     def __enter__(self) -> Browser:
-        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        command = [
-            find_chromium(), "--headless", "--no-sandbox", "--disable-gpu",
-            "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank",
-        ]  # fmt: skip
-        self._process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command],
-            pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._out, self._in = os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb")
-        self._rest, self._number, self._session = b"", 0, None
-        self.complaints: list[str] = []
-        try:
+        with ExitStack() as ending:
+            profile = ending.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            theirs_in, ours_out = os.pipe()
+            ours_in, theirs_out = os.pipe()
+            command = [
+                find_chromium(), "--headless", "--no-sandbox", "--disable-gpu",
+                "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
+            ]  # fmt: skip
+            process = subprocess.Popen(
+                ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command],
+                pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            ending.callback(process.wait, 60)
+            ending.callback(process.terminate)
+            os.close(theirs_in)
+            os.close(theirs_out)
+            self._out, self._in = os.fdopen(ours_out, "wb", 0), os.fdopen(ours_in, "rb")
+            ending.callback(self._in.close)
+            ending.callback(self._out.close)
+            self._rest, self._number, self._session = b"", 0, None
+            self.complaints: list[str] = []
             target = self._ask("Target.createTarget", url="about:blank")["targetId"]
             attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
             self._session = attached["sessionId"]
             for name in ("Page", "Runtime", "Log"):
                 self._ask(f"{name}.enable")
-        except BaseException:
-            self.__exit__()
-            raise
+            self._ending = ending.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(60)
-        with suppress(BrokenPipeError):
-            self._out.close()
-        self._in.close()
-        self._profile.cleanup()
+        self._ending.close()
 
     def open(self, address: str) -> None:
         self._ask("Page.navigate", url=address)
@@ -69,12 +67,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_for(self, script: str) -> None:
-        waiting = threading.Event()
-        for _ in range(1200):
-            if self.run(script):
-                return
-            waiting.wait(0.05)
-        raise AssertionError(f"not within a minute: {script}")
+        wait_for(lambda: self.run(script))
 
     def type(self, text: str) -> None:
         self._ask("Input.insertText", text=text)
@@ -98,7 +91,6 @@ class Browser:
         if self._session:
             message["sessionId"] = self._session
         self._out.write(json.dumps(message).encode() + b"\0")
-        self._out.flush()
         while True:
             told = self._read()
             if told.get("id") == self._number:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,13 +63,6 @@ def compacts(run, second_run) -> list[Path]:
 def compact(compacts) -> Path:
     """Version 1."""
     return compacts[0]
-
-
-@pytest.fixture
-def base(exports, tmp_path) -> Path:
-    """The directory of a model with its version 1 alone, of the test's own."""
-    shutil.copytree(exports / "pets" / "1", tmp_path / "pets" / "1")
-    return tmp_path / "pets"
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ class Target(NamedTuple):
         """Asks one query over gRPC and REST; the seconds of the slower one."""
         started = perf_counter()
         with Client(self.grpc, self.model, timeout=60) as client:
-            assert client.encode_queries([QUERY]).shape[0] == 1
+            assert client.encode("query", [QUERY]).shape[0] == 1
         half = perf_counter()
         assert self.post(body_of("encode_query", queries=[QUERY])) == "OK"
         return max(half - started, perf_counter() - half)

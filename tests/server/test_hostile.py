@@ -12,7 +12,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from serving import messages, predict_pb2
+from dssm_tf.server.rpc import HEALTH
+from serving import messages
 from tests.server.asking import (
     OWN_CONNECTION,
     body_of,
@@ -157,12 +158,9 @@ def test_probes_are_answered_while_all_workers_compute(serve, channel_to, ranker
     started = time.monotonic()
     for path in ("/v1/models/tiny", "/health", "/metrics"):
         assert rest(server.rest_address, path)[0] == 200
-    other = channel_to(server)
-    stub = health_pb2_grpc.HealthStub(other)
+    stub = health_pb2_grpc.HealthStub(channel_to(server))
     answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
-    asked = predict_pb2.GetModelStatusRequest(model_spec={"name": "tiny"})
-    other.unary_unary(messages.GET_MODEL_STATUS)(asked.SerializeToString(), timeout=20)
     assert time.monotonic() - started < AT_ONCE
 
 
@@ -221,9 +219,7 @@ def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
     assert post(server, ASK)[0] == 200
 
 
-@pytest.mark.parametrize(
-    "path", [messages.PREDICT, messages.GET_MODEL_STATUS, "/grpc.health.v1.Health/Check"]
-)
+@pytest.mark.parametrize("path", [messages.PREDICT, HEALTH])
 def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to, path):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     channel, ended = channel_to(server), threading.Event()

@@ -6,15 +6,12 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.server.conftest import QUERIES, TITLES
 
 pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
 from tensorflow_serving.apis import (
     classification_pb2,
-    get_model_status_pb2,
-    model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
 )
@@ -29,11 +26,6 @@ def channel(server):
 @pytest.fixture(scope="module")
 def prediction(channel):
     return prediction_service_pb2_grpc.PredictionServiceStub(channel)
-
-
-@pytest.fixture(scope="module")
-def models(channel):
-    return model_service_pb2_grpc.ModelServiceStub(channel)
 
 
 def request_of(signature: str = "", **inputs) -> predict_pb2.PredictRequest:
@@ -71,67 +63,36 @@ def test_predict_answers_what_the_saved_model_does(signatures, prediction, signa
     assert spec.signature_name == (signature or "serving_default")
 
 
-def test_the_status_tells_of_the_version_that_answers(models):
-    request = get_model_status_pb2.GetModelStatusRequest()
-    request.model_spec.name = "pets"
-    (one,) = models.GetModelStatus(request, timeout=60).model_version_status
-    available = get_model_status_pb2.ModelVersionStatus.AVAILABLE
-    assert (one.version, one.state, one.status.error_code) == (2, available, 0)
-    request.model_spec.version.value = 2
-    assert models.GetModelStatus(request, timeout=60).model_version_status == [one]
-    for change, status in (({"version": {"value": 7}}, "NOT_FOUND"), ({"name": "x"}, "NOT_FOUND")):
-        other = get_model_status_pb2.GetModelStatusRequest()
-        other.model_spec.MergeFrom(type(request.model_spec)(**{"name": "pets", **change}))
-        with pytest.raises(grpc.RpcError) as caught:
-            models.GetModelStatus(other, timeout=60)
-        assert caught.value.code().name == status
+def titles(values=TITLES, **spec) -> predict_pb2.PredictRequest:
+    """A request to score titles, or what is given in their place."""
+    request = request_of("score", queries=QUERIES, titles=values)
+    request.model_spec.MergeFrom(type(request.model_spec)(**spec))
+    return request
 
 
-def changed(change):
-    def make():
-        request = request_of("score", queries=QUERIES, titles=TITLES)
-        change(request)
-        return request
-
-    return make
-
-
-def of_numbers(request):
-    request.inputs["titles"].CopyFrom(tf.make_tensor_proto([1.0, 2.0, 3.0]))
-
-
-def of_rank_2(request):
-    request.inputs["titles"].CopyFrom(tf.make_tensor_proto([["a"], ["b"], ["c"]]))
-
-
-def claims_more(request):
+def claims_more() -> predict_pb2.PredictRequest:
+    request = titles()
     request.inputs["titles"].tensor_shape.dim[0].size = 1 << 40
-
-
-def a_version(request):
-    request.model_spec.version.value = 1
+    return request
 
 
 @pytest.mark.parametrize(
-    ("make", "status", "words"),
+    ("request_", "status", "words"),
     [
-        (lambda: request_of(), "INVALID_ARGUMENT", "expected queries and titles"),
-        (changed(lambda r: r.model_spec.MergeFrom(type(r.model_spec)(name="pest"))), "NOT_FOUND",
-         "choose from pets"),
-        (changed(a_version), "NOT_FOUND", "version 1 of pets is not served"),
-        (changed(lambda r: r.model_spec.MergeFrom(type(r.model_spec)(version_label="x"))),
-         "NOT_FOUND", "version x of pets is not served"),
-        (changed(of_numbers), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
-        (changed(of_rank_2), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
-        (changed(claims_more), "INVALID_ARGUMENT", "and n texts"),
-        (lambda: request_of("encode_title", titles=["a"] * 9), "INVALID_ARGUMENT",
-         "titles: 9 texts, more than 8"),
-        (lambda: request_of("encode_title", titles=["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
+        (request_of(), "INVALID_ARGUMENT", "expected queries and titles"),
+        (titles(name="pest"), "NOT_FOUND", "choose from pets"),
+        (titles(version={"value": 1}), "NOT_FOUND", "version 1 of pets is not served"),
+        (titles(version_label="x"), "NOT_FOUND", "version x of pets is not served"),
+        (titles([1.0, 2.0, 3.0]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
+        (titles([["a"], ["b"], ["c"]]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
+        (claims_more(), "INVALID_ARGUMENT", "and n texts"),
+        (titles(["a"] * 9), "INVALID_ARGUMENT", "titles: 9 texts, more than 8"),
+        (titles(["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
-)  # fmt: skip
-def test_a_request_that_cannot_be_answered_names_the_field(prediction, make, status, words):
+)
+def test_a_request_that_cannot_be_answered_names_the_field(prediction, request_, status, words):
     with pytest.raises(grpc.RpcError) as caught:
-        prediction.Predict(make(), timeout=60)
+        prediction.Predict(request_, timeout=60)
     assert (caught.value.code().name, words in caught.value.details()) == (status, True)
     assert "\n" not in caught.value.details()
 
@@ -140,10 +101,3 @@ def test_other_calls_are_unimplemented(prediction):
     with pytest.raises(grpc.RpcError) as caught:
         prediction.Classify(classification_pb2.ClassificationRequest(), timeout=60)
     assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
-
-
-@pytest.mark.parametrize("service", ["", "tensorflow.serving.PredictionService"])
-def test_grpc_s_own_health_check_answers(channel, service):
-    stub = health_pb2_grpc.HealthStub(channel)
-    answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=60)
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import signal
@@ -11,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,44 +39,43 @@ def tiny(load) -> Model:
 def test_a_port_in_use_is_one_line_and_what_was_opened_is_closed(taken, flag):
     ports = {"port": 0, "rest_port": 0, flag[2:].replace("-", "_"): taken}
     server = Server([tiny(lambda _: TinyRanker())], **ports)
-    with pytest.raises(UserError, match=f"{flag} {taken}: cannot listen at 127.0.0.1:{taken}"):
-        server.start()
-    server.stop()
+    with (
+        pytest.raises(UserError, match=f"{flag} {taken}: cannot listen at 127.0.0.1:{taken}"),
+        server,
+    ):
+        """It does not begin."""
     opened = server.grpc_address.rpartition(":")[2]
-    assert not (opened and is_listening(opened))
+    wait_for(lambda: not (opened and is_listening(opened)))
 
 
-def test_two_servers_do_not_share_a_port():
-    with served(TinyRanker()) as server:
-        port = int(server.grpc_address.split(":")[1])
-        with pytest.raises(UserError, match=f"--port {port}: cannot listen"):
-            served(TinyRanker(), port).start()
+def refuse(model: Model, words: str, **options) -> None:
+    options = {"port": 0, "rest_port": 0, **options}
+    with pytest.raises(UserError, match=words), Server([model], **options):
+        """It does not begin."""
 
 
-def test_an_address_of_another_machine_is_one_line():
-    server = Server([tiny(lambda _: TinyRanker())], host="192.0.2.1", port=0, rest_port=0)
-    with pytest.raises(UserError, match=r"--port 0: cannot listen at 192\.0\.2\.1"):
-        server.start()
-
-
-def test_a_model_that_cannot_be_loaded_is_one_line():
+def test_a_server_that_cannot_begin_is_one_line(taken):
     def fail(_):
         raise UserError("saved_model.pb is damaged.")
 
-    with pytest.raises(UserError, match=r"no version of tiny can be served: 1 \(saved_model"):
-        Server([tiny(fail)], port=0, rest_port=0).start()
+    refuse(tiny(fail), r"no version of tiny can be served: 1 \(saved_model")
+    one = tiny(lambda _: TinyRanker())
+    refuse(one, r"--port 0: cannot listen at 192\.0\.2\.1", host="192.0.2.1")  # not of this machine
+    with served(TinyRanker()) as server:  # two servers do not share a port
+        port = int(server.grpc_address.split(":")[1])
+        refuse(one, f"--port {port}: cannot listen", port=port)
 
 
 @pytest.mark.parametrize("api", ["grpc", "rest"])
 def test_stopping_answers_what_was_asked(ranker, api):
-    server = served(ranker)
-    server.start()
+    stack = ExitStack()
+    server = stack.enter_context(served(ranker))
     client = Client(server.grpc_address, "tiny", timeout=60)
     body = body_of("encode_query", queries=["red"])
 
     def ask():
         if api == "grpc":
-            return client.encode_queries(["red"], prior=True).tolist()
+            return client.encode("query", ["red"]).tolist()
         _, told = rest(server.rest_address, "/v1/models/tiny:predict", body)
         return json.loads(told)["outputs"]
 
@@ -86,7 +84,7 @@ def test_stopping_answers_what_was_asked(ranker, api):
     asking = threading.Thread(target=lambda: found.append(ask()))
     asking.start()
     wait_for(lambda: server._service._free._value < 32)
-    stopping = threading.Thread(target=server.stop)
+    stopping = threading.Thread(target=stack.close)
     stopping.start()
     stopping.join(0.3)
     ranker.answering.set()
@@ -94,7 +92,7 @@ def test_stopping_answers_what_was_asked(ranker, api):
     stopping.join(60)
     assert found == [[[3, 1, 1]]]
     with pytest.raises(ServingError, match="UNAVAILABLE"):
-        client.encode_queries(["red"])
+        client.encode("query", ["red"])
     client.close()
 
 
@@ -146,7 +144,7 @@ def command(checkout, *arguments: str):
         env=os.environ | {"PYTHONPATH": str(checkout)},
     )  # fmt: skip
     try:
-        wait_for(lambda: process.poll() is not None or all(map(is_listening, ports)))
+        wait_for(lambda: process.poll() is not None or all(map(is_listening, ports)), 300)
         yield process, *(f"127.0.0.1:{port}" for port in ports)
     finally:
         process.kill()
@@ -158,7 +156,7 @@ def command(checkout, *arguments: str):
 def test_the_command_ends_when_told(checkout, compact, number):
     with command(checkout, str(compact)) as (process, grpc, rest_):
         with Client(grpc, "pets", timeout=60) as client:
-            assert client.status() == [(1, "AVAILABLE", "")]
+            assert client.score("fox", ["red fox"]).shape == (1,)
         assert rest(rest_, "/health") == (200, "ok\n")
         process.send_signal(number)
         said = "".join(process.communicate(timeout=60))
@@ -166,51 +164,17 @@ def test_the_command_ends_when_told(checkout, compact, number):
     assert re.search(r"^\d\d:\d\d:\d\d pets version 1 answers: ", said, re.MULTILINE)
 
 
-@pytest.fixture
-def serve_here():
-    """Runs `dssm serve` in this process, which has TensorFlow already; ends it by a signal."""
-    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
-
-    def serve(ask, *arguments: str) -> int:
-        grpc, rest = free_ports()
-        ended = threading.Event()
-
-        def work():
-            wait_for(lambda: ended.is_set() or is_listening(rest))
-            try:
-                ask(f"127.0.0.1:{grpc}")
-            finally:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-        asking = threading.Thread(target=work)
-        asking.start()
-        try:
-            return main(["serve", *arguments, "--port", grpc, "--rest-port", rest])
-        finally:
-            ended.set()
-            asking.join(60)
-
-    yield serve
-    for number, handler in before.items():
-        signal.signal(number, handler)
-    logging.getLogger("dssm_tf.server").setLevel(logging.NOTSET)
-
-
-def test_the_command_serves_several_models(compact, exports, serve_here, capsys, caplog):
+@pytest.mark.serving
+def test_the_command_serves_several_models(checkout, compact, exports):
     found = []
-
-    def ask(grpc):
+    with command(checkout, f"small={compact}", str(exports / "pets" / "1")) as (process, grpc, _):
         for name in ("small", "pets"):
             with Client(grpc, name, timeout=120) as client:
                 found.append(client.score("secret query", ["red fox", "owl"]))
-                found.append(client.status())
-
-    with caplog.at_level(logging.INFO):
-        assert serve_here(ask, f"small={compact}", str(exports / "pets" / "1")) == 0
+        process.terminate()
+        said = "".join(process.communicate(timeout=60))
     # Both are of the same run.
-    assert found[0] == pytest.approx(found[2], abs=1e-5)
-    assert found[1] == found[3] == [(1, "AVAILABLE", "")]
-    said = capsys.readouterr().err + caplog.text
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
     assert "secret" not in said
     assert "/v1/models/small" in said
     assert "pets version 1 answers: " in said

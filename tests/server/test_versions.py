@@ -13,14 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dssm_tf.common.errors import UserError
-from dssm_tf.export.verify import ADVERSARIAL
-from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.server import versions
-from dssm_tf.server.service import SIGNATURES
+from dssm_tf.server.service import compute
 from dssm_tf.server.versions import Model, find_models, open_ranker
 from serving.client import Client
-from tests.server.asking import body_of, rest, wait_for
+from tests.server.asking import body_of, rest, states, wait_for
 from tests.server.conftest import QUERIES, TITLES
 
 
@@ -55,7 +52,7 @@ def test_the_highest_number_answers_not_the_last_in_the_alphabet(model, tmp_path
     model.look()
     assert model.current.number == 10
     # 9 was never asked: of the versions, the newest counts.
-    assert model.states() == {10: ""}
+    assert model.states == {10: ""}
 
 
 def test_a_broken_version_never_replaces_a_good_one(model, tmp_path, caplog):
@@ -65,7 +62,7 @@ def test_a_broken_version_never_replaces_a_good_one(model, tmp_path, caplog):
         for _ in range(3):
             model.look()
     assert model.current is before
-    assert model.states() == {2: "ValueError: that is no model", 1: ""}
+    assert model.states == {2: "ValueError: that is no model", 1: ""}
     # Said once, not at each look.
     assert caplog.messages == ["named version 2 is not served: ValueError: that is no model"]
 
@@ -102,36 +99,30 @@ def test_removing_the_newest_version_goes_back_to_the_one_before(model, tmp_path
     assert model.current.number == 1
 
 
-@pytest.mark.parametrize(
-    "error", [PermissionError(13, "denied"), OSError(116, "Stale file handle")]
-)
 def test_a_directory_that_cannot_be_read_for_a_while_stops_no_watcher(
-    tmp_path, server_of, monkeypatch, caplog, error
+    tmp_path, server_of, monkeypatch, caplog
 ):
-    write(tmp_path, 1)
-    model = Model("named", tmp_path, load=Named)
+    models = [Model(name, tmp_path / name, load=Named) for name in ("away", "other")]
+    for model in models:
+        write(model.directory, 1)
     listed, away = versions.versions_in, threading.Event()
 
     def list_versions(path):
-        if away.is_set() and path == tmp_path:
-            raise error
+        if away.is_set() and path == models[0].directory:
+            raise OSError(116, "Stale file handle")
         return listed(path)
 
     monkeypatch.setattr(versions, "versions_in", list_versions)
-    other = Model("other", tmp_path / "other", load=Named)
-    write(other.directory, 1)
-    with server_of(model, other, poll=0.02):
+    with server_of(*models, poll=0.02):
         away.set()
         wait_for(lambda: "cannot be looked for" in caplog.text)
-        threading.Event().wait(0.2)
-        write(tmp_path, 2)
-        write(other.directory, 2)
-        wait_for(lambda: other.current.number == 2)
-        assert model.current.number == 1
+        for model in models:
+            write(model.directory, 2)
+        wait_for(lambda: models[1].current.number == 2)
+        assert models[0].current.number == 1
         away.clear()
-        wait_for(lambda: model.current.number == 2)
-    said = "new versions cannot be looked for"
-    assert caplog.text.count(said) == 1  # not at each look
+        wait_for(lambda: models[0].current.number == 2)
+    assert caplog.text.count("new versions cannot be looked for") == 1  # not at each look
 
 
 @pytest.mark.serving
@@ -165,28 +156,24 @@ def test_a_new_version_takes_over_without_a_failed_request(compacts, tmp_path, s
         broken = shutil.copytree(compacts[1], base / ".3")
         (broken / "weights.npz").write_bytes(b"no model")
         broken.rename(base / "3")
-        wait_for(lambda: {2: "AVAILABLE", 3: "END"}.items() <= states(client).items())
+        wait_for(lambda: set(states(server, "pets")) == {2, 3})
         before = len(answers)
         wait_for(lambda: len(answers) > before + 4)
         ended.set()
         for thread in threads:
             thread.join(60)
         assert failed == []
-        assert states(client) == {3: "END", 2: "AVAILABLE"}
-        assert "damaged" in client.status()[0].error
-        assert "damaged" in rest(server.rest_address, "/v1/models/pets")[1]
+        (failed_state, error), answering = states(server, "pets").values()
+        assert (failed_state, "damaged" in error) == ("END", True)
+        assert answering == ("AVAILABLE", "")
         client.close()
-    score = SIGNATURES["score"].call
-    first, second = (score(open_ranker(one), QUERIES, TITLES) for one in compacts)
+    texts = {"queries": QUERIES, "titles": TITLES}
+    first, second = (compute(open_ranker(one), texts)[1] for one in compacts)
     # Each answer is one version's, whole; the first came from 1 and the last from 2.
     assert not np.array_equal(first, second)
     assert all(np.array_equal(one, first) or np.array_equal(one, second) for one in answers)
     assert np.array_equal(answers[0], first)
     assert np.array_equal(answers[-1], second)
-
-
-def states(client) -> dict[int, str]:
-    return {one.version: one.state for one in client.status()}
 
 
 # ------------------------------------------------------------------- what a directory is
@@ -207,35 +194,6 @@ def test_a_run_is_served_as_it_lies(run):
     (model,) = find_models(run)
     model.look()
     assert (model.name, model.current.number) == ("run", 1)
-
-
-def test_what_is_no_model_is_one_line(tmp_path):
-    (tmp_path / "file").write_text("x")
-    (tmp_path / "empty").mkdir()
-    for name, words in (
-        ("empty", "holds no trained"),
-        ("file", "holds no trained"),
-        ("none", "does not exist"),
-    ):
-        (model,) = find_models(tmp_path / name)
-        with pytest.raises(UserError, match=f"{name} {words}"):
-            open_ranker(model.directory)
-
-
-def test_both_forms_of_a_run_answer_every_signature_alike(run, exports, compact):
-    saved, small = open_ranker(exports / "pets" / "1"), open_ranker(compact)
-    ranker = SemanticRanker.load(run)
-    texts = [*ADVERSARIAL, *QUERIES, *TITLES] * 3
-    for name, signature in SIGNATURES.items():
-        given = [texts] * len(signature.inputs)
-        wanted, found = signature.call(saved, *given), signature.call(small, *given)
-        assert found.dtype == wanted.dtype == np.float32
-        assert np.abs(found - wanted).max() <= 1e-5, name
-        assert signature.call(small, *([[]] * len(signature.inputs))).shape[0] == 0
-    for served in (saved, small):
-        scores = SIGNATURES["score"].call(served, ["red fox"], texts)
-        assert np.abs(scores - ranker.score("red fox", texts)).max() <= 1e-5
-        assert served.vocabulary.fingerprint == ranker.vocabulary.fingerprint
 
 
 def test_a_compact_model_is_served_without_tensorflow(checkout, compact):

@@ -7,32 +7,13 @@ import socket
 import numpy as np
 import pytest
 
-from serving.client import Client, RankedTitle, ServingError, VersionStatus
-from tests.serving.conftest import TinyRanker
-
-
-class Words(TinyRanker):
-    """One entry for each of some words: scores count the words in common."""
-
-    def encode_queries(self, queries, prior=False):
-        self.requests.append(len(queries))
-        words = ("red", "shoes", "hat")
-        rows = [[one in text.split() for one in words] for text in queries]
-        return np.array(rows, np.float32).reshape(len(rows), 3)
+from serving.client import Client, ServingError
 
 
 @pytest.fixture
 def client(grpc_address):
     with Client(grpc_address, "tiny", batch_size=4) as client:
         yield client
-
-
-@pytest.fixture
-def words(ranker):
-    """Makes the ranker of the server one that counts words."""
-    other = Words()
-    ranker.encode_queries = other.encode_queries
-    return other
 
 
 @pytest.fixture
@@ -43,74 +24,58 @@ def closed_address():
         yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_one_query_is_scored_against_every_title(client, words):
-    scores = client.score("red shoes", ["red shoes", "red hat", "blue hat"])
-    np.testing.assert_array_equal(scores, np.float32([2, 1, 0]))
+def test_queries_are_scored_against_their_own_titles_or_one_against_all(client):
+    # Letters by letters, words by words, and 1: 9 * 9 + 2 * 2 + 1.
+    scores = client.score("red shoes", ["red shoes", "red hat", "hat"])
+    np.testing.assert_array_equal(scores, [86, 68, 30])
     assert scores.dtype == np.float32
-
-
-def test_queries_are_scored_against_their_own_titles(client, words):
-    scores = client.score(["red hat", "blue"], ["red hat", "red hat"])
-    np.testing.assert_array_equal(scores, [2, 0])
-
-
-def test_ranking_is_from_best_to_worst_and_ties_keep_their_order(client, words):
-    ranking = client.rank("red shoes", ["blue hat", "red hat", "shoes red", "old hat", "red shoes"])
-    assert ranking == [
-        RankedTitle("shoes red", 2.0, 2),
-        RankedTitle("red shoes", 2.0, 4),
-        RankedTitle("red hat", 1.0, 1),
-        RankedTitle("blue hat", 0.0, 0),
-        RankedTitle("old hat", 0.0, 3),
-    ]
-    ranking = client.rank("red", ["red", "hat"] * 20)
-    assert [one.position for one in ranking] == [*range(0, 40, 2), *range(1, 40, 2)]
+    np.testing.assert_array_equal(client.score(["red hat", "x"], ["red", "red hat"]), [24, 10])
 
 
 def test_vectors_have_a_row_per_text(client):
-    # (letters, words).
-    np.testing.assert_array_equal(client.encode_queries(["red shoes", ""]), [[9, 2], [0, 0]])
-    np.testing.assert_array_equal(client.encode_titles(["caf\u00e9 au lait"]), [[12, 3]])
-    assert client.encode_titles(["hat"]).dtype == np.float32
-    np.testing.assert_array_equal(client.encode_queries(["red shoes"], prior=True), [[9, 2, 1]])
-    np.testing.assert_array_equal(client.encode_titles(["hat"], prior=True), [[3, 1, 1]])
+    # (letters, words, 1).
+    found = client.encode("query", ["red shoes", ""])
+    np.testing.assert_array_equal(found, [[9, 2, 1], [0, 0, 1]])
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(client.encode("title", ["caf\u00e9 au lait"]), [[12, 3, 1]])
 
 
 @pytest.mark.parametrize("count", [4, 5, 11])
 def test_large_calls_are_split_without_a_seam(client, ranker, count):
-    found = client.encode_titles(["x" * index for index in range(count)])
+    found = client.encode("title", ["x" * index for index in range(count)])
     np.testing.assert_array_equal(found[:, 0], range(count))
     assert ranker.requests == [4] * (count // 4) + [count % 4] * (count % 4 > 0)
 
 
 def test_nothing_is_answered_without_asking(client, ranker):
     assert client.score("red", []).shape == (0,)
-    assert client.encode_titles([]).shape == (0, 0)
-    assert client.rank("red", []) == []
+    assert client.encode("title", []).shape == (0, 0)
     assert ranker.requests == []
 
 
-def test_the_status_names_the_served_versions(client):
-    assert client.status() == [VersionStatus(3, "AVAILABLE", "")]
+@pytest.mark.parametrize("host", ["server:0", "a b:8500", "me@server:8500", "http://server", ":85"])
+def test_an_address_that_is_none_is_one_error(host):
+    with Client(host, "tiny", timeout=5) as client, pytest.raises(ServingError, match="UNAVAIL"):
+        client.score("red", ["red"])
 
 
-def test_an_unavailable_server_is_reported_with_the_remedy(closed_address):
-    with Client(closed_address, "tiny") as client, pytest.raises(ServingError) as caught:
-        client.rank("red", ["red"])
+@pytest.mark.parametrize("address", ["closed_address", "rest_address"])
+def test_a_server_that_does_not_answer_is_reported_with_the_remedy(request, address):
+    address = request.getfixturevalue(address)
+    with Client(address, "tiny", timeout=60) as client, pytest.raises(ServingError) as caught:
+        client.score("red", ["red"])
     assert caught.value.status == "UNAVAILABLE"
     message = str(caught.value)
-    assert message.startswith(f"score of model tiny at {closed_address}: UNAVAILABLE: ")
+    assert message.startswith(f"score of model tiny at {address}: UNAVAILABLE: ")
     assert message.endswith("(usual port: 8500).")
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("call", ["score", "status"])
-def test_a_wrong_model_name_is_reported_with_the_right_one(grpc_address, call):
-    with Client(grpc_address, "tinny") as client, pytest.raises(ServingError) as caught:
-        client.score("red", ["red"]) if call == "score" else client.status()
-    assert caught.value.status == "NOT_FOUND"
-    assert str(caught.value).startswith(f"{call} of model tinny at {grpc_address}: NOT_FOUND: ")
-    assert "choose from tiny" in str(caught.value)
+def test_an_error_is_one_short_line_whatever_the_server_says():
+    message = str(ServingError("score", "INTERNAL", "first\nsecond  third" + "." * 1000))
+    assert message.startswith("score: INTERNAL: first second third")
+    assert message.endswith(". The server's log says more.")
+    assert len(message) < 400
 
 
 def test_a_slow_server_meets_the_deadline(grpc_address, ranker):
@@ -133,7 +98,6 @@ def test_a_batch_too_large_for_the_server_names_the_remedy(grpc_address):
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        (np.ones((3, 2), np.float32), r"expected DT_FLOAT of the shape \(2, d\)"),
         (np.ones(2, np.float32), r"expected DT_FLOAT of the shape \(2, d\)"),
         (np.ones((2, 0), np.float32), r"expected DT_FLOAT of the shape \(2, d\)"),
         (np.float32([[1], [np.nan]]), "not finite"),
@@ -143,21 +107,21 @@ def test_a_batch_too_large_for_the_server_names_the_remedy(grpc_address):
 def test_the_answer_of_another_kind_of_model_is_refused(client, ranker, values, problem):
     ranker.replaced = values
     with pytest.raises(ServingError, match=f"encode_title of model tiny.*{problem}") as caught:
-        client.encode_titles(["red", "hat"])
+        client.encode("title", ["red", "hat"])
     assert caught.value.status == "BAD_ANSWER"
 
 
 def test_vectors_have_one_width_in_all_batches(client, ranker):
     ranker.encode_queries = lambda texts, prior: np.ones((len(texts),) * 2, np.float32)
-    assert client.encode_titles(["a"] * 4, prior=True).shape == (4, 4)
+    assert client.encode("title", ["a"] * 4).shape == (4, 4)
     with pytest.raises(ServingError, match="BAD_ANSWER: embeddings: "):
-        client.encode_titles(["a"] * 7)
+        client.encode("title", ["a"] * 7)
 
 
 def test_an_answer_is_read_no_further_than_what_was_asked_for(client, ranker):
     ranker.replaced = np.ones((1, 5_000_000), np.float32)
     with pytest.raises(ServingError, match=r"EXHAUSTED: .*Received message larger"):
-        client.encode_titles(["a"])
+        client.encode("title", ["a"])
 
 
 @pytest.mark.parametrize(
@@ -168,31 +132,10 @@ def test_an_answer_is_read_no_further_than_what_was_asked_for(client, ranker):
             "queries holds 2 texts and titles 3; expected the same number of both",
         ),
         (lambda client: client.score("a", "title"), "titles is one str; expected a list"),
-        (lambda client: client.encode_queries("abc"), "queries is one str"),
+        (lambda client: client.encode("query", "abc"), "queries is one str"),
     ],
 )
 def test_arguments_no_server_could_answer_are_not_sent(client, ranker, ask, message):
     with pytest.raises(ValueError, match=message):
         ask(client)
     assert ranker.requests == []
-
-
-@pytest.mark.parametrize("host", ["server:0", "a b:8500", "me@server:8500", "http://server", ":85"])
-def test_an_address_that_is_none_is_one_error(host):
-    with Client(host, "tiny", timeout=5) as client, pytest.raises(ServingError, match="UNAVAIL"):
-        client.status()
-
-
-def test_an_error_is_one_short_line_whatever_the_server_says():
-    message = str(ServingError("score", "INTERNAL", "first\nsecond  third" + "." * 1000))
-    assert message.startswith("score: INTERNAL: first second third")
-    assert message.endswith(". The server's log says more.")
-    assert len(message) < 400
-
-
-def test_the_client_at_a_rest_port_is_told_about_ports(rest_address):
-    with (
-        Client(rest_address, "tiny", timeout=60) as client,
-        pytest.raises(ServingError, match="usual port: 8500"),
-    ):
-        client.score("red", ["red"])

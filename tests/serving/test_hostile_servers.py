@@ -14,6 +14,7 @@ import pytest
 
 from serving import messages, predict_pb2
 from serving.client import Client, ServingError
+from tests.server.asking import wait_for
 from tests.serving.conftest import served
 
 PATIENCE = 60.0  # seconds, on a machine that does other things too
@@ -87,7 +88,7 @@ def test_a_server_that_is_away_is_asked_for_again_soon():
         listening.setblocking(False)
         with Client(f"127.0.0.1:{listening.getsockname()[1]}", "tiny", timeout=PATIENCE) as client:
             while attempts < 6 and time.monotonic() - started < PATIENCE:
-                asked = client._status.future(predict_pb2.GetModelStatusRequest())
+                asked = client._predict.future(predict_pb2.PredictRequest())
                 with suppress(BlockingIOError):
                     listening.accept()[0].close()
                     attempts += 1
@@ -101,19 +102,18 @@ def test_a_server_that_is_back_is_found(ranker):
     with served(ranker) as server:
         address = server.grpc_address
         client = Client(address, "tiny", timeout=PATIENCE)
-        assert client.encode_titles(["red"]).tolist() == [[3, 1]]
+        assert client.encode("title", ["red"]).tolist() == [[3, 1, 1]]
     with client:
         with pytest.raises(ServingError, match="UNAVAILABLE"):
-            client.encode_titles(["red"])
+            client.encode("title", ["red"])
         with served(ranker, int(address.split(":")[1])):
-            end = time.monotonic() + PATIENCE
-            while time.monotonic() < end:
+
+            def answers() -> bool:
                 with suppress(ServingError):
-                    assert client.encode_titles(["red"]).tolist() == [[3, 1]]
-                    break
-                time.sleep(0.02)
-            else:
-                raise AssertionError(f"not found within {PATIENCE} s")
+                    return client.score("red", ["red"]).tolist() == [11]
+                return False
+
+            wait_for(answers)
 
 
 # ----------------------------------------------------------------------------------------- TLS

@@ -15,17 +15,13 @@ def folder(checkout):
     return checkout / "serving" / "tfserving"
 
 
-def read_text_proto(path, message):
-    from google.protobuf import text_format
-
-    return text_format.Parse(path.read_text("utf-8"), message)
-
-
 def test_the_models_are_a_valid_configuration(folder):
     pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
+    from google.protobuf import text_format
     from tensorflow_serving.config import model_server_config_pb2
 
-    config = read_text_proto(folder / "models.config", model_server_config_pb2.ModelServerConfig())
+    text = (folder / "models.config").read_text("utf-8")
+    config = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path) == ("lstm", "/models/lstm")
     assert model.model_platform == "tensorflow"

@@ -1,0 +1,79 @@
+"""TensorFlow's session as the judge, which is how TensorFlow Serving runs an export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from pytest import approx
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from dssm_tf.export.saved_model import export
+from dssm_tf.export.signatures import INPUTS
+from dssm_tf.export.verify import ADVERSARIAL
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.towers import TOWERS
+from tests.choices import changed
+from tests.clicks import Data
+from tests.export.conftest import WEIGHT
+from tests.runs import finished_run
+
+TEXTS = [text.encode("utf-8", "surrogatepass") for text in (*ADVERSARIAL, "RED fox!", "green owl")]
+Calls = list[tuple[str, dict[str, list[bytes]]]]
+
+
+def calls_of(directory: Path, model: str) -> Calls:
+    """All texts to each signature, and the warm-up requests."""
+    calls: Calls = [(one, dict.fromkeys(names, TEXTS)) for one, names in INPUTS.items()]
+    warm_up = directory / "assets.extra" / "tf_serving_warmup_requests"
+    for raw in tf.data.TFRecordDataset(str(warm_up)):
+        request = PredictionLog.FromString(raw.numpy()).predict_log.request
+        assert request.model_spec.name == model
+        inputs = {key: list(tf.make_ndarray(one)) for key, one in request.inputs.items()}
+        calls.append((request.model_spec.signature_name, inputs))
+    assert [one for one, _ in calls[len(INPUTS) :]] == [one for one in INPUTS for _ in range(2)]
+    return calls
+
+
+def answers(directory: Path, calls: Calls) -> list[np.ndarray]:
+    """What the graph gives with its variables restored: no Python of the package takes part."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        meta = tf.compat.v1.saved_model.load(session, ["serve"], str(directory))
+        found = []
+        for name, inputs in calls:
+            signature = meta.signature_def[name]
+            (output,) = signature.outputs.values()
+            given = {signature.inputs[key].name: texts for key, texts in inputs.items()}
+            found.append(session.run(output.name, given))
+        return found
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_every_signature_and_warm_up_request_is_answered_as_by_the_keras_model(
+    data: Data, tmp_path, name
+):
+    """No argument of a tower is its default."""
+    tower = {"name": name, **changed(TOWERS[name])}
+    config: dict[str, Any] = {"tower": tower, "shared_towers": name == "dssm"}
+    run = finished_run(tmp_path / "run", data, config, WEIGHT)
+    directory = export(run, tmp_path / "models", name)
+    ranker, calls = SemanticRanker.load(run), calls_of(directory, name)
+
+    def wanted(inputs: dict[str, list[bytes]]) -> np.ndarray:
+        texts = {key: [one.decode("utf-8", "replace") for one in inputs[key]] for key in inputs}
+        if len(texts) == 2:
+            return np.sum(
+                wanted({"queries": inputs["queries"]}) * wanted({"titles": inputs["titles"]}), 1
+            )
+        if "queries" in texts:
+            vectors = ranker.encode_queries(texts["queries"])
+            return np.column_stack([vectors, np.ones(len(vectors))])
+        prior = WEIGHT * ranker.prior(texts["titles"])
+        return np.column_stack([ranker.encode_titles(texts["titles"]), prior])
+
+    for (signature, inputs), found in zip(calls, answers(directory, calls), strict=True):
+        assert found.dtype == np.float32
+        assert found == approx(wanted(inputs), abs=1e-5), signature

@@ -94,6 +94,7 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path, monk
     odd = "<script>alert(1)"
     lines = ["query\ttitle\tclicks"]
     lines += [odd if n % 20 == 7 else f"q{n}\tt{n}\t1" for n in range(100)]
+    lines[3] = f"q2\t{'long ' * 40}\t1"  # pieces within it hold no line
     data = run("\n".join([*lines, "c\td\t-1"]) + "\n", *ALL)
     path = str(tmp_path / "log.tsv")
     assert data.rejects == [

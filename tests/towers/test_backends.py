@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pickle
 import subprocess
 import sys
 
@@ -41,7 +42,7 @@ SHARED = {f"{name}, shared": (name, small(TOWERS[name])) for name in ("dssm", "l
 CASES |= SHARED
 
 OTHER_BACKEND = """
-import sys
+import pickle, sys
 import keras, numpy as np
 import dssm_tf.model.siamese
 from dssm_tf.losses import LOSSES
@@ -58,25 +59,24 @@ assert folder.endswith(backend), backend
 convert = keras.ops.convert_to_numpy
 
 
-def losses(saved, scores):
-    known = {name: saved[name] for name in ("mask", "correction", "targets")}
-    return [RankingLoss(name)(known, scores) for name in LOSSES]
+def losses(labels, scores):
+    return [RankingLoss(name)(labels, scores) for name in LOSSES]
 
 
-def torch_gradients(model, inputs, saved):
+def torch_gradients(model, inputs, labels):
     cosines = model(inputs, training=True)
-    found = losses(saved, cosines)
+    found = losses(labels, cosines)
     sum(found).backward()
     return cosines, found, [variable.value.grad for variable in model.trainable_variables]
 
 
-def jax_gradients(model, inputs, saved):
+def jax_gradients(model, inputs, labels):
     import jax
 
     def forward(trainable):
         fixed = [variable.value for variable in model.non_trainable_variables]
         cosines, _ = model.stateless_call(trainable, fixed, inputs, training=True)
-        found = losses(saved, cosines)
+        found = losses(labels, cosines)
         return sum(found), (cosines, found)
 
     start = [variable.value for variable in model.trainable_variables]
@@ -85,33 +85,21 @@ def jax_gradients(model, inputs, saved):
     return cosines, found, gradients
 
 
-def of_click_model(case, saved):
-    model = keras.saving.load_model(f"{folder}/{case}.keras")
-    inputs = {"candidates": saved["candidates"]}
-    for name, value in saved.items():
-        side, _, part = name.partition("/")
-        if part in ("word_ngrams", "tokens", "rows"):
-            inputs.setdefault(side, {})[part] = value
-        elif part:  # one of a tuple
-            name, _, _ = part.partition("/")
-            inputs.setdefault(side, {}).setdefault(name, []).append(value)
-    return model, inputs
-
-
 for case in cases:
-    saved = dict(np.load(f"{folder}/{case}.npz"))
-    model, inputs = of_click_model(case, saved)
+    with open(f"{folder}/{case}.pickle", "rb") as file:
+        inputs, labels, *expected = pickle.load(file)
+    model = keras.saving.load_model(f"{folder}/{case}.keras")
     calculate = torch_gradients if backend == "torch" else jax_gradients
-    cosines, found, gradients = calculate(model, inputs, saved)
-    np.testing.assert_allclose(convert(cosines), saved["cosines"], atol=1e-5, err_msg=case)
-    for loss, expected in zip(found, saved["losses"], strict=True):
-        np.testing.assert_allclose(convert(loss), expected, atol=1e-5, err_msg=case)
-    for i, (variable, gradient) in enumerate(zip(model.trainable_variables, gradients)):
+    cosines, found, gradients = calculate(model, inputs, labels)
+    np.testing.assert_allclose(convert(cosines), expected[0], atol=1e-5, err_msg=case)
+    for loss, wanted in zip(found, expected[1], strict=True):
+        np.testing.assert_allclose(convert(loss), wanted, atol=1e-5, err_msg=case)
+    largest = max(np.abs(one).max() for one in expected[2])
+    for variable, gradient, wanted in zip(
+        model.trainable_variables, gradients, expected[2], strict=True
+    ):
         np.testing.assert_allclose(
-            convert(gradient),
-            saved[f"gradient_{i}"],
-            atol=1e-5 * saved["largest"],
-            err_msg=f"{case}: {variable.path}",
+            convert(gradient), wanted, atol=1e-5 * largest, err_msg=f"{case}: {variable.path}"
         )
 """
 
@@ -129,31 +117,15 @@ def save(case: str, folder) -> None:
     sides = {"query": text_batch(QUERIES, KNOWN), "titles": text_batch(TITLES, KNOWN)}
     if case in SHARED:
         sides = {"texts": in_parts(text_batch(QUERIES + TITLES, KNOWN))}
+    inputs = sides | {"candidates": CANDIDATES}
     with tf.GradientTape() as tape:
-        cosines = model(sides | {"candidates": CANDIDATES}, training=True)
+        cosines = model(inputs, training=True)
         losses = [RankingLoss(name)(LABELS, cosines) for name in LOSSES]
         total = sum(losses)
-    gradients = [np.array(one) for one in tape.gradient(total, model.trainable_variables)]
+    gradients = tape.gradient(total, model.trainable_variables)
     model.save(folder / f"{case}.keras")
-    np.savez(
-        folder / f"{case}.npz",
-        cosines=np.array(cosines),
-        losses=np.array(losses),
-        largest=max(np.abs(gradient).max() for gradient in gradients),
-        candidates=CANDIDATES,
-        **LABELS,
-        **{f"gradient_{i}": gradient for i, gradient in enumerate(gradients)},
-        **{
-            f"{side}/{path}": value
-            for side, batch in sides.items()
-            for name, values in batch.items()
-            for path, value in (
-                {f"{name}/{i}": one for i, one in enumerate(values)}
-                if isinstance(values, tuple)
-                else {name: values}
-            ).items()
-        },
-    )
+    outputs = [np.array(cosines), [*map(np.array, losses)], [*map(np.array, gradients)]]
+    (folder / f"{case}.pickle").write_bytes(pickle.dumps([inputs, LABELS, *outputs]))
 
 
 @pytest.mark.parametrize("backend", ["torch", "jax"])

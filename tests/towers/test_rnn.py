@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 
 from tests.reference import tanh_rnn as reference
-from tests.towers.paper_towers import COUNTS, KNOWN, learned, rnn
+from tests.towers.paper_towers import BATCH, COUNTS, KNOWN, learned, rnn
 
 pytestmark = pytest.mark.numeric
 
 HIDDEN = 3
+
+
+def test_its_activations_are_the_states_of_the_reference():
+    p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=0)
+    shown = rnn(p).activations(BATCH)["recurrence"]
+    assert list(shown) == ["y"]
+    for values, words in zip(np.array(shown["y"]), COUNTS, strict=True):
+        expected = reference.states(p, words)[1:]
+        assert values[: len(words)] == pytest.approx(np.reshape(expected, (-1, HIDDEN)))
 
 
 @pytest.mark.parametrize("steps", [None, 1, 2, 3, 4, 5, 9])

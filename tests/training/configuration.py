@@ -1,4 +1,4 @@
-"""A small configuration to train, and the weights of runs compared."""
+"""A small configuration to train by, and the weights of runs compared."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from pytest import approx
+
+from dssm_tf.config import parse_config
+from dssm_tf.training.run_directory import Result
+from dssm_tf.training.train import train
+from tests.clicks import Data
 
 EPOCHS, BATCH = 2, 8
 CONFIG = {
@@ -37,18 +43,30 @@ def config(**changes):
     return raw
 
 
+def trained(data: Data, out: Path, *, start=None, told=None, **changes) -> Result:
+    """Trains by the configuration with these changes, without a word."""
+    settings = parse_config(config(**changes))
+    return train(settings, data.path, out, start=start, told=told, quiet=True)
+
+
 def weights(run: Path) -> dict[str, np.ndarray]:
-    found = {}
+    found: dict[str, h5py.Dataset | h5py.Group] = {}
     with h5py.File(run / "model.weights.h5") as file:
-        file.visititems(
-            lambda name, one: (
-                found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None
-            )
-        )
-    return found
+        file.visititems(found.__setitem__)
+        return {name: one[()] for name, one in found.items() if isinstance(one, h5py.Dataset)}
 
 
 def equal(a: Path, b: Path) -> bool:
     """Whether two runs have the same weights, to the bit."""
     one, other = weights(a), weights(b)
     return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+
+
+def assert_near(a: Path, b: Path, one_history, other_history, tolerance: float) -> None:
+    """That two runs have the same losses and weights, up to a rounding of the weights."""
+    for one, other in zip(one_history, other_history, strict=True):
+        assert other == approx(one, abs=10 * tolerance)  # gamma is 10
+    expected, found = weights(a), weights(b)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == approx(value, abs=tolerance), name

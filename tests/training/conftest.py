@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dssm_tf.config import parse_config
-from dssm_tf.training.train import train
 from tests.clicks import Data, click_log, write_data
-from tests.training.configuration import CONFIG
-from tests.training.processes import TrainingProcesses, training_processes
+from tests.training.configuration import trained
+from tests.training.processes import TrainingProcesses
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +24,11 @@ def data(folder) -> Data:
 @pytest.fixture(scope="session")
 def processes(folder) -> TrainingProcesses:
     (folder / "processes").mkdir()
-    with training_processes(folder / "processes") as found:
+    with TrainingProcesses(folder / "processes") as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def run(folder, data):
     """An uninterrupted run in this process, and its result."""
-    result = train(parse_config(CONFIG), data.path, folder / "run", quiet=True)
-    return folder / "run", result
+    return folder / "run", trained(data, folder / "run")

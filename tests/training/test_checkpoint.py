@@ -14,10 +14,10 @@ from tests.training.configuration import config
 PROGRESS = {"history": [{"loss": 0.1 + 0.2}], "best_epoch": 1, "step": 0}
 
 
-def model(units: int = 3) -> keras.Model:
+def model() -> keras.Model:
     """Compiled and built, with dropout's seed and Adam's moments as state."""
     made = keras.Sequential(
-        [keras.layers.Input((2,)), keras.layers.Dropout(0.5, seed=1), keras.layers.Dense(units)]
+        [keras.layers.Input((2,)), keras.layers.Dropout(0.5, seed=1), keras.layers.Dense(3)]
     )
     made.compile("adam", "mse")
     made.optimizer.build(made.trainable_variables)
@@ -27,11 +27,7 @@ def model(units: int = 3) -> keras.Model:
 def train(made: keras.Model, steps: int) -> None:
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     for _ in range(steps):
-        made.train_on_batch(x, np.ones((4, made.output_shape[1]), np.float32))
-
-
-def best(made: keras.Model) -> list[np.ndarray]:
-    return [keras.ops.convert_to_numpy(weight) for weight in made.weights]
+        made.train_on_batch(x, np.ones((4, 3), np.float32))
 
 
 def test_a_restored_model_goes_on_as_the_one_that_was_saved(tmp_path):
@@ -39,7 +35,7 @@ def test_a_restored_model_goes_on_as_the_one_that_was_saved(tmp_path):
     one, other = model(), model()
     assert restore(path, other) is None
     train(one, 3)
-    kept = best(one)
+    kept = one.get_weights()
     train(one, 2)
     save(path, one, kept, PROGRESS)
     found, progress = restore(path, other)
@@ -50,7 +46,9 @@ def test_a_restored_model_goes_on_as_the_one_that_was_saved(tmp_path):
     assert other.get_metrics_result() == one.get_metrics_result()
     train(one, 2)
     train(other, 2)
-    assert all(np.array_equal(a, b) for a, b in zip(best(one), best(other), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(one.get_weights(), other.get_weights(), strict=True)
+    )
 
 
 def test_a_save_that_fails_leaves_the_one_before(tmp_path, monkeypatch):
@@ -67,18 +65,15 @@ def test_a_save_that_fails_leaves_the_one_before(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", full_disk)
     train(one, 1)
     with pytest.raises(OSError, match="No space"):
-        save(path, one, best(one), PROGRESS)
+        save(path, one, one.get_weights(), PROGRESS)
     assert path.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["fit.npz"]
 
 
-@pytest.mark.parametrize("damage", [lambda raw: b"", lambda raw: raw[:300], lambda raw: b"no zip"])
-def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
-    path, one = tmp_path / "fit.npz", model()
-    save(path, one, [], PROGRESS)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UserError, match="is no archive of arrays"):
-        restore(path, one)
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    (tmp_path / "fit.npz").write_bytes(b"no zip")
+    with pytest.raises(UserError, match=r"is no archive of arrays.*Remove the run's directory"):
+        restore(tmp_path / "fit.npz", model())
 
 
 def test_an_update_that_breaks_a_weight_is_refused_and_what_was_saved_stays(tmp_path):

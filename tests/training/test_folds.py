@@ -18,9 +18,8 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, training_batches
 from dssm_tf.training.folds import _choice
-from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
-from tests.training.configuration import config
+from tests.training.configuration import config, trained
 
 FOLDS = 3
 
@@ -32,9 +31,8 @@ def folds(data):
 
 @pytest.fixture(scope="module")
 def by_folds(data, folder):
-    raw = config(training__folds=2, training__epochs=3, training__monitor="ndcg@10")
-    run = folder / "folds"
-    return run, raw, train(parse_config(raw), data.path, run, quiet=True)
+    settings = {"training__folds": 2, "training__epochs": 3, "training__monitor": "ndcg@10"}
+    return folder / "folds", config(**settings), trained(data, folder / "folds", **settings)
 
 
 def test_every_query_is_held_out_once_with_all_its_clicks(folds):
@@ -50,34 +48,26 @@ def test_every_query_is_held_out_once_with_all_its_clicks(folds):
     assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
 
 
-def test_a_fold_counts_the_clicks_of_its_own_training_part(folds):
-    for fold in folds:
-        rows = fold.log("train")
-        clicks: Counter[str] = Counter()
-        for _, title, number in rows:
-            clicks[title] += number
-        assert {one.text: one.clicks for one in fold.titles if one.clicks} == clicks
-        assert {one.text: one.queries for one in fold.titles if one.queries} == Counter(
-            title for _, title, _ in rows
-        )
-
-
-def test_weighted_clicks_are_not_rounded_and_weigh_one_on_average(tmp_path):
-    log = [one._replace(clicks=one.clicks + 0.375) for one in click_log()]
+@pytest.mark.parametrize("share", [0.0, 0.375])
+def test_a_fold_weighs_and_counts_the_clicks_of_its_own_training_part(share, tmp_path):
+    log = [one._replace(clicks=one.clicks + share) for one in click_log()]
     data = Preprocessed(write_data(tmp_path / "data", log).path)
+    settings = parse_config(config(training__click_weight="linear"))
     for number in range(FOLDS):
         fold = data.fold(number, FOLDS)
-        made = training_batches(parse_config(config(training__click_weight="linear")), fold, 1)
-        weights = np.concatenate([found.numpy() for _, _, found in made.epochs(None, 0, 1)])
+        clicks, queries = Counter[str](), Counter[str]()
+        for _, title, count in fold.log("train"):
+            clicks[title] += count
+            queries[title] += 1
+        assert {one.text: one.queries for one in fold.titles if one.queries} == queries
+        # A title's sum is rounded, as preprocess rounds it; a pair's clicks are not.
+        assert {one.text: one.clicks for one in fold.titles if one.clicks} == {
+            title: round(count) for title, count in clicks.items()
+        }
+        batches = training_batches(settings, fold, 1).epochs(None, 0, 1)
+        weights = np.concatenate([found.numpy() for _, _, found in batches])
         assert np.mean(weights) == approx(1, rel=1e-5)
         assert not np.allclose(weights, np.rint(weights))
-        # A title's sum is rounded, as preprocess rounds it.
-        clicks: Counter[str] = Counter()
-        for _, title, number in fold.log("train"):
-            clicks[title] += number
-        assert {one.text: one.clicks for one in fold.titles if one.clicks} == {
-            title: round(number) for title, number in clicks.items()
-        }
 
 
 def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
@@ -124,10 +114,7 @@ def test_the_run_says_how_it_was_chosen(by_folds):
 def test_it_is_refused_beside_judgments_and_an_earlier_run(data, folder, run, tmp_path):
     lists = tmp_path / "judgments.tsv"
     lists.write_text("query\ttitle\tgrade\nfox\tred fox\t2\n")
-    raw = config(training__folds=2, judgments__file=str(lists))
-    with pytest.raises(UserError, match=r"training\.folds is for a log learned from scratch"):
-        train(parse_config(raw), data.path, tmp_path / "judged", quiet=True)
-    raw = config(training__folds=2)
-    with pytest.raises(UserError, match=r"training\.folds is for a log learned from scratch"):
-        train(parse_config(raw), data.path, tmp_path / "from", start=run[0], quiet=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["judgments.tsv"]
+    for changes, start in (({"judgments__file": str(lists)}, None), ({}, run[0])):
+        with pytest.raises(UserError, match=r"training\.folds is for a log learned from scratch"):
+            trained(data, tmp_path / "none", start=start, training__folds=2, **changes)
+    assert not (tmp_path / "none").exists()

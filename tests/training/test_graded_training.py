@@ -13,11 +13,11 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.sources import pinned, read_sources
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.tables.graded_lists import GradedList, write_lists
+from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.train import train
 from dssm_tf.training.validation import ValidationTask
-from tests.graded.files import lists
+from tests.graded.files import lists, write
 from tests.reference.ranking_metrics import ndcg
 from tests.runs import finished_run
 from tests.training.configuration import config, equal
@@ -26,9 +26,7 @@ from tests.training.scored import scored
 
 @pytest.fixture(scope="module")
 def judged(data, tmp_path_factory):
-    path = tmp_path_factory.mktemp("judged") / "j.tsv"
-    write_lists(path, "grade", lists(data, 60))
-    return path
+    return write(tmp_path_factory.mktemp("judged") / "j.tsv", data, queries=60)
 
 
 def alone(path, **changes):
@@ -93,8 +91,7 @@ def test_the_card_and_the_run_s_files_say_what_was_learned_from(data, run):
 
 def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
     out, _ = run
-    other = tmp_path / "j.tsv"
-    write_lists(other, "grade", lists(data, 60, seed=5))
+    other = write(tmp_path / "j.tsv", data, queries=60, seed=5)
     with pytest.raises(UserError, match=r"finished run of another .* \(judgments"):
         train(alone(other, training__epochs=10), data.path, out, quiet=True)
     again = train(alone(judged, training__epochs=10), data.path, out, quiet=True)
@@ -105,8 +102,7 @@ def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
 def test_a_killed_warm_start_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_weights(
     data, judged, tmp_path
 ):
-    scores = tmp_path / "scores.tsv"
-    write_lists(scores, "score", lists(data, 30, seed=3))
+    scores = write(tmp_path / "scores.tsv", data, "score", queries=30, seed=3)
     made = parse_config(
         config(
             judgments__file=str(judged),

@@ -25,23 +25,17 @@ SUMS = {
 }
 
 
-def test_rarity_by_hand():
-    # Two titles: "cat" stands in both, "#ca" in both, "at#" in one, twice.
-    vocabulary = Vocabulary(["#ca", "at#"], FOLDED)
-    found = rarity(["cat at", "cart"], vocabulary)
-    assert found[1:] == approx([1 + np.log(3 / 3), 1 + np.log(3 / 2)])
-
-
 def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
-    vocabulary = Vocabulary(["#ca", "at#"], FOLDED)
+    vocabulary, titles = Vocabulary(["#ca", "at#"], FOLDED), ["cat at", "cart"]
+    # Two titles: "#ca" stands in both, "at#" in one, twice.
+    common, rare = 1 + np.log(3 / 3), 1 + np.log(3 / 2)
+    assert rarity(titles, vocabulary)[1:] == approx([common, rare])
     tower = {"name": "dssm", "widths": [4]}
     model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()
-    put(model.weights, idf_start(model, ["cat at", "cart"], vocabulary))
+    put(model.weights, idf_start(model, titles, vocabulary))
     after = model.query_tower.hashing.kernel.numpy()
-    # Rarities 1 and 1 + ln(3 / 2), as above; their mean square is (1 + (1 + ln 1.5)^2) / 2.
-    rare = 1 + np.log(1.5)
-    expected = np.array([1, rare]) / np.sqrt((1 + rare**2) / 2)
+    expected = np.array([common, rare]) / np.sqrt((common**2 + rare**2) / 2)
     assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from itertools import product
 from random import Random
@@ -13,6 +12,7 @@ import pytest
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.sources import read_sources
+from dssm_tf.tables.writer import write_table
 from dssm_tf.training.fitting import training_batches
 from pipelines import preprocess
 from tests.clicks import texts_of
@@ -35,12 +35,12 @@ def data(request, tmp_path_factory):
     """What preprocess makes of a log by a rule."""
     folder, random = tmp_path_factory.mktemp("rule"), Random(7)
     queries, titles = texts(random, 60), texts(random, 90)
-    with (folder / "log.tsv").open("w", encoding="utf-8") as file:
-        write = csv.writer(file, delimiter="\t", lineterminator="\n").writerow
-        write(("query", "title", "brand", "clicks"))
-        for _ in range(400):
-            pair = random.choice(queries), random.choice(titles)
-            write((*pair, random.choice(("Æsir", "aesir", "")), random.randint(1, 9)))
+    rows = [
+        (random.choice(queries), random.choice(titles), random.choice(("Æsir", "aesir", "")),
+         str(random.randint(1, 9)))
+        for _ in range(400)
+    ]  # fmt: skip
+    write_table(folder / "log.tsv", ("query", "title", "brand", "clicks"), rows)
     files = ["--input", str(folder / "log.tsv"), "--output", str(folder / "data")]
     assert not preprocess.run([*files, *RULES[request.param].split()])
     return Preprocessed(folder / "data")
@@ -50,22 +50,20 @@ def configuration(source: str, data: Preprocessed, folder):
     """A training whose rivals are of one source."""
     negatives = {"recorded": 4 if source == "recorded" else 0, "in_batch": source == "in-batch"}
     settings = {"tower": {"name": "dssm"}, "negatives": negatives, "training": {"batch_size": 32}}
-    pairs = [(query, title) for query, title, _ in data.log()]
-    every = list(product(dict(pairs), [one.text for one in data.titles]))
+    queries = dict.fromkeys(query for query, _, _ in data.log())
+    every = list(product(queries, [one.text for one in data.titles]))
     if source == "fresh":
         negatives["fresh"] = 3
     elif source == "mined from any pair":
-        rows = "".join(f"{query}\t{title}\n" for query, title in every)
-        (folder / "mined.tsv").write_text("query\ttitle\n" + rows, "utf-8")
+        write_table(folder / "mined.tsv", ("query", "title"), every)
         negatives |= {"mined": 3, "mined_from": str(folder / "mined.tsv")}
     elif source == "judged":
-        fields = list(data.spec.title_fields)
-        with (folder / "judged.tsv").open("w", encoding="utf-8") as file:
-            write = csv.writer(file, delimiter="\t", lineterminator="\n").writerow
-            write(("query", *fields, "grade"))
-            for number, (query, title) in enumerate(every):
-                cells = [*title.split("␟"), ""][: len(fields)]
-                write((query, *cells, 3 if number % 5 == 0 else 0))
+        fields = data.spec.title_fields
+        rows = [
+            (query, *[*title.split("␟"), ""][: len(fields)], "0" if number % 5 else "3")
+            for number, (query, title) in enumerate(every)
+        ]
+        write_table(folder / "judged.tsv", ("query", *fields, "grade"), rows)
         settings["judgments"] = {"file": str(folder / "judged.tsv"), "validation": 0.0}
         settings["training"]["clicks"] = False
     return parse_config(settings)

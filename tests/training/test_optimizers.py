@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import OptimizerConfig, parse_config
+from dssm_tf.config import OptimizerConfig
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers.dssm import DSSM
@@ -22,15 +23,14 @@ from dssm_tf.training.optimizers import (
     clip_by_tower,
     make_optimizer,
 )
-from dssm_tf.training.train import train
 from tests.labels import all_count
 from tests.reference import nesterov as reference
-from tests.training.configuration import config
+from tests.training.configuration import trained
 
 pytestmark = pytest.mark.keras
 
 CURVATURE = np.array([[2.0, 0.3], [0.3, 0.7]])
-START = np.array([1.0, -2.0])
+STARTS = {"query_tower": np.array([1.0, -2.0]), "title_tower": np.array([-0.5, 0.25])}
 
 
 def slope(point: np.ndarray) -> np.ndarray:
@@ -38,52 +38,54 @@ def slope(point: np.ndarray) -> np.ndarray:
     return CURVATURE @ point
 
 
-def run(optimizer: ScheduledNesterov, updates: int) -> list[np.ndarray]:
-    """`L_0, L_1, ...` on the quadratic; the gradient is taken where the variable stands."""
-    variable = keras.Variable(START, dtype="float64", name="x")
-    optimizer.build([variable])
-    points = [START]
+def run(optimizer: ScheduledNesterov, updates: int) -> np.ndarray:
+    """`L_0, L_1, ...` of each tower on a quadratic of its own: `(1 + updates, towers, 2)`.
+
+    The gradient is taken where the variables stand.
+    """
+    variables = []
+    for tower, start in STARTS.items():
+        with keras.name_scope(tower):
+            variables.append(keras.Variable(start, dtype="float64", name="x"))
+    optimizer.build(variables)
+    points = [[*STARTS.values()]]
     for k in range(1, updates + 1):
-        optimizer.apply([tf.constant(slope(variable.numpy()))], [variable])
+        optimizer.apply([tf.constant(slope(one.numpy())) for one in variables], variables)
         # The variable is the look-ahead point L_k + mu_k D_k; D_k is the optimiser's own.
-        ahead = reference.momentum(k, optimizer.total_updates) * optimizer._steps[0].numpy()
-        points.append(variable.numpy() - ahead)
+        mu = reference.momentum(k, optimizer.total_updates)
+        steps = zip(variables, optimizer._steps, strict=True)
+        points.append([one.numpy() - mu * step.numpy() for one, step in steps])
     for _ in range(2):  # the second time nothing of the look-ahead is left
-        optimizer.finalize_variable_values([variable])
-        np.testing.assert_allclose(variable.numpy(), points[-1], atol=1e-6)
-    return points
+        optimizer.finalize_variable_values(variables)
+        found = [one.numpy() for one in variables]
+        np.testing.assert_allclose(found, points[-1], atol=1e-6)
+    return np.array(points)
 
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(("total", "threshold"), [(50, None), (150, None), (100, 0.5)])
 def test_every_update_is_the_paper_s_through_both_momentum_changes(total, threshold):
     found = run(ScheduledNesterov(0.05, total, clip_norm=threshold), total)
-    clip = {} if threshold is None else {"threshold": threshold}
-    expected = reference.descend(START, slope, 0.05, total, total, **clip)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    expected = [
+        reference.descend(start, slope, 0.05, total, total, threshold) for start in STARTS.values()
+    ]
+    np.testing.assert_allclose(found, np.stack(expected, axis=1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.numeric
 def test_the_first_two_updates_by_hand():
     # D_1 = -.1 g(L_0); L_1 = L_0 + D_1. With 1000 updates mu is .9 at the start:
     # D_2 = .9 D_1 - .1 g(L_1 + .9 D_1).
-    d1 = -0.1 * slope(START)
-    l1 = START + d1
-    d2 = 0.9 * d1 - 0.1 * slope(l1 + 0.9 * d1)
-    found = run(ScheduledNesterov(0.1, 1000), 2)
-    np.testing.assert_allclose(found[1], l1, atol=1e-6)
-    np.testing.assert_allclose(found[2], l1 + d2, atol=1e-6)
-
-
-class Paths:
-    """Stands for a variable: the clipping reads its path only."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
+    l0 = STARTS["query_tower"]
+    d1 = -0.1 * slope(l0)
+    d2 = 0.9 * d1 - 0.1 * slope(l0 + d1 + 0.9 * d1)
+    found = run(ScheduledNesterov(0.1, 1000), 2)[:, 0]
+    np.testing.assert_allclose(found, [l0, l0 + d1, l0 + d1 + d2], atol=1e-6)
 
 
 def test_each_tower_is_clipped_by_its_own_joint_norm():
-    variables = [Paths(p) for p in ("s/query_tower/a", "s/query_tower/b", "s/title_tower/a")]
+    paths = ("s/query_tower/a", "s/query_tower/b", "s/title_tower/a")
+    variables = [SimpleNamespace(path=path) for path in paths]
     gradients = [tf.constant([3.0]), tf.constant([[0.0, 4.0]]), tf.constant([0.6, 0.8])]
     clipped = clip_by_tower(gradients, variables, threshold=1.0)
     # The query tower's norm is sqrt(9 + 16) = 5, cut to 1; the title tower's is 1 already.
@@ -95,75 +97,42 @@ def test_each_tower_is_clipped_by_its_own_joint_norm():
 def tiny_model() -> tuple[Siamese, tf.data.Dataset]:
     keras.utils.set_random_seed(0)
     model = Siamese(DSSM(4, (3,)), DSSM(4, (3,)))
+    model.build()
     texts = {
         "word_ngrams": np.array([[0, 0], [1, 2], [3, 0], [4, 1]], np.int32),
         "tokens": np.array([[1, 0], [2, 3], [3, 0]], np.int32),
     }
-    inputs = {
-        "query": texts,
-        "titles": texts,
-        "candidates": np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32),
-    }
-    model(inputs)
-    return model, tf.data.Dataset.from_tensors((inputs, all_count(np.zeros((3, 3)))))
+    candidates = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32)
+    inputs = {"query": texts, "titles": texts, "candidates": candidates}
+    return model, tf.data.Dataset.from_tensors((inputs, all_count(candidates)))
 
 
 @pytest.mark.numeric
-@pytest.mark.parametrize("clip_norm", [None, 0.05])
-def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead(clip_norm):
-    """The whole of algorithm 1 through `fit`, against its equations on the same gradients."""
-    updates, rate = 60, 0.03
-    model, data = tiny_model()
-    inputs, known = next(iter(data))
-    kept = [variable.numpy() for variable in model.trainable_variables]
-
-    @tf.function
-    def tensors():
-        with tf.GradientTape() as tape:
-            value = RankingLoss("click_softmax", gamma=5.0)(known, model(inputs))
-        return tape.gradient(value, model.trainable_variables)
-
-    def gradients(values) -> list[np.ndarray]:
-        for variable, value in zip(model.trainable_variables, values, strict=True):
-            variable.assign(value)
-        return [np.array(gradient, np.float64) for gradient in tensors()]
-
-    here = [value.astype(np.float64) for value in kept]
-    change = [np.zeros_like(value) for value in here]
-    path = []
-    half = len(here) // 2  # the query tower's variables stand first
-    for k in range(updates):
-        mu = reference.momentum(k, updates)
-        slopes = gradients([x + mu * d for x, d in zip(here, change, strict=True)])
-        for side in (slice(0, half), slice(half, None)):
-            norm = np.sqrt(sum((g**2).sum() for g in slopes[side]))
-            if clip_norm is not None and norm > clip_norm:
-                slopes[side] = [g * clip_norm / norm for g in slopes[side]]
-        change = [mu * d - rate * g for d, g in zip(change, slopes, strict=True)]
-        here = [x + d for x, d in zip(here, change, strict=True)]
-        path.append(here)
-
-    for variable, value in zip(model.trainable_variables, kept, strict=True):
-        variable.assign(value)
-    optimizer = ScheduledNesterov(rate, updates, clip_norm=clip_norm)
+def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead():
+    updates, (model, data) = 60, tiny_model()
+    optimizer = ScheduledNesterov(0.03, updates, clip_norm=0.05)
     model.compile(optimizer, RankingLoss("click_softmax", gamma=5.0))
-    found = []
-    note = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda *_: found.append(Keeper.weights_of(model))
-    )
+    kept = []
+
+    def note(epoch, _):
+        kept.append(Keeper.weights_of(model))
+        mu = reference.momentum(20 * (epoch + 1), updates)
+        steps = [mu * step.numpy() for step in optimizer._steps]
+        for value, ahead, step in zip(kept[-1], model.get_weights(), steps, strict=True):
+            np.testing.assert_allclose(value, ahead - step, atol=1e-6)
+        assert any(np.abs(step).max() > 1e-3 for step in steps)
+
     model.fit(
         data.repeat(), epochs=3, steps_per_epoch=updates // 3, shuffle=False, verbose=0,
-        callbacks=[note],
+        callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=note)],
     )  # fmt: skip
-    # What is kept after each epoch and left in the end is L_k.
-    for values, place in zip([*found, model.get_weights()], (20, 40, 60, 60), strict=True):
-        for value, expected in zip(values, path[place - 1], strict=True):
-            np.testing.assert_allclose(value, expected, atol=2e-4)
-    assert any(np.abs(d).max() > 1e-3 for d in change)  # the look-ahead would have been elsewhere
+    assert len(kept) == 3
+    for value, left in zip(kept[-1], model.get_weights(), strict=True):
+        np.testing.assert_allclose(left, value, atol=1e-6)
 
 
 def test_averaged_weights_are_what_is_left_when_averaging_is_asked_for():
-    variable = keras.Variable(START.astype(np.float32))
+    variable = keras.Variable(np.float32([1.0, -2.0]))
     optimizer = ScheduledNesterov(0.1, 100, use_ema=True, ema_momentum=0.5)
     optimizer.build([variable])
     for _ in range(5):
@@ -174,24 +143,26 @@ def test_averaged_weights_are_what_is_left_when_averaging_is_asked_for():
 
 
 def test_its_configuration_makes_an_equal_optimiser():
-    made = ScheduledNesterov(0.02, 77, 0.99, 0.8, 0.1, clip_norm=3.0)
+    options = {"total_updates": 77, "momentum": 0.99, "edge_momentum": 0.8, "edge": 0.1,
+               "clip_norm": 3.0}  # fmt: skip
+    made = ScheduledNesterov(0.02, **options)
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert again.get_config() == made.get_config()
-    assert (again.total_updates, again.momentum, again.edge_momentum) == (77, 0.99, 0.8)
-    assert (again.edge, again.clip_norm) == (0.1, 3.0)
+    assert {name: getattr(again, name) for name in options} == options
 
 
 def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
     model, data = tiny_model()
     model.compile(ScheduledNesterov(0.05, 40), RankingLoss("click_softmax", gamma=5.0))
-    model.train_on_batch(*next(iter(data)))
-    model.train_on_batch(*next(iter(data)))
+    batch = next(iter(data))
+    for _ in range(2):
+        model.train_on_batch(*batch)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     for one in (model, again):
-        one.train_on_batch(*next(iter(data)))
-    for first, second in zip(model.trainable_variables, again.trainable_variables, strict=True):
-        np.testing.assert_array_equal(first.numpy(), second.numpy())
+        one.train_on_batch(*batch)
+    for first, second in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, monkeypatch):
@@ -205,11 +176,10 @@ def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, m
         return kept
 
     monkeypatch.setattr(Fitting, "fit", watched)
-    raw = config(
-        optimizer={"name": "nesterov", "learning_rate": 0.01},
+    best = trained(
+        data, tmp_path / "run", optimizer={"name": "nesterov", "learning_rate": 0.01},
         training__epochs=3, training__patience=3, training__refit=True, training__batch_size=4,
-    )  # fmt: skip
-    best = train(parse_config(raw), data.path, tmp_path / "run", quiet=True).best_epoch
+    ).best_epoch  # fmt: skip
     pairs = {split: len(found) for split, found in data.pairs.items()}
     expected = [
         3 * math.ceil(pairs["train"] / 4),

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
@@ -16,7 +15,8 @@ from dssm_tf.model.run_files import is_finished
 from dssm_tf.training.devices import use_xla
 from dssm_tf.training.train import check_devices
 from tests.rounding import rounding
-from tests.training.configuration import CONFIG, RECORDED, config, equal, weights
+from tests.training.configuration import CONFIG, RECORDED, assert_near, config, equal
+from tests.training.processes import exported
 
 
 @pytest.mark.numeric
@@ -90,7 +90,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
 
 
 def test_a_killed_export_leaves_no_version(run, folder, processes):
-    killed = processes.export(run[0], folder / "models", die_at=("1", 1))
+    killed = processes.train(run[0], folder / "models", job=exported, die_at=("1", 1))
     assert killed.signal == signal.SIGKILL
     assert not [path for path in (folder / "models" / "dssm").glob("*") if path.name.isdigit()]
 
@@ -105,14 +105,10 @@ def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
         processes.start(raw, data.path, folder / f"devices-{devices}", devices=devices)
         for devices in (1, 2)
     ]
-    one, two = (each.wait().result["history"][0] for each in runs)
+    histories = [each.wait().result["history"] for each in runs]
     # 6 steps add to weights of about 1 a sum over 8 pairs of 3 candidates each.
     same = rounding(6 * 8 * 3, 1)
-    assert two == approx(one, abs=10 * same)  # gamma is 10
-    alone, together = (weights(folder / f"devices-{devices}") for devices in (1, 2))
-    assert alone.keys() == together.keys()
-    for key, value in alone.items():
-        assert together[key] == approx(value, abs=same), key
+    assert_near(*(folder / f"devices-{devices}" for devices in (1, 2)), *histories, same)
 
 
 def test_a_batch_size_that_the_devices_cannot_share_is_refused():
@@ -123,18 +119,17 @@ def test_a_batch_size_that_the_devices_cannot_share_is_refused():
 
 
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():
-    automatic, always = (parse_config(config(training__xla=choice)) for choice in ("auto", True))
+    def compiled(xla, parts, gpus=False, workers=1):
+        devices = SimpleNamespace(parts=parts, gpus=gpus, workers=workers)
+        return use_xla(parse_config(config(training__xla=xla)), devices)
 
-    def devices(parts, gpus=False, workers=1):
-        return SimpleNamespace(parts=parts, gpus=gpus, workers=workers)
-
-    assert not use_xla(automatic, devices(1))
-    assert use_xla(automatic, devices(1, gpus=True))
-    assert not use_xla(automatic, devices(2, gpus=True))
-    assert use_xla(always, devices(1))
-    assert use_xla(always, devices(2, gpus=True))
-    assert not use_xla(always, devices(2, gpus=True, workers=2))
-    assert not use_xla(always, devices(2))
+    assert not compiled("auto", 1)
+    assert compiled("auto", 1, gpus=True)
+    assert not compiled("auto", 2, gpus=True)
+    assert compiled(True, 1)
+    assert compiled(True, 2, gpus=True)
+    assert not compiled(True, 2, gpus=True, workers=2)
+    assert not compiled(True, 2)
 
 
 def test_a_second_training_is_refused_and_the_first_ends_well(data, processes, tmp_path):

@@ -16,11 +16,11 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training import keeper
 from dssm_tf.training.devices import read_cluster
 from dssm_tf.training.fitting import Fitting
-from dssm_tf.training.train import settled, train
+from dssm_tf.training.train import settled
 from dssm_tf.training.validation import ValidationTask, encoded
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding
-from tests.training.configuration import CONFIG, config
+from tests.training.configuration import RECORDED, config, trained
 
 
 def test_a_tower_trained_in_reduced_precision_is_measured_in_float32(data, folder, monkeypatch):
@@ -31,8 +31,8 @@ def test_a_tower_trained_in_reduced_precision_is_measured_in_float32(data, folde
         return measured[-1]
 
     monkeypatch.setattr(keeper, "encoded", watched)
-    raw = config(training__precision="mixed_bfloat16", training__epochs=1)
-    result = train(parse_config(raw), data.path, folder / "bfloat16", quiet=True)
+    changes = {"training__precision": "mixed_bfloat16", "training__epochs": 1}
+    result = trained(data, folder / "bfloat16", **changes)
     assert np.isfinite(result.history[0]["loss"])
     ranker = SemanticRanker.load(folder / "bfloat16")
     task = ValidationTask.of(Preprocessed(data.path), 2000, 20000)
@@ -44,14 +44,26 @@ def test_a_tower_trained_in_reduced_precision_is_measured_in_float32(data, folde
 
 def test_data_without_a_validation_part_keeps_the_last_epoch(tmp_path):
     data = write_data(tmp_path / "data", click_log(24), validation=())
-    raw = config(training__monitor="ndcg@10", ranking={"prior": "auto"}, training__epochs=3)
-    # Steps so large that the loss rises.
-    raw["optimizer"] = {"name": "sgd", "learning_rate": 50.0}
-    result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    result = trained(
+        data, tmp_path / "run", training__monitor="ndcg@10", training__epochs=3,
+        ranking={"prior": "auto"},
+        optimizer={"name": "sgd", "learning_rate": 50.0},  # steps so large that the loss rises
+    )  # fmt: skip
     assert (result.epochs, result.best_epoch, result.ndcg, result.prior_weight) == (3, 3, {}, 0)
     assert not result.doubt
     assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
     assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
+
+
+REFITTED = {
+    "training__epochs": 3,
+    "training__patience": 3,
+    "training__refit": True,
+    "training__averaging": 0.5,
+    "training__nested_lengths": [2, 4],
+    "optimizer__learning_rate": 0.004,
+    "loss": {"gamma": "auto"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +72,6 @@ def refitted(data, folder):
 
     Beside it what was told of it, and its weights before each phase.
     """
-    raw = config(training__epochs=3, training__patience=3, training__refit=True,
-                 training__averaging=0.5, training__nested_lengths=[2, 4],
-                 optimizer__learning_rate=0.004, loss={"gamma": "auto"})  # fmt: skip
     told, phases, fit = [], [], Fitting.fit
 
     def watched(self, *arguments, **named):
@@ -72,13 +81,12 @@ def refitted(data, folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fitting, "fit", watched)
-        result = train(parse_config(raw), data.path, folder / "refitted", quiet=True,
-                       told=lambda *one: told.append(one))  # fmt: skip
-    return raw, folder / "refitted", result, told, phases
+        result = trained(data, folder / "refitted", told=lambda *one: told.append(one), **REFITTED)
+    return folder / "refitted", result, told, phases
 
 
 def test_every_epoch_of_both_trainings_is_told(refitted):
-    _, run, result, told, _ = refitted
+    run, result, told, _ = refitted
     assert result.best_epoch == 3  # the steps are small
     expected = [("fit", 1), ("fit", 2), ("fit", 3), ("refit", 1), ("refit", 2)]
     assert [(phase, epoch) for phase, epoch, _ in told] == expected
@@ -97,22 +105,22 @@ def test_going_on_starts_from_the_best_epoch_s_averages(refitted):
 
 
 def test_the_run_says_which_gamma_was_chosen_and_is_found_finished(refitted, data):
-    raw, run, *_ = refitted
+    run, *_ = refitted
     assert load_config(run / "config.yaml").loss.arguments["gamma"] == 10
-    assert train(parse_config(raw), data.path, run, quiet=True).seconds == 0
-    assert dssm_tf.ClickData(data.path, config(loss=raw["loss"])).loss().parameters["gamma"] == 10
+    assert trained(data, run, **REFITTED).seconds == 0
+    assert (
+        dssm_tf.ClickData(data.path, config(loss={"gamma": "auto"})).loss().parameters["gamma"]
+        == 10
+    )
 
 
 @pytest.mark.slow
 def test_compiled_by_xla_the_losses_are_the_same(data, folder):
-    found = [
-        train(parse_config(raw), data.path, folder / f"xla-{raw['training']['xla']}", quiet=True)
-        for raw in (
-            config(training__xla=choice, tower__dropout=0.0, shared_towers=True)
-            for choice in (False, True)
-        )
-    ]
-    plain, compiled = (result.history for result in found)
+    same = {"tower__dropout": 0.0, "shared_towers": True}
+    plain, compiled = (
+        trained(data, folder / f"xla-{choice}", training__xla=choice, **same).history
+        for choice in (False, True)
+    )
     for one, other in zip(plain, compiled, strict=True):
         assert other["loss"] == approx(one["loss"], rel=1e-4)
         assert other["val_loss"] == approx(one["val_loss"], rel=1e-4)
@@ -133,19 +141,18 @@ def test_settings_that_cannot_train_are_refused_before_anything_is_written(
     data, tmp_path, changes, says
 ):
     with pytest.raises(UserError, match=says):
-        train(parse_config(config(**changes)), data.path, tmp_path / "run", quiet=True)
+        trained(data, tmp_path / "run", **changes)
     assert changes.get("training__folds") or not (tmp_path / "run").exists()
 
 
 def test_records_without_negatives_and_no_other_rivals_are_refused(tmp_path):
     log = [Click(query, "red fox") for query in ("fox", "red", "fur")]
     data = write_data(tmp_path / "data", log, validation=())
-    raw = config(negatives={"recorded": 2, "in_batch": False})
     with pytest.raises(UserError, match="nothing to tell a click from"):
-        train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+        trained(data, tmp_path / "run", negatives=RECORDED)
     none = write_data(tmp_path / "none", log, validation={"fox", "red", "fur"})
     with pytest.raises(UserError, match="holds no training records"):
-        train(parse_config(CONFIG), none.path, tmp_path / "run")
+        trained(none, tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,16 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.training.run_directory import Result, start_run
-from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
-from tests.training.configuration import CONFIG, config
+from tests.training.configuration import CONFIG, trained
 
 
 def test_training_stops_when_patience_runs_out_and_keeps_the_best(data, tmp_path):
-    raw = config(  # steps too small to rank anything otherwise
-        optimizer={"name": "sgd", "learning_rate": 1e-5},
+    result = trained(
+        data, tmp_path / "run",
         training__epochs=9, training__patience=2, training__monitor="ndcg@10",
+        optimizer={"name": "sgd", "learning_rate": 1e-5},  # steps too small to rank otherwise
     )  # fmt: skip
-    result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     # The first epoch is the best there is; two more bring nothing better.
     assert (result.epochs, result.best_epoch) == (3, 1)
 
@@ -30,7 +29,7 @@ def test_training_stops_when_patience_runs_out_and_keeps_the_best(data, tmp_path
 def test_a_finished_run_given_again_stays_as_it_is(run, data):
     out, result = run
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert train(parse_config(CONFIG), data.path, out) == replace(result, seconds=0.0)
+    assert trained(data, out) == replace(result, seconds=0.0)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
@@ -38,7 +37,7 @@ def test_a_training_killed_between_its_end_and_its_clean_up_is_cleaned_up(run, d
     out = Path(shutil.copytree(run[0], tmp_path / "run"))
     (out / "state").mkdir()
     (out / "state" / "fit.npz").write_bytes(b"what the kill left")
-    assert train(parse_config(CONFIG), data.path, out).history == run[1].history
+    assert trained(data, out).history == run[1].history
     assert not (out / "state").exists()
 
 
@@ -48,7 +47,7 @@ def test_a_model_that_cannot_be_made_leaves_no_directory(data, tmp_path, monkeyp
 
     monkeypatch.setattr("dssm_tf.training.fitting.build_model", fail)
     with pytest.raises(MemoryError):
-        train(parse_config(CONFIG), data.path, tmp_path / "run", quiet=True)
+        trained(data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -69,7 +68,7 @@ def test_a_training_no_better_than_the_untrained_model_is_in_doubt():
 def test_a_directory_that_is_no_run_is_left_alone(data, tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match="exists and is not a run"):
-        train(parse_config(CONFIG), data.path, tmp_path)
+        trained(data, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -80,7 +79,7 @@ def test_a_run_is_not_trained_over(run, data, tmp_path, finished):
         start_run(parse_config(CONFIG), Preprocessed(data.path), out)
     holds = f"{out} holds {'a finished' if finished else 'an unfinished'} run of another "
     with pytest.raises(UserError, match=rf"{holds}.* \(training.seed was 0, now 3\)"):
-        train(parse_config(config(training__seed=3)), data.path, out)
+        trained(data, out, training__seed=3)
     other = write_data(tmp_path / "other", click_log(30))
     with pytest.raises(UserError, match=rf"{holds}.* \(data\.trigrams was .*; choose another"):
-        train(parse_config(CONFIG), other.path, out)
+        trained(other, out)

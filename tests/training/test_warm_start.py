@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -19,11 +18,11 @@ from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.training.keeper import put
 from dssm_tf.training.run_directory import finished_before, start_run
-from dssm_tf.training.train import held_out, train
+from dssm_tf.training.train import held_out
 from dssm_tf.training.warm_start import WarmStart, grown_weights, joined_titles
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
-from tests.training.configuration import CONFIG, config
+from tests.training.configuration import CONFIG, trained
 
 TEXTS = ["", "red fox", "the zebra quagga", "quagga story", "blue whale 7", "xyzzy"]
 TODAY = [
@@ -57,17 +56,7 @@ def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, d
 
 @pytest.fixture(scope="module")
 def warm(folder, earlier, today):
-    out = folder / "warm"
-    return out, train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True)
-
-
-def test_an_unfinished_run_goes_on_from_its_own_start_only(folder, earlier, today):
-    out, settings, records = folder / "begun", parse_config(CONFIG), Preprocessed(today.path)
-    begun = WarmStart.load(earlier, settings, records)
-    start_run(settings, records, out, begun)
-    assert finished_before(settings, records, out, begun) is None
-    with pytest.raises(UserError, match=r"unfinished run of another .* \(from was "):
-        train(settings, today.path, out, quiet=True)
+    return folder / "warm", trained(today, folder / "warm", start=earlier)
 
 
 @pytest.mark.parametrize(("tower", "buckets"), [("dssm", 0), ("clsm", 5)])
@@ -106,12 +95,8 @@ def test_clicks_and_queries_of_the_earlier_run_are_kept(earlier, warm, data, tod
 
 def test_the_share_of_earlier_clicks_that_counts_can_be_less():
     earlier = [Title("Red fox", 10, 4), Title("owl", 1, 1)]
-    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.0, FOLDED) == [
-        Title("red FOX", 3, 2), Title("owl", 0, 0)
-    ]  # fmt: skip
-    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)[0] == Title(
-        "red FOX", 6, 3
-    )
+    found = joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)
+    assert found == [Title("red FOX", 6, 3), Title("owl", 0, 0)]
 
 
 def test_the_run_says_what_it_went_on_from(earlier, warm):
@@ -121,11 +106,19 @@ def test_the_run_says_what_it_went_on_from(earlier, warm):
     assert f"fingerprint {fingerprint(earlier)[:16]}" in card
 
 
-def test_a_finished_run_is_left_as_it_is_for_the_same_start_only(folder, earlier, warm, today):
-    again = train(parse_config(CONFIG), today.path, warm[0], start=earlier, quiet=True)
+def test_a_run_goes_on_and_a_finished_one_is_left_for_the_same_start_only(
+    folder, earlier, warm, today
+):
+    settings, records = parse_config(CONFIG), Preprocessed(today.path)
+    begun = WarmStart.load(earlier, settings, records)
+    start_run(settings, records, folder / "begun", begun)
+    assert finished_before(settings, records, folder / "begun", begun) is None
+    again = finished_before(settings, records, warm[0], begun)
     assert again.history == warm[1].history
-    with pytest.raises(UserError, match=r"finished run of another .* \(from was .*, now None\)"):
-        train(parse_config(CONFIG), today.path, warm[0], quiet=True)
+    for out, finished in ((folder / "begun", "an unfinished"), (warm[0], "a finished")):
+        says = rf"{finished} run of another .* \(from was .*, now None\)"
+        with pytest.raises(UserError, match=says):
+            trained(today, out)
 
 
 def test_keras_fit_starts_from_the_earlier_run(earlier, today):
@@ -137,25 +130,16 @@ def test_keras_fit_starts_from_the_earlier_run(earlier, today):
 
 
 @pytest.mark.parametrize(
-    ("changes", "start", "says"),
+    ("changes", "says"),
     [
-        ({"tower__widths": [8, 4]}, "", r"\(tower.widths was \[8, 6\], now \[8, 4\]\)"),
-        ({"tower": {"name": "clsm"}}, "", "tower.name was 'dssm', now 'clsm'"),
-        ({"shared_towers": True}, "", "shared_towers was False, now True"),
-        ({"tower__dropout": 0.0}, "today", "holds no config.yaml"),
-        ({}, "unfinished", "is not finished"),
-        ({}, "data", "preprocess with --vocabulary-from"),
+        ({"tower__widths": [8, 4]}, r"\(tower.widths was \[8, 6\], now \[8, 4\]\)"),
+        ({"tower": {"name": "clsm"}}, "tower.name was 'dssm', now 'clsm'"),
+        ({"shared_towers": True}, "shared_towers was False, now True"),
+        ({"tower__dropout": 0.0}, "preprocess with --vocabulary-from"),
     ],
 )
-def test_a_start_that_does_not_fit_is_refused(folder, earlier, today, data, changes, start, says):
-    begin, records = earlier, today.path
-    if start == "today":
-        begin = today.path
-    elif start == "unfinished":
-        begin = folder / "unfinished"
-        shutil.copytree(earlier, begin, ignore=shutil.ignore_patterns("SHA256SUMS"))
-    elif start == "data":
-        records = write_data(folder / "other", TODAY).path
+def test_a_start_that_does_not_fit_is_refused(tmp_path, earlier, changes, says):
+    records = write_data(tmp_path / "other", TODAY)
     with pytest.raises(UserError, match=says):
-        train(parse_config(config(**changes)), records, folder / "no", start=begin, quiet=True)
-    assert not (folder / "no").exists()
+        trained(records, tmp_path / "no", start=earlier, **changes)
+    assert not (tmp_path / "no").exists()

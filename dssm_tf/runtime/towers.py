@@ -124,7 +124,8 @@ class Recurrence:
             return self._read(self._cells[0], steps)
         left, right = zip(*(np.split(step, 2, axis=1) for step in steps), strict=True)
         one, other = self._cells
-        return np.hstack([self._read(one, left), self._read(other, right[::-1])])
+        both = self._read(one, left), self._read(other, right[::-1])
+        return np.concatenate(both, axis=1)
 
     def _read(self, cell: Any, steps: Steps) -> Vectors:
         """`y` after each text's last word; right to left, a short text begins later."""

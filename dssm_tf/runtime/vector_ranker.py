@@ -120,8 +120,7 @@ class VectorRanker(ABC):
             Of a text without a known letter the first `dimension` numbers are zero.
         """
         vectors = self._encode("query", texts_of("queries", queries))
-        ones = np.ones(len(vectors), np.float32)
-        return np.column_stack([vectors, ones]) if prior else vectors
+        return np.column_stack([vectors, np.ones(len(vectors), "f4")]) if prior else vectors
 
     def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of titles, to be indexed; see `encode_queries`."""

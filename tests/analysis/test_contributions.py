@@ -49,6 +49,7 @@ WORTH = {word: place for place, word in enumerate("abcdefghijkl")}
 def joint(texts):
     """Each word its number, and 7 more if both `a` and `l` are there."""
     sets = [text.split() for text in texts]
+    assert all(words == sorted(words) for words in sets)  # in the order of the text
     return np.array([sum(map(WORTH.get, s)) + 7 * ("a" in s and "l" in s) for s in sets], float)
 
 

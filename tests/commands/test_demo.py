@@ -72,5 +72,9 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path, capfd):
     assert len(links) > 8
     assert all((out / link).exists() for link in links)
     text = capfd.readouterr().out
-    for said in ("report.html", "dssm benchmark --clicks CLICKS.tsv", "capital of austrailia"):
+    for said in (
+        "report.html",
+        "dssm benchmark --clicks CLICKS.tsv",
+        "Query: capital of austrailia",
+    ):
         assert said in text

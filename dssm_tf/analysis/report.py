@@ -111,11 +111,8 @@ def _measured(
     ranker: SemanticRanker, evaluation: Evaluation, others: Sequence[SemanticRanker]
 ) -> Iterator[str]:
     """Means with intervals; the best and the worst queries, each explained."""
-    intervals = evaluation.intervals(ranker.name)
-    rows = [
-        [metric_label(one), f"{evaluation.mean(ranker.name, one):.3f}", interval(*intervals[one])]
-        for one in evaluation.metrics
-    ]
+    found = evaluation.summary().select("metric", "mean", "low", "high").iter_rows()
+    rows = [[metric_label(one), f"{mean:.3f}", interval(*ends)] for one, mean, *ends in found]
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
     yield from caution("These means rest on", evaluation.measured_queries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dssm_tf.evaluation.runs import Scores
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load_model
 from dssm_tf.model.run_files import QUERY_IDS, were_learned
+from dssm_tf.runtime.vector_ranker import VectorRanker
 
 Encode = Callable[[Sequence[str]], Any]
 
@@ -67,36 +68,37 @@ def load_teacher(model: str) -> tuple[Encode, Encode]:
     return encode, encode
 
 
-def cosines(queries: Encode, titles: Encode, task: RankingTask, distinct: Any = None) -> Scores:
+def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> Scores:
     """Scores by the inner product of unit vectors; a list of titles is encoded once.
 
     Args:
         queries: raw queries to unit vectors `(queries, dimension)`.
         titles: the same for titles.
-        task: what is ranked.
         distinct: titles to those that the model tells apart, and the place of each among them: a
             product of matrices can differ in the last bit between equal columns. By default all
             different texts.
     """
-    distinct = distinct or (lambda texts: np.unique(texts, return_inverse=True))
+    distinct = distinct or partial(np.unique, return_inverse=True)
 
     @lru_cache(1)
-    def encoded(columns: tuple[int, ...] | None) -> Any:
-        texts = task.titles if columns is None else [task.titles[one] for one in columns]
+    def encoded(texts: tuple[str, ...]) -> Any:
         different, place = distinct(texts)
         return titles(list(different)), place
 
-    def scores(rows: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Any:
-        vectors, place = encoded(None if columns is None else tuple(columns))
-        return (queries([task.queries[one] for one in rows]) @ vectors.T)[:, place]
+    def scores(asked: Sequence[str], texts: Sequence[str]) -> Any:
+        vectors, place = encoded(tuple(texts))
+        return (queries(asked) @ vectors.T)[:, place]
 
     return scores
 
 
-def without_prior(model: Any, task: RankingTask) -> Scores:
+def without_prior(ranker: Any) -> Scores:
     """A trained model, in whichever form, by its cosine alone: what it makes of the texts."""
-    distinct = model.vocabulary.rules.distinct
-    return cosines(model.encode_queries, model.encode_titles, task, distinct)
+    if isinstance(ranker, VectorRanker):
+        distinct = ranker.vocabulary.rules.distinct
+        return cosines(ranker.encode_queries, ranker.encode_titles, distinct)
+    scores: Scores = ranker.score_matrix
+    return scores
 
 
 def megabytes(directory: Path) -> float:
@@ -108,13 +110,13 @@ def megabytes(directory: Path) -> float:
 
 def microseconds(scores: Scores, task: RankingTask) -> float:
     """The median time to score one query against its titles, which another query had encoded."""
-    rows = np.linspace(0, len(task.queries) - 1, min(_TIMED, len(task.queries))).astype(np.int64)
+    rows = np.linspace(0, len(task.queries) - 1, min(_TIMED, len(task.queries))).astype(int)
     taken = []
     for other, row in zip(np.roll(rows, 1), rows, strict=True):
-        own = task.judged.filter(pl.col("query") == row)["title"].to_numpy()
-        columns = None if task.whole_corpus else own
-        scores(np.array([other]), columns)
+        own = task.judged.filter(pl.col("query") == row)["title"]
+        titles = task.titles if task.whole_corpus else tuple(task.titles[one] for one in own)
+        scores([task.queries[other]], titles)
         started = time.perf_counter()
-        scores(np.array([row]), columns)
+        scores([task.queries[row]], titles)
         taken.append(time.perf_counter() - started)
     return 1e6 * float(np.median(taken))

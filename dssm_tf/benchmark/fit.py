@@ -1,4 +1,4 @@
-"""One system, one seed, in a process of its own: `python -m dssm_tf.benchmark.fit FOLDER PARENT`.
+"""One system, one seed, in a process of its own: `python -m dssm_tf.benchmark.fit FOLDER`.
 
 Reads `job.json` in the folder; writes `model/`, `about.json` and, last, `run.parquet` there. A
 tower's run resumes where it was when the process was killed. The last line on the error stream says
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.external import (
@@ -32,12 +31,13 @@ from dssm_tf.benchmark.external import (
     microseconds,
     without_prior,
 )
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, folds, grid, to_choose_by
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, folds, grid
 from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluation import about_vocabulary
-from dssm_tf.evaluation.runs import Scores, by_ranker, make_run, relevant_ranks, trec_run
+from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.runs import Scores, make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import load
 from dssm_tf.tables.trec import read_run
@@ -72,9 +72,10 @@ class Fit(NamedTuple):
     task: RankingTask
     folder: Path
 
-    def run_of(self, scores: Scores) -> Callable[[], pl.DataFrame]:
-        """Ranks by scores."""
-        return partial(make_run, self.job["name"], scores, self.task)
+    def candidate(self, scores: Scores, about: dict[str, Any], **more: Any) -> Candidate:
+        """Ranks by scores, of which the time is measured unless others are given."""
+        run = partial(make_run, self.job["name"], scores, self.task)
+        return Candidate(run, about, **{"timed": scores, **more})
 
 
 def fit(folder: Path) -> None:
@@ -91,7 +92,8 @@ def fit(folder: Path) -> None:
     chosen = [0] * 3
     if len(candidates) > 1:
         ranks = (relevant_ranks(one.run(), task) for one in candidates)
-        best = choose(np.stack([to_choose_by(one, job["tune"], task) for one in ranks]), fold)
+        values = [per_query(one, len(task.queries), [job["tune"]])[job["tune"]] for one in ranks]
+        best = choose(np.stack(values), fold)
         chosen, about = best or chosen, described([candidates[at].setting for at in best])
     runs = {place: candidates[place].run() for place in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
@@ -110,12 +112,10 @@ def fit(folder: Path) -> None:
 
 def _popularity(one: Fit) -> list[Candidate]:
     """Every query ranks by the titles' prior alone."""
-    prior = one.inputs.log_prior(one.task)
-
-    def scores(queries: NDArray[np.int64], titles: NDArray[np.int64] | None) -> Any:
-        return np.tile(prior if titles is None else prior[titles], (len(queries), 1))
-
-    return [Candidate(one.run_of(scores), {})]
+    prior = one.inputs.prior()
+    return [
+        one.candidate(lambda asked, titles: np.tile(prior(titles), (len(asked), 1)), {}, timed=None)
+    ]
 
 
 def _baseline(one: Fit) -> list[Candidate]:
@@ -129,7 +129,7 @@ def _baseline(one: Fit) -> list[Candidate]:
         {name: values for name, values in parameters.items() if name not in given}
         for parameters in (make.free, make.fitted_free)
     )
-    clicks, titles = inputs.clicks(job["data"]), inputs.titles(job["data"])
+    clicks, titles = inputs.clicks(), inputs.titles()
     found = []
     for variant in grid(refit):
         started = time.monotonic()
@@ -137,8 +137,8 @@ def _baseline(one: Fit) -> list[Candidate]:
         about = {"training_seconds": time.monotonic() - started}
         for setting in grid(free):
             ranker, setting = fitted.with_parameters(**setting), {**variant, **setting}
-            scores = by_ranker(ranker, one.task)
-            found.append(Candidate(one.run_of(scores), about, scores, setting, ranker))
+            more = {"setting": setting, "baseline": ranker}
+            found.append(one.candidate(ranker.score_matrix, about, **more))
     return found
 
 
@@ -154,7 +154,7 @@ def _tower(one: Fit) -> list[Candidate]:
     config.write_text(job["base"], "utf-8")
     resumed = model.exists()
     loaded = load_config(config, [f"training.seed={job['seed']}"])
-    result = train(loaded, one.inputs.folder / job["data"], model, quiet=True)
+    result = train(loaded, one.inputs.data(job["negatives"]), model, quiet=True)
     ranker = SemanticRanker.load(model, job["name"])
     shutil.rmtree(one.folder / "compact", ignore_errors=True)
     form = export_compact(model, one.folder / "compact")
@@ -168,8 +168,8 @@ def _tower(one: Fit) -> list[Candidate]:
         **about_vocabulary(ranker.vocabulary.unknown_share(one.task.queries)),
     }
     about["notes"] += [f"may have learned nothing: {result.doubt}"] if result.doubt else []
-    deployed = without_prior(CompactRanker.load(form), one.task)
-    return [Candidate(one.run_of(without_prior(ranker, one.task)), about, deployed)]
+    deployed = without_prior(CompactRanker.load(form))
+    return [one.candidate(without_prior(ranker), about, timed=deployed)]
 
 
 def _saved(one: Fit) -> list[Candidate]:
@@ -183,14 +183,12 @@ def _saved(one: Fit) -> list[Candidate]:
     if known is None or known.any():  # a log without a judged query holds no judged click
         log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
         about["notes"] += [f"was trained elsewhere, on {log}: that may include judged clicks"]
-    scores = (by_ranker if isinstance(ranker, Baseline) else without_prior)(ranker, one.task)
-    return [Candidate(one.run_of(scores), about, scores)]
+    return [one.candidate(without_prior(ranker), about)]
 
 
 def _encoder(one: Fit) -> list[Candidate]:
     encode, size = load_encoder(one.job["base"])
-    scores = cosines(encode, encode, one.task)
-    return [Candidate(one.run_of(scores), {"megabytes": size}, scores)]
+    return [one.candidate(cosines(encode, encode), {"megabytes": size})]
 
 
 def _run(one: Fit) -> list[Candidate]:
@@ -210,19 +208,14 @@ KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {
 """What rows are made of: one candidate, or several that cross validation chooses from."""
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """Ends this process when the benchmark is killed, so that a new one can take its place."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    sys.stdin.read()
+    os._exit(1)
 
 
 if __name__ == "__main__":
-    _end_with(int(sys.argv[2]))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         fit(Path(sys.argv[1]))
     except UserError as error:

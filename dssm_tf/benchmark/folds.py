@@ -18,9 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
 
@@ -31,12 +29,10 @@ FINAL = 2
 def folds(task: RankingTask) -> NDArray[np.int64]:
     """Halves the queries by the fingerprints of their normalised texts: `(queries,)`, 0 or 1.
 
-    Queries that normalise to one text are in one fold, and so is a query with a typing error. The
-    queries that means count are split evenly; the others are in the first fold.
+    Queries that normalise to one text are in one fold. The queries that means count are split
+    evenly; the others are in the first fold.
     """
-    texts = dict(zip(task.query_ids, task.queries, strict=True))
-    texts |= {one + SUFFIX: text for one, text in texts.items() if one + SUFFIX in texts}
-    keys = [FOLDED.key(text) for text in texts.values()]
+    keys = [FOLDED.key(query) for query in task.queries]
     counted = {keys[row] for row in task.relevant["query"]}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))
     fold = {key: place % 2 for place, key in enumerate(ordered)}
@@ -50,12 +46,6 @@ def grid(free: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}]
     """
     return [dict(zip(free, values, strict=True)) for values in product(*free.values())]
-
-
-def to_choose_by(ranks: pl.DataFrame, metric: str, task: RankingTask) -> NDArray[np.float64]:
-    """A metric by query, NaN for those that nothing is chosen by: with typing errors, too."""
-    values = per_query(ranks, len(task.queries), [metric])[metric]
-    return np.where(task.counted, values, np.nan)
 
 
 def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
@@ -96,14 +86,14 @@ def by_fold(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(run.with_columns(fold=pl.lit(number)) for number, run in enumerate(runs))
 
 
-def of_fold(run: pl.DataFrame, number: int) -> pl.DataFrame:
-    """The rankings of all queries by the setting of a fold."""
-    return run.filter(pl.col("fold") == number).drop("fold") if "fold" in run.columns else run
+def of_fold(run: pl.DataFrame, fold: NDArray[np.int64]) -> pl.DataFrame:
+    """Each query ranked by the setting of a fold.
 
-
-def reported(run: pl.DataFrame, fold: NDArray[np.int64]) -> pl.DataFrame:
-    """Each query ranked by the setting of its own fold."""
+    Args:
+        run: perhaps with a column `fold`.
+        fold: `(queries,)`: its own for what is reported, see `folds`, or one for all.
+    """
     if "fold" not in run.columns:
         return run
-    own = pl.col("query").replace_strict(np.arange(len(fold)), fold)
+    own = pl.lit(pl.Series(fold)).gather("query")
     return run.filter(pl.col("fold") == own).drop("fold").sort("query", "rank")

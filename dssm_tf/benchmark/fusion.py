@@ -7,7 +7,9 @@ system as it is, and the title's log share of clicks times a weight.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -15,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold, to_choose_by
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.fusion import scaled
+from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import rank_of
 from dssm_tf.evaluation.runs import ranked
 from dssm_tf.evaluation.task import RankingTask
@@ -52,20 +54,15 @@ class Hybrid(NamedTuple):
         Raises:
             UserError: a member is unknown, comes twice or is alone, or there are more.
         """
-        rest, members = text, list[str]()
-        known = sorted([*rows, PRIOR], key=len, reverse=True)
-        while rest:
-            found = next((name for name in known if f"{rest}+".startswith(f"{name}+")), None)
-            if found is None:
-                raise UserError(
-                    f"--hybrid {text}: there is no row {rest.split('+')[0]!r}; join rows of this "
-                    f"benchmark ({', '.join(rows)}) and {PRIOR}, as in a+b+{PRIOR}."
-                )
-            members.append(found)
-            rest = rest[len(found) + 1 :]
-        if not 1 < len(members) == len(set(members)) <= 2 + (PRIOR in members):
-            raise UserError(f"--hybrid {text}: expected A+B, A+{PRIOR} or A+B+{PRIOR}.")
-        return cls(text, tuple(members))
+        row = "|".join(map(re.escape, [*rows, PRIOR]))
+        found = re.fullmatch(rf"({row})\+({row})(?:\+({PRIOR}))?", text)
+        members = tuple(filter(None, found.groups())) if found else ()
+        if not members or len({*members}) < len(members):
+            raise UserError(
+                f"--hybrid {text}: expected A+B, A+{PRIOR} or A+B+{PRIOR}, of the rows "
+                f"{', '.join(rows)}."
+            )
+        return cls(text, members)
 
     def settings(self, unit: float) -> tuple[list[dict[str, Any]], Values]:
         """What cross validation chooses from, and the same as weights of `parts`.
@@ -84,20 +81,20 @@ class Hybrid(NamedTuple):
         ]
         return settings, np.kron(np.eye(2), np.array(found))
 
-    def parts(self, scores: Values) -> Values:
-        """What the score of a query's titles is the weighted sum of.
+    def parts(self, pool: pl.DataFrame) -> Values:
+        """What a title's score is the weighted sum of, `(titles, parts)`.
 
         Args:
-            scores: `(titles, members)`, NaN for a title that a member does not list.
-
-        Returns:
-            `(titles, parts)`.
+            pool: titles by `query`, with the scores of each member; null if it lists another.
         """
+        own = pl.col(self.members)
         if self.with_prior:
-            return scores
-        scores = np.nan_to_num(np.where(np.isnan(scores), np.fmin.reduce(scores), scores))
-        spread = np.where(np.ptp(scores, axis=0), scores.std(axis=0), np.inf)
-        return np.hstack([scaled(scores), (scores - scores.mean(axis=0)) / spread])
+            return pool.select(own).to_numpy()
+        pool = pool.with_columns(own.fill_null(own.min().over("query")).fill_null(0.0))
+        low, width = own.min(), own.max() - own.min()
+        scales = (own - low) / width, (own - own.mean()) / own.std(ddof=0)
+        parts = [pl.when(width > 0).then(one).otherwise(0.0).over("query") for one in scales]
+        return np.hstack([pool.select(part).to_numpy() for part in parts])
 
 
 def weightings(members: int) -> list[tuple[float, ...]]:
@@ -120,7 +117,7 @@ def fuse(
     fold: NDArray[np.int64],
     tune: str,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Ranks by a hybrid, its weights or k chosen by cross validation.
+    """Ranks by a hybrid, its weights chosen by cross validation.
 
     Args:
         hybrid: what to fuse how.
@@ -133,43 +130,41 @@ def fuse(
     Returns:
         The run, and what was chosen, for the result.
     """
-    final = of_fold(members[hybrid.members[0]], FINAL)
-    unit = _prior_unit(final, log_prior, task) if hybrid.with_prior else 1.0
-    settings, weights = hybrid.settings(unit)
     alike = all("fold" not in run.columns for run in members.values())
-    made: dict[Any, pl.DataFrame] = {}
-    keys = []
+    of = [np.full_like(fold, number) for number in range(3)]
+    final = of_fold(members[hybrid.members[0]], of[FINAL])
+    unit = _prior_unit(final, log_prior) if hybrid.with_prior else 1.0
+    settings, weights = hybrid.settings(unit)
+
+    @cache
+    def pooled(number: int) -> tuple[pl.DataFrame, Values, list[int]]:
+        pool = _pool(members, log_prior, of[number])
+        parts = hybrid.parts(pool)
+        return pool, parts, choose(_values(pool, parts, weights, task, tune), fold)
+
+    @cache
+    def made(number: int, place: int) -> pl.DataFrame:
+        pool, parts, _ = pooled(number)
+        score = pl.Series("score", (parts @ weights[place]).round(12))
+        return ranked(pool.select("query", "title", score))
+
     # The setting of a fold is chosen on the other one, by the members' settings of that fold.
-    for number in range(3):
-        if not (number and alike):
-            pool, parts = _pool(hybrid, members, log_prior, number)
-            best = choose(_values(pool, parts, weights, task, tune), fold)
-        place = best[number] if best else 0
-        keys.append((0 if alike else number, place))
-        if keys[-1] not in made:
-            score = pl.Series("score", (parts @ weights[place]).round(12))
-            made[keys[-1]] = ranked(pool.with_columns(score))
-    about = described([settings[place] for _, place in keys] if best else [])
-    return by_fold([made[key] for key in keys]), about
+    sources = [FINAL if alike else number for number in range(3)]
+    chosen = [(pooled(source)[2] or [0] * 3)[at] for at, source in enumerate(sources)]
+    run = by_fold([made(*one) for one in zip(sources, chosen, strict=True)])
+    return run, described([settings[place] for place in chosen] if pooled(FINAL)[2] else [])
 
 
 def _pool(
-    hybrid: Hybrid, members: Mapping[str, pl.DataFrame], log_prior: Values, number: int
-) -> tuple[pl.DataFrame, Values]:
-    """The titles that any member lists, by query and title, and their parts `(titles, parts)`."""
-    places = ["query", "title"]
+    members: Mapping[str, pl.DataFrame], log_prior: Values, fold: NDArray[np.int64]
+) -> pl.DataFrame:
+    """The titles that any member lists, by query and title, with its scores and the prior."""
     listed = [
-        of_fold(run, number).select(*places, pl.col("score").cast(pl.Float64).alias(name))
+        of_fold(run, fold).select("query", "title", pl.col("score").cast(pl.Float64).alias(name))
         for name, run in members.items()
     ]
-    pool = listed[0]
-    for one in listed[1:]:
-        pool = pool.join(one, on=places, how="full", coalesce=True)
-    pool = pool.sort(places)
-    pool = pool.with_columns(pl.Series(PRIOR, log_prior[pool["title"].to_numpy()]))
-    scores, starts = pool.select(hybrid.members).to_numpy(), np.unique(pool["query"], True)[1]
-    parts = [hybrid.parts(one) for one in np.split(scores, starts[1:])]
-    return pool.select(places), np.concatenate(parts)
+    pool = pl.concat(listed, how="align_full").sort("query", "title")
+    return pool.with_columns(pl.Series(PRIOR, log_prior[pool["title"]]))
 
 
 def _values(
@@ -184,22 +179,20 @@ def _values(
     )
     ranks = np.full((len(weights), len(relevant)), np.nan)
     ends = np.searchsorted(pool["query"], np.arange(len(task.queries) + 1))
-    last, scores = -1, parts
-    for number, (query, at) in enumerate(relevant.select("query", "at").iter_rows()):
-        if at is not None:
-            if query != last:
-                own = parts[ends[query] : ends[query + 1]]
-                last, scores = query, (own @ weights.T).round(12)
+    listed = relevant.with_row_index("number").drop_nulls("at")
+    for (query,), rows in listed.group_by("query"):
+        scores = (parts[ends[query] : ends[query + 1]] @ weights.T).round(12)
+        for number, at in rows.select("number", "at").iter_rows():
             ranks[:, number] = rank_of(scores, at - ends[query])
-    return np.stack([to_choose_by(relevant.with_columns(rank=one), tune, task) for one in ranks])
+    ranked_by = (relevant.with_columns(rank=one) for one in ranks)
+    return np.stack([per_query(one, len(task.queries), [tune])[tune] for one in ranked_by])
 
 
-def _prior_unit(run: pl.DataFrame, log_prior: Values, task: RankingTask) -> float:
+def _prior_unit(run: pl.DataFrame, log_prior: Values) -> float:
     """The weight by which the prior varies between titles as much as a system's scores do.
 
     Nobody's judgments take part in it: it puts one grid of weights on the scale of every system.
     """
-    asked = run.filter(~pl.col("query").is_in(np.flatnonzero(task.misspelt)))
-    variances = asked.group_by("query").agg(pl.col("score").cast(pl.Float64).var(ddof=0))["score"]
+    variances = run.group_by("query").agg(pl.col("score").cast(pl.Float64).var(ddof=0))["score"]
     spread = float(np.std(log_prior))
     return float(np.sqrt(variances.to_numpy().mean())) / spread if spread else 0.0

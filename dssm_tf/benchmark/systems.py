@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.benchmark.prepare import RECORDED, SHARES, data_name
+from dssm_tf.benchmark.prepare import RECORDED
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
-from dssm_tf.evaluation.evaluation import CLICKS
 
 POPULARITY = "popularity"
 _GROUPS = ("all", "baselines", "towers")
@@ -32,7 +31,6 @@ class System:
         seeded: whether it is random, so that seeds differ.
         negatives: recorded negatives the configuration needs.
         sweep: the key and the value that make the row one of a sweep.
-        share: the share of the clicks that it learns from, see `SHARES`; all if empty.
         files: what was made elsewhere and its result depends on.
     """
 
@@ -43,20 +41,16 @@ class System:
     seeded: bool = False
     negatives: int = RECORDED
     sweep: tuple[str, Any] | None = None
-    share: str = ""
     files: Sequence[Path] = ()
-
-    @property
-    def data(self) -> str:
-        """The directory of the inputs that it learns from."""
-        return data_name(self.negatives, self.share)
 
     def job(self, seed: int | None, tune: str) -> dict[str, Any]:
         """What a result depends on besides the inputs: what `fit` is given."""
-        sums = list(map(fingerprint, self.files))
-        files = list(map(str, self.files))
-        facts = {"data": self.data, "seed": seed, "tune": tune, "files": files, "sha256": sums}
-        return {**asdict(self), **facts}
+        return {**asdict(self), "files": self.fingerprints, "seed": seed, "tune": tune}
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The SHA-256 of each of `files`."""
+        return {str(path): fingerprint(path) for path in self.files}
 
 
 def choose_systems(
@@ -70,7 +64,7 @@ def choose_systems(
     Args:
         names: rows of `BASELINES`, configurations (shipped names or files), `POPULARITY`, groups;
             a configuration with another name as `NAME=CONFIGURATION`.
-        sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value; of `SYSTEM.clicks` they are `SHARES`.
+        sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value.
         overrides: `KEY=VALUE` settings of every tower's configuration.
         given: by kind, what was made elsewhere, by the row's name: a file or a directory; of an
             encoder it may be a name.
@@ -91,8 +85,7 @@ def choose_systems(
         else:
             row, _, source = entry.partition("=")
             sources[row] = source or row
-    found = [System(POPULARITY, POPULARITY)] if POPULARITY in sources else []
-    found += [_system(*one, overrides) for one in sources.items() if one[0] != POPULARITY]
+    found = [_system(*one, overrides) for one in sources.items()]
     for sweep in sweeps:
         found += _swept(sweep, sources, overrides)
     for kind, rows in (given or {}).items():
@@ -115,6 +108,8 @@ def _system(
     from dssm_tf.systems import BASELINES
 
     parameters = parameters or {}
+    if source == POPULARITY:
+        return System(row, POPULARITY)
     if source in BASELINES:
         base, given = source, dict[str, Any]()
     else:
@@ -133,15 +128,13 @@ def _system(
             return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
         base, given = found
     check_name("baseline", base, BASELINES)
-    settings, arguments = {**given, **parameters}, BASELINES[base].arguments()
-    for key in settings.keys() - set(arguments):
-        raise UserError(f"{base} has no parameter {key!r}; it has {', '.join(arguments)}.")
+    settings = {**given, **parameters}
     try:
         BASELINES[base](**settings)
     except (TypeError, ValueError) as error:  # before anything is fitted
-        raise UserError(f"{base} with {settings}: {error}") from None
-    seeded = "seed" in arguments
-    return System(row, "baseline", base, settings, seeded)
+        names = ", ".join(BASELINES[base].arguments())
+        raise UserError(f"{base} with {settings}: {error} It has {names}.") from None
+    return System(row, "baseline", base, settings, "seed" in BASELINES[base].arguments())
 
 
 def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
@@ -167,15 +160,13 @@ def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> 
             "lstm.tower.cells=32,64,96 or plsa.topics=100,500, SYSTEM one of "
             f"{', '.join(known)}.{did_you_mean(first, known)}"
         )
-    if key == CLICKS and not {*values} <= {*SHARES}:
-        raise UserError(f"--sweep {entry!r}: expected shares among {', '.join(SHARES)}.")
-    found = []
-    for value in values:
-        set_ = {} if key == CLICKS else {key: value}
-        system = _system(f"{name}.{key}={_plain(value)}", known[name], overrides, set_)
-        share = value if key == CLICKS else ""
-        found.append(replace(system, sweep=(key, value), share=share))
-    return found
+    return [
+        replace(
+            _system(f"{name}.{key}={_plain(value)}", known[name], overrides, {key: value}),
+            sweep=(key, value),
+        )
+        for value in values
+    ]
 
 
 def _plain(value: Any) -> str:

@@ -25,7 +25,6 @@ def benchmark(
     corpus: Path | None = None,
     judge_later: float | None = None,
     hold_out_queries: float | None = None,
-    typos: bool = False,
     tables: Tables = PLAIN,
     max_reject_fraction: float = 0.1,
     systems: str = "all",
@@ -58,8 +57,6 @@ def benchmark(
             learn from the others.
         hold_out_queries: SHARE: take SHARE of the queries out of the click log and measure on
             them; without --judgments, their clicks are the judgments.
-        typos: also rank each judged query with a typing error in its longest word, if that has
-            four letters or more; these queries get means of their own.
         tables: how they are laid out.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
         systems: comma-separated baselines and configurations by name, configuration files,
@@ -68,8 +65,7 @@ def benchmark(
         seeds: seeds of each random system.
         overrides: KEY=VALUE: a setting of every configuration; may be repeated.
         sweep: SYSTEM.KEY=V1,V2: one row per value, such as lstm.tower.cells=32,64 or
-            plsa.topics=100,500; SYSTEM.clicks=1/8,1/4,1/2 fits it on these shares of the clicks;
-            may be repeated.
+            plsa.topics=100,500; may be repeated.
         model: [NAME=]DIR: a trained system: what `dssm train` or `dssm export`
             wrote, or the directory of a saved baseline; may be repeated.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
@@ -87,8 +83,6 @@ def benchmark(
         UserError: an input or a flag is unusable, or a system failed; the others are in the table.
     """
     # Only now: the command line must answer --help without these.
-    from rich.console import Console
-
     load_tensorflow()
     from dssm_tf.benchmark.benchmark import Options
     from dssm_tf.benchmark.benchmark import benchmark as run
@@ -99,7 +93,7 @@ def benchmark(
     found = run(
         Options(
             sources=Sources(
-                clicks, judgments, corpus, judge_later, hold_out_queries, typos,
+                clicks, judgments, corpus, judge_later, hold_out_queries,
                 tables.layout(), max_reject_fraction,
             ),
             out=out,
@@ -117,8 +111,7 @@ def benchmark(
             metrics=_names(metrics),
             tune=tune,
             jobs=jobs,
-        ),
-        Console(),
+        )
     )  # fmt: skip
     show(found, f"Written: {out}/{WRITTEN}")
     if failed := [row.name for row in found.rows if row.error]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -134,23 +134,17 @@ def split(
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
     from pipelines.sources import find_files
 
-    ways: dict[str, tuple[float | None, Callable[..., splits.Split]]] = {
-        "--judge-later": (judge_later, splits.split_by_time),
-        "--hold-out-queries": (hold_out_queries, splits.split_by_query),
-    }
-    given = [(flag, share, way) for flag, (share, way) in ways.items() if share is not None]
-    if len(given) != 1:
-        raise UserError(f"expected one of {', '.join(ways)}, each with a share.")
-    ((flag, share, divide),) = given
-    if not 0 < share < 1:
-        raise UserError(f"{flag} {share:g}: expected a share above 0 and below 1.")
+    splits.check_shares(judge_later, hold_out_queries)
+    if judge_later is None and hold_out_queries is None:
+        raise UserError("expected one of --judge-later, --hold-out-queries, each with a share.")
     refuse_existing(out)
     layout = tables.layout()
     ranked = read_corpus(corpus, layout=layout) if corpus else None
     files = [Path(one.path) for one in find_files(clicks, "--clicks")]
 
     rows, tally = read_logs(files, layout, max_reject_fraction)
-    parts = divide(sorted(rows), share)  # no figure depends on the order of a log
+    # No figure depends on the order of a log.
+    parts = splits.split_log(sorted(rows), judge_later, hold_out_queries)
     judgments, titles = splits.judged_by_clicks(parts, ranked)
     words = [
         *tally.lines(),

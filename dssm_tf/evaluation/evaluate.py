@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.metrics import METRICS
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import by_ranker, make_run, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
@@ -62,10 +62,10 @@ def evaluate(
         progress: whether it is shown on the error stream.
 
     Returns:
-        `systems`, their names; `mean(system, metric)`; `intervals(system)`, the 95 % interval of
-        each mean; `values[system][metric]` float64 `(queries,)`; `comparisons`, the paired tests;
-        `top(system, query)`, the first titles with their grades; `task.foregone()`, whether titles
-        that all have one grade make means meaningless.
+        `systems`, their names; `summary()`, a frame of means with their 95 % intervals;
+        `mean(system, metric)`; `values[system][metric]` float64 `(queries,)`; `comparisons`, the
+        paired tests; `top(system, query)`, the first titles with their grades; `task.foregone()`,
+        whether titles that all have one grade make means meaningless.
 
     Raises:
         UserError: a table is missing or malformed, there is nothing to measure, names clash, a
@@ -84,14 +84,13 @@ def evaluate(
     task = RankingTask(judgments, corpus)
     read = {name: trec_run(name, run, task) for name, run in runs.items()}
     rows = []
-    lifted = [name for name, one in systems.items() if getattr(one, "mean_prior", 0.0)]
-    unlike = lifted if len(lifted) < len(systems) + len(runs) else ()
-    for name, ranker in systems.items():
+    priors = [bool(getattr(one, "mean_prior", 0.0)) for one in systems.values()]
+    for (name, ranker), prior in zip(systems.items(), priors, strict=True):
         with progress_of(name, len(task.queries), progress, "queries") as bar:
-            run = make_run(name, by_ranker(ranker, task), task, advance=bar.advance)
-        known = (about or {}).get(name, {})
-        if name in unlike:
-            known = {**known, "notes": [*known.get("notes", ()), _POPULARITY]}
+            run = make_run(name, ranker.score_matrix, task, advance=bar.advance)
+        known = dict((about or {}).get(name, {}))
+        if prior and (runs or not all(priors)):
+            known["notes"] = [*known.get("notes", ()), _POPULARITY]
         rows.append(Row(name, "system", [measured(run, task, metrics, about=known)]))
     for name, (run, notes) in read.items():
         rows.append(Row(name, "run", [measured(run, task, metrics, about={"notes": notes})]))
@@ -112,7 +111,7 @@ def measured(
     from dssm_tf.evaluation.tf_ranking import per_query
 
     values = per_query(relevant_ranks(run, task), len(task.queries), metrics)
-    return SeedResult(seed, values, run.filter(pl.col("rank") <= _SAVED), about or {})
+    return SeedResult(seed, pl.DataFrame(values), run.filter(pl.col("rank") <= _SAVED), about or {})
 
 
 def compare(
@@ -135,10 +134,9 @@ def compare(
     if pairs is None:
         pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
     tests = []
-    for metric in metrics:
-        for a, b in pairs:
-            found = (a.values(metric) - b.values(metric))[counted]
-            p, ci95 = paired_t_test(found)
-            tests.append(Comparison(a.name, b.name, metric, p, p, float(found.mean()), ci95))
-    adjusted = holm([one.p for one in tests])
-    return [one._replace(p_adjusted=float(p)) for one, p in zip(tests, adjusted, strict=True)]
+    for metric, (a, b) in product(metrics, pairs):
+        found = (a.values(metric) - b.values(metric))[counted]
+        p, ci95 = paired_t_test(found)
+        tests.append(Comparison(a.name, b.name, metric, p, p, float(found.mean()), ci95))
+    adjusted = holm([one.p for one in tests]).tolist()
+    return [one._replace(p_adjusted=p) for one, p in zip(tests, adjusted, strict=True)]

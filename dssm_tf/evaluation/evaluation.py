@@ -20,9 +20,6 @@ from dssm_tf.evaluation.task import RankingTask
 UNKNOWN = "unknown_trigrams"
 """In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
 
-CLICKS = "clicks"
-"""The key that a learning curve sweeps: the share of the clicks."""
-
 PRIOR_SUFFIX = "+prior"
 """How the name of a row ends that adds the titles' prior to another."""
 
@@ -45,7 +42,7 @@ class Part(NamedTuple):
     """Some of the queries, or all of them with other weights: what means are taken over.
 
     Attributes:
-        name: `all`; `known` and `new` to the log; `traffic`; `typos`.
+        name: `all`; `known` and `new` to the log; `traffic`.
         weights: `(queries,)`, 0 for a query that does not count.
     """
 
@@ -64,13 +61,13 @@ class SeedResult:
 
     Attributes:
         seed: None for a system that is not random.
-        values: by metric, `(queries,)`, NaN for queries that means leave out.
+        values: a column a metric, a row a query, NaN for queries that means leave out.
         run: the first 100 titles of each query: `query`, `title`, `score`, `rank`.
         about: cost and what was chosen, as a benchmark's worker tells it; empty elsewhere.
     """
 
     seed: int | None
-    values: Mapping[str, Values]
+    values: pl.DataFrame
     run: pl.DataFrame
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,12 +98,6 @@ class Row:
         """The mean over seeds, query by query: what enters the tests."""
         mean: Values = np.mean([one.values[metric] for one in self.seeds], axis=0)
         return mean
-
-    def means(self, metric: str, part: Part) -> list[float]:
-        """Means over queries, one a seed."""
-        kept = part.weights > 0
-        weights = part.weights[kept]
-        return [float(np.average(one.values[metric][kept], weights=weights)) for one in self.seeds]
 
     def cost(self, name: str) -> float | None:
         """The mean over seeds of a cost; None where it is not known."""
@@ -167,6 +158,31 @@ class Evaluation:
             for row in self.measured_rows
         }
 
+    def summary(self, part: Part | None = None) -> pl.DataFrame:
+        """The means over queries, a row for each system and metric.
+
+        Args:
+            part: which queries, how heavily; all of them alike if None.
+
+        Returns:
+            `system`, `metric`, `mean`, `low` and `high` (the 95 % interval over queries), `seeds`
+            (the mean of each seed) and `spread` (their standard deviation; null for one seed).
+        """
+        weights = (part or self.whole).weights
+        kept, found = weights > 0, []
+        for row in self.measured_rows:
+            values = np.stack([one.values.to_numpy() for one in row.seeds])
+            seeds = np.average(values[:, kept], axis=1, weights=weights[kept]).T
+            low, high = mean_intervals(values.mean(axis=0), weights).T
+            columns = {"metric": self.metrics, "seeds": seeds.tolist(), "low": low, "high": high}
+            found.append(pl.DataFrame(columns).with_columns(system=pl.lit(row.name)))
+        seeds = pl.col("seeds").list
+        return pl.concat(found).with_columns(mean=seeds.mean(), spread=seeds.std())
+
+    def mean(self, system: str, metric: str) -> float:
+        """Mean over the queries that have a relevant title."""
+        return float(self.values[system][metric][self.task.counted].mean())
+
     @property
     def runs(self) -> Mapping[str, pl.DataFrame]:
         """By system, the run of its first seed, see `SeedResult`."""
@@ -195,34 +211,22 @@ class Evaluation:
     @property
     def parts(self) -> list[Part]:
         """What is shown beside the means over all queries, where it differs from them."""
-        counted, new = self.task.counted, self.new_queries.astype(float)
-        traffic = self.whole.weights * (0.0 if self.traffic is None else self.traffic)
-        parts = []
-        if 0 < new.sum() < counted.sum():
-            parts = [Part("known", self.whole.weights - new), Part("new", new)]
-        if len(set(traffic[counted])) > 1:
-            parts.append(Part("traffic", traffic))
-        if (typos := self.task.misspelt & self.task.has_relevant).any():
-            parts.append(Part("typos", typos.astype(float)))
-        return parts
+        counted, new = self.task.counted, self.new_queries
+        weights = {
+            "known": counted & ~new,
+            "new": new,
+            "traffic": counted * (0.0 if self.traffic is None else self.traffic),
+        }
+        return [
+            Part(name, one.astype(float))
+            for name, one in weights.items()
+            if len({*one[counted]}) > 1
+        ]
 
     @property
     def costed(self) -> bool:
         """Whether anything is known of what the systems cost."""
         return any(row.cost(name) is not None for row in self.rows for name in COST_NAMES)
-
-    def intervals(self, system: str, part: Part | None = None) -> dict[str, tuple[float, float]]:
-        """95 % interval of the mean over queries, by metric."""
-        values = np.stack([self.values[system][metric] for metric in self.metrics], axis=1)
-        ends = mean_intervals(values, (part or self.whole).weights)
-        return {
-            metric: (float(low), float(high))
-            for metric, (low, high) in zip(self.metrics, ends, strict=True)
-        }
-
-    def mean(self, system: str, metric: str) -> float:
-        """Mean over the queries that have a relevant title."""
-        return float(self.values[system][metric][self.task.counted].mean())
 
     def top(self, system: str, query: int, depth: int = 10) -> pl.DataFrame:
         """The first titles of a system for a query, by the query's place in `task.queries`.
@@ -231,13 +235,13 @@ class Evaluation:
             `rank`, `doc_id`, `title`, `score` and `grade`, null for a title that nobody judged.
         """
         run = self.runs[system].filter(pl.col("query") == query, pl.col("rank") <= depth)
-        graded = run.join(
-            self.task.judged, on=["query", "title"], how="left", maintain_order="left"
-        )
-        titles = pl.DataFrame({"doc_id": self.task.doc_ids, "text": self.task.titles})
-        texts = titles[graded["title"].to_list()]
-        return pl.concat([graded.drop("title"), texts], how="horizontal").select(
-            "rank", "doc_id", pl.col("text").alias("title"), "score", "grade"
+        judged = self.task.judged
+        return run.join(judged, on=["query", "title"], how="left", maintain_order="left").select(
+            "rank",
+            doc_id=pl.lit(pl.Series(self.task.doc_ids)).gather("title"),
+            title=pl.lit(pl.Series(self.task.titles)).gather("title"),
+            score="score",
+            grade="grade",
         )
 
     def beaten(self, system: str, metric: str) -> list[str]:
@@ -245,7 +249,7 @@ class Evaluation:
         won = {
             worse
             for test in self.comparisons
-            if test.metric == metric and test.difference and test.p_adjusted < SIGNIFICANT
+            if test.metric == metric and test.p_adjusted < SIGNIFICANT
             for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
             if better == system
         }
@@ -257,27 +261,17 @@ class Evaluation:
         alike = (name for name in self.against if prior[name] == prior[system])
         return next((name for name in alike if name != system), None)
 
-    @cached_property
+    @property
     def sweeps(self) -> Mapping[str, Sequence[tuple[str, Row]]]:
-        """By what was swept, the values and their rows; a learning curve ends with all clicks."""
-        rows = {row.name: row for row in self.measured_rows}
+        """By what was swept, the values and their rows."""
         found: dict[str, list[tuple[str, Row]]] = {}
         for row in self.measured_rows:
             if row.sweep:
-                target = row.name.split("=")[0] + (PRIOR_SUFFIX if row.prior else "")
+                target = row.name.split("=")[0] + PRIOR_SUFFIX * row.prior
                 found.setdefault(target, []).append((str(row.sweep[1]), row))
-        for target, points in found.items():
-            whole = rows.get(target.replace(f".{CLICKS}", ""))
-            if whole and whole.name != target:
-                points.append(("all", whole))
         return found
 
     @property
     def deciding_metric(self) -> str:
         """The metric that a report opens with: NDCG@10 where it was measured."""
         return "ndcg@10" if "ndcg@10" in self.metrics else self.metrics[0]
-
-
-def spread(means: Sequence[float]) -> float | None:
-    """Standard deviation over seeds, None for fewer than two."""
-    return float(np.std(means, ddof=1)) if len(means) > 1 else None

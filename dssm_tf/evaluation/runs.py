@@ -7,7 +7,7 @@ single precision, and `rank` from 1. Rows stand query by query, best first; equa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.trec import Run
@@ -23,26 +22,14 @@ from dssm_tf.tables.trec import Run
 DEPTH = 1000
 """Titles of each ranking that are kept; MAP is cut there."""
 
-Scores = Callable[[NDArray[np.int64], NDArray[np.int64] | None], NDArray[np.floating[Any]]]
-"""From rows of queries and places of titles, None for all, to scores `(queries, titles)`; -inf for
-a title that is not ranked."""
+Scores = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating[Any]]]
+"""What `Ranker.score_matrix` is: from queries and titles to scores; -inf for a title that is not
+ranked."""
 
 _CELLS = 1 << 20  # scores held at once: 8 MiB in double precision
 # Of queries that each have their own titles; more would score many titles for queries without them.
 _QUERIES_WITH_OWN_TITLES = 32
 _RANK = pl.int_range(1, pl.len() + 1).over("query").alias("rank")
-
-
-def by_ranker(ranker: Ranker, task: RankingTask) -> Scores:
-    """The scores of a ranker."""
-
-    def scores(
-        queries: NDArray[np.int64], columns: NDArray[np.int64] | None
-    ) -> NDArray[np.floating[Any]]:
-        titles = task.titles if columns is None else tuple(task.titles[one] for one in columns)
-        return np.asarray(ranker.score_matrix([task.queries[one] for one in queries], titles))
-
-    return scores
 
 
 def make_run(
@@ -64,10 +51,15 @@ def make_run(
     Raises:
         UserError: the scores have another shape than expected, or are not finite.
     """
-    found = []
-    for queries, titles in _blocks(task):
-        table = scores(queries, titles)
-        expected = (len(queries), len(task.titles) if titles is None else len(titles))
+    whole, found = task.whole_corpus, []
+    size = max(1, _CELLS // len(task.titles)) if whole else _QUERIES_WITH_OWN_TITLES
+    for start in range(0, len(task.queries), size):
+        queries = task.queries[start : start + size]
+        judged = task.judged.filter(pl.col("query").is_between(start, start + size - 1))
+        columns = np.unique(judged["title"])
+        titles = task.titles if whole else tuple(task.titles[one] for one in columns)
+        table = np.asarray(scores(queries, titles))
+        expected = (len(queries), len(titles))
         if table.shape != expected:
             raise UserError(
                 f"{name} gave scores of the shape {table.shape} for {expected[0]} queries and "
@@ -76,31 +68,23 @@ def make_run(
         if not (table < np.inf).all():
             row = int(np.argwhere(~(table < np.inf))[0, 0])
             raise UserError(
-                f"{name} gave a score that is not finite for the query "
-                f"{task.queries[queries[row]]!r}; the model may have diverged in training."
+                f"{name} gave a score that is not finite for the query {queries[row]!r}; the model "
+                "may have diverged in training."
             )
-        if titles is None:
+        if whole:
             tops = [top_columns(scored, depth) for scored in table]
-            rows = np.repeat(np.arange(len(tops)), list(map(len, tops)))
-            columns = chosen = np.concatenate(tops)
+            rows, places = (
+                np.repeat(np.arange(len(tops)), list(map(len, tops))),
+                np.concatenate(tops),
+            )
+            score = table[rows, places]
         else:
-            judged = task.judged.filter(pl.col("query").is_between(queries[0], queries[-1]))
-            rows, chosen = judged["query"].to_numpy() - queries[0], judged["title"].to_numpy()
-            columns = np.searchsorted(titles, chosen)
-        places = {"query": queries[rows], "title": chosen}
-        found.append(pl.DataFrame(places | {"score": table[rows, columns]}))
+            rows, places = judged["query"].to_numpy() - start, judged["title"].to_numpy()
+            score = table[rows, np.searchsorted(columns, places)]
+        found.append(pl.DataFrame({"query": rows + start, "title": places, "score": score}))
         if advance is not None:
             advance(len(queries))
     return ranked(pl.concat(found).filter(pl.col("score") > -np.inf), depth)
-
-
-def _blocks(task: RankingTask) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
-    """Queries with few enough scores to hold at once, and their titles, None for all of them."""
-    size = max(1, _CELLS // len(task.titles)) if task.whole_corpus else _QUERIES_WITH_OWN_TITLES
-    for start in range(0, len(task.queries), size):
-        queries = np.arange(start, min(start + size, len(task.queries)))
-        judged = task.judged.filter(pl.col("query").is_between(start, start + size - 1))
-        yield queries, None if task.whole_corpus else np.unique(judged["title"].to_numpy())
 
 
 def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
@@ -123,13 +107,14 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
     """
     rows = [(query_id, *pair) for query_id, scores in given.items() for pair in scores.items()]
     listed = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
-    unknown = set(listed["doc_id"]) - set(task.doc_ids)
-    if given.keys().isdisjoint(task.query_ids):
+    asked, known = {*task.query_ids}, {*task.doc_ids}
+    unknown = {*listed["doc_id"]} - known
+    if given.keys().isdisjoint(asked):
         raise UserError(
             f"run {name} has none of the judged query ids; it has {sorted(given)[:3]}, the "
             f"judgments {task.query_ids[:3]}."
         )
-    if unknown and (task.whole_corpus or len(unknown) == listed["doc_id"].n_unique()):
+    if unknown and (task.whole_corpus or known.isdisjoint(listed["doc_id"])):
         raise UserError(
             f"run {name} lists {len(unknown):,} titles that are not ranked here, {min(unknown)!r} "
             f"for one, the judgments have {list(task.doc_ids[:3])}; evaluate it with the corpus "
@@ -140,20 +125,18 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
             f"run {name}: the score of {doc_id!r} for query {query_id!r} is {score}; "
             "expected a finite number."
         )
-    queries, titles = (
-        pl.DataFrame({column: ids}).with_row_index(place).cast({place: pl.Int64})
-        for column, ids, place in (
-            ("query_id", task.query_ids, "query"),
-            ("doc_id", task.doc_ids, "title"),
-        )
-    )
-    found = listed.join(queries, on="query_id").join(titles, on="doc_id")
+    for place, column, ids in (
+        ("query", "query_id", task.query_ids),
+        ("title", "doc_id", task.doc_ids),
+    ):
+        places = pl.DataFrame({place: range(len(ids)), column: ids})
+        listed = listed.join(places, on=column)
     if not task.whole_corpus:
-        found = found.join(task.judged, on=["query", "title"], how="semi")
+        listed = listed.join(task.judged, on=["query", "title"], how="semi")
     facts = (
-        ({*task.query_ids} - {*given}, "judged queries are not listed; they count as 0"),
-        ({*given} - {*task.query_ids}, "listed queries are not judged here; they are left out"),
+        (asked - {*given}, "judged queries are not listed; they count as 0"),
+        ({*given} - asked, "listed queries are not judged here; they are left out"),
         (unknown, "listed titles are not judged here; only judged titles are ranked"),
     )
     notes = [f"{len(ids):,} {what}: {min(ids)!r} for one" for ids, what in facts if ids]
-    return ranked(found.select("query", "title", "score")), notes
+    return ranked(listed.select("query", "title", "score")), notes

@@ -55,7 +55,6 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")
-    adjusted = np.empty_like(p)
     stepped = np.minimum(1.0, p[order] * np.arange(len(p), 0, -1))
-    adjusted[order] = np.maximum.accumulate(stepped)
+    adjusted: NDArray[np.float64] = np.maximum.accumulate(stepped)[np.argsort(order)]
     return adjusted

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.text.rules import FOLDED
 
@@ -73,24 +72,13 @@ class RankingTask:
         return self.judged.filter(pl.col("grade") > 0)
 
     @cached_property
-    def has_relevant(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether a query has a relevant title."""
-        return np.isin(np.arange(len(self.queries)), self.relevant["query"])
-
-    @cached_property
-    def misspelt(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether a query is another one of the task with a typing error."""
-        ids = {one + SUFFIX for one in self.query_ids}
-        return np.array([one in ids for one in self.query_ids], bool)
-
-    @property
     def counted(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether means count a query: relevant titles, and no typing error."""
-        return self.has_relevant & ~self.misspelt
+        """`(queries,)`, whether means count a query: whether it has a relevant title."""
+        return np.isin(np.arange(len(self.queries)), self.relevant["query"])
 
     def left_out(self) -> list[int]:
         """Rows of the queries without a relevant title, which no mean counts."""
-        rows: list[int] = np.flatnonzero(~self.has_relevant & ~self.misspelt).tolist()
+        rows: list[int] = np.flatnonzero(~self.counted).tolist()
         return rows
 
     def foregone(self) -> list[str]:
@@ -119,20 +107,21 @@ class RankingTask:
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
         """The judgments by places; a title judged twice for a query keeps the higher grade."""
-        places = [*enumerate(zip(self.doc_ids, self.titles, strict=True))][::-1]
-        known: dict[Any, int] = {title: place for place, (_, title) in places}
-        by_id: dict[Any, int] = {doc_id: place for place, (doc_id, _) in places}
-        by_id |= {entry: place for place, entry in places}
+        entries = [*enumerate(zip(self.doc_ids, self.titles, strict=True))]
+        known: dict[Any, int] = {
+            key: place
+            for place, entry in reversed(entries)
+            for key in (entry, (entry[0], None), (None, entry[1]))
+        }
         row = {query_id: place for place, query_id in enumerate(self.query_ids)}
         found, missing, retitled = [], [], []
         for one in judgments:
-            place = by_id.get((one.doc_id, one.title), by_id.get(one.doc_id))
-            if place is None:
-                place = known.get(one.title)
-            elif FOLDED.key(self.titles[place]) != FOLDED.key(one.title):
-                retitled.append((one, self.titles[place]))
+            keys = (one.doc_id, one.title), (one.doc_id, None), (None, one.title)
+            place = next((known[key] for key in keys if key in known), None)
             if place is not None:
                 found.append((row[one.query_id], place, one.grade))
+                if FOLDED.key(self.titles[place]) != FOLDED.key(one.title):
+                    retitled.append((one, self.titles[place]))
             elif one.grade > 0:
                 missing.append(one)
         if missing:

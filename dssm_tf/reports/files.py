@@ -14,7 +14,7 @@ import polars as pl
 
 from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
-from dssm_tf.evaluation.evaluation import Evaluation, Part, Row, spread
+from dssm_tf.evaluation.evaluation import Evaluation, Part, Row
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
@@ -53,6 +53,10 @@ def write(evaluation: Evaluation, out: Path) -> None:
 
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """What `metrics.json` holds: all but the values query by query."""
+    means: dict[str, dict[str, Any]] = {}
+    for part in (evaluation.whole, *evaluation.parts):
+        for name, cells in evaluation.summary(part).rows_by_key("system", named=True).items():
+            means.setdefault(name, {})[part.name] = _means(part, cells)
     return {
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
@@ -63,20 +67,22 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         },
         "metrics": list(evaluation.metrics),
         "against": list(evaluation.against),
-        "systems": {row.name: _row(evaluation, row) for row in evaluation.rows},
+        "systems": {
+            row.name: _row(evaluation, row, means.get(row.name)) for row in evaluation.rows
+        },
         "tests": [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons],
     }
 
 
-def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
-    """A system of `metrics.json`."""
+def _row(evaluation: Evaluation, row: Row, means: dict[str, Any] | None) -> dict[str, Any]:
+    """A system of `metrics.json`, with its means by part."""
     entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
     if row.sweep:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
-    if row.seeds:
+    if means:
         entry |= {
-            **_means(evaluation, row, evaluation.whole),
-            "parts": {part.name: _means(evaluation, row, part) for part in evaluation.parts},
+            **means.pop("all"),
+            "parts": means,
             **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
             "notes": row.notes,
             "about": [{"seed": one.seed, **one.about} for one in row.seeds],
@@ -85,13 +91,11 @@ def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     return entry
 
 
-def _means(evaluation: Evaluation, row: Row, part: Part) -> dict[str, Any]:
-    seeds = {metric: row.means(metric, part) for metric in evaluation.metrics}
+def _means(part: Part, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
-        **{metric: float(np.mean(values)) for metric, values in seeds.items()},
-        "ci95": evaluation.intervals(row.name, part),
-        "seeds": seeds,
-        "spread": {metric: spread(values) for metric, values in seeds.items()},
+        **{cell["metric"]: cell["mean"] for cell in cells},
+        "ci95": {cell["metric"]: (cell["low"], cell["high"]) for cell in cells},
+        **{key: {cell["metric"]: cell[key] for cell in cells} for key in ("seeds", "spread")},
         "queries": part.queries,
     }
 
@@ -116,7 +120,7 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
             pl.lit(row.name).alias("system"),
             pl.lit(one.seed, pl.Int64).alias("seed"),
             pl.all(),
-            *(pl.Series(name, one.values[name]).fill_nan(None) for name in evaluation.metrics),
+            *one.values.fill_nan(None),
         )
         for row in evaluation.measured_rows
         for one in row.seeds

@@ -45,9 +45,10 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     references = map(evaluation.reference, evaluation.systems)
     return {
         "names": evaluation.systems,
-        "means": [
-            [round(evaluation.mean(row.name, one), 6) for one in evaluation.metrics] for row in rows
-        ],
+        "means": evaluation.summary()
+        .group_by("system", maintain_order=True)
+        .agg(pl.col("mean").round(6))["mean"]
+        .to_list(),
         "metrics": [metric_label(name) for name in evaluation.metrics],
         "metric": evaluation.metrics.index(evaluation.deciding_metric),
         "references": [one and evaluation.systems.index(one) for one in references],

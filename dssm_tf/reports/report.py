@@ -78,9 +78,9 @@ def means(evaluation: Evaluation, part: Part | None = None, width: int | None = 
     found = cells_of(evaluation, part)
 
     def shown(cell: Cell) -> str:
-        mean = f"**{cell.shown}**" if cell.best else cell.shown
-        deviation = "" if cell.spread is None else f" ±{cell.spread:.3f}".replace("0.", ".")
-        return f"{mean}{mark(evaluation, cell.beaten)}{deviation} ({cell.interval})"
+        mean, spread = f"**{cell['shown']}**" if cell["best"] else cell["shown"], cell["spread"]
+        deviation = "" if spread is None else f" ±{spread:.3f}".replace("0.", ".")
+        return f"{mean}{mark(evaluation, cell['beaten'])}{deviation} ({cell['interval']})"
 
     rows = []
     for row in evaluation.measured_rows if part else evaluation.rows:
@@ -98,8 +98,8 @@ def _lead(evaluation: Evaluation) -> str:
     metric = evaluation.deciding_metric
     place = evaluation.metrics.index(metric)
     cells = {name: found[place] for name, found in cells_of(evaluation).items()}
-    shown = {name: f"{cell.shown} ({cell.interval})" for name, cell in cells.items()}
-    best = max(cells, key=lambda name: cells[name].mean)
+    shown = {name: f"{cell['shown']} ({cell['interval']})" for name, cell in cells.items()}
+    best = max(cells, key=lambda name: cells[name]["mean"])
     text = f"**{plain(best)}** reaches {metric_label(metric)} {shown[best]}"
     if other := evaluation.reference(best):
         text += f" against {shown[other]} for {plain(other)}"
@@ -188,7 +188,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
         cells = [
             [
                 str(value),
-                *(f"{cell.shown} ({cell.interval})" for cell in found[row.name]),
+                *(f"{cell['shown']} ({cell['interval']})" for cell in found[row.name]),
                 cost("training_seconds", row.cost("training_seconds")),
             ]
             for value, row in rows
@@ -199,7 +199,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
             from dssm_tf.common.figures import lines
 
             curves = {
-                metric_label(metric): [found[row.name][place].mean for _, row in rows]
+                metric_label(metric): [found[row.name][place]["mean"] for _, row in rows]
                 for place, metric in enumerate(evaluation.metrics)
             }
             ticks = [str(value) for value, _ in rows]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
+from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part
 from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.text.rules import FOLDED
@@ -19,7 +19,6 @@ PARTS = {
     "known": "Queries in the log",
     "new": "Queries that are not in the log",
     "traffic": "Weighted by traffic",
-    "typos": "Queries with a typing error",
 }
 """How tables head the parts of an evaluation."""
 
@@ -27,45 +26,29 @@ _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Cell(NamedTuple):
-    """A mean as every table shows it.
-
-    Attributes:
-        mean: over seeds, of the means over queries.
-        shown: the same in three digits.
-        interval: 95 % interval of the mean over queries, as tables show it.
-        spread: standard deviation over seeds, None for fewer than two.
-        best: whether it is the highest of its column, as shown; never in a table of one row.
-        beaten: the systems with a letter that it is significantly better than.
-    """
-
-    mean: float
-    shown: str
-    interval: str
-    spread: float | None
-    best: bool
-    beaten: list[str]
+Cell = dict[str, Any]
+"""A mean as every table shows it: a row of `Evaluation.summary`, and what `cells_of` adds."""
 
 
-def cells_of(evaluation: Evaluation, part: Part | None = None) -> dict[str, list[Cell]]:
+def cells_of(evaluation: Evaluation, part: Part | None = None) -> Mapping[str, Sequence[Cell]]:
     """The means of every row that has some, metric by metric.
 
     Args:
         evaluation: what was found.
         part: of the queries, all of them alike if None; of a part, nothing was tested.
+
+    Returns:
+        By system, the rows of its summary with `shown`, the mean in three digits; `interval`;
+        `best`, whether it is the highest of its column, as shown, of more than one; and `beaten`,
+        the systems with a letter that it is significantly better than.
     """
-    rows = evaluation.measured_rows
-    cells: dict[str, list[Cell]] = {row.name: [] for row in rows}
-    intervals = {row.name: evaluation.intervals(row.name, part) for row in rows}
-    for metric in evaluation.metrics:
-        means = {row.name: row.means(metric, part or evaluation.whole) for row in rows}
-        shown = {name: f"{np.mean(one):.3f}" for name, one in means.items()}
-        for name, one in means.items():
-            best = shown[name] == max(shown.values()) and len(rows) > 1
-            beaten = evaluation.beaten(name, metric) if part is None else []
-            ends = interval(*intervals[name][metric])
-            mean = float(np.mean(one))
-            cells[name].append(Cell(mean, shown[name], ends, spread(one), best, beaten))
+    cells = evaluation.summary(part).rows_by_key("system", named=True, include_key=True)
+    for column in zip(*cells.values(), strict=True):
+        shown = [f"{cell['mean']:.3f}" for cell in column]
+        for cell, text in zip(column, shown, strict=True):
+            cell["shown"], cell["best"] = text, text == max(shown) and len(shown) > 1
+            cell["interval"] = interval(cell["low"], cell["high"])
+            cell["beaten"] = [] if part else evaluation.beaten(cell["system"], cell["metric"])
     return cells
 
 
@@ -145,8 +128,7 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
     if not evaluation.comparisons:
         return []
     metric = evaluation.deciding_metric
-    means = [row.means(metric, evaluation.whole) for row in evaluation.measured_rows]
-    spreads = [found for one in means if (found := spread(one)) is not None]
+    spreads = evaluation.summary().filter(metric=metric)["spread"].drop_nulls().to_list()
     known = (
         f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
         f"here (standard deviation, by system; median {np.median(spreads):.3f})"
@@ -180,8 +162,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )
-    asked = [task.queries[row] for row in np.flatnonzero(~task.misspelt)]
-    if wordless := sum(not FOLDED.key(query) for query in asked):
+    if wordless := sum(not FOLDED.key(query) for query in task.queries):
         sentences.append(
             f"{plural(wordless, 'query has', 'queries have')} no word after normalisation. "
             "Only popularity can rank titles for them; they count."

@@ -31,6 +31,29 @@ class Split(NamedTuple):
         )
 
 
+def check_shares(judge_later: float | None, hold_out_queries: float | None) -> None:
+    """Refuses shares that cannot be, or both at once.
+
+    Raises:
+        UserError: saying which.
+    """
+    flags = {"--judge-later": judge_later, "--hold-out-queries": hold_out_queries}
+    for flag, share in flags.items():
+        if share is not None and not 0 < share <= 1:
+            raise UserError(f"{flag} {share:g}: expected a share above 0 and at most 1.")
+    if None not in flags.values():
+        raise UserError(f"expected one of {', '.join(flags)}.")
+
+
+def split_log(
+    rows: Sequence[LogRow], judge_later: float | None, hold_out_queries: float | None
+) -> Split:
+    """By time or by query, whichever share is given; see `check_shares`."""
+    if judge_later is not None:
+        return split_by_time(rows, judge_later)
+    return split_by_query(rows, hold_out_queries or 0.0)
+
+
 def split_by_time(rows: Sequence[LogRow], share: float) -> Split:
     """The earlier rows and the later share of them; rows of equal time by a hash of their texts.
 

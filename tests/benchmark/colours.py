@@ -55,7 +55,7 @@ def run_command(*arguments: str):
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setenv("COLUMNS", "160")
         # Of this module alone: importing TensorFlow starts a process of its own.
-        patch.setattr(module, "subprocess", SimpleNamespace(Popen=InThisProcess, DEVNULL=None))
+        patch.setattr(module, "subprocess", SimpleNamespace(Popen=InThisProcess, PIPE=None))
         patch.setattr(module, "benchmark", lambda *given: found.append(real(*given)) or found[0])
         code = main(["benchmark", *arguments])
     if code and not found:

@@ -95,7 +95,7 @@ def test_an_interrupted_benchmark_leaves_no_process_behind(started, tmp_path, mo
         def advance(self):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(benchmark, "progress_of", lambda *_: Interrupts())
+    monkeypatch.setattr(benchmark, "progress_of", lambda *_, **__: Interrupts())
     with pytest.raises(KeyboardInterrupt):
         fit_all({tmp_path / "quick": {}, tmp_path / "slow": {"waits": 1}}, 2)
     assert all(one.wait(timeout=60) is not None for one in started)

@@ -7,18 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.benchmark.folds import (
-    by_fold,
-    choose,
-    described,
-    folds,
-    of_fold,
-    reported,
-    to_choose_by,
-)
+from dssm_tf.benchmark.folds import by_fold, choose, described, folds, of_fold
 from dssm_tf.evaluation.runs import make_run, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.evaluation.typos import SUFFIX, misspelt
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import texts
 
@@ -40,7 +31,7 @@ def task_of(queries, grades=None):
 
 def constant(task, *scores):
     """A run that scores the titles of every query alike."""
-    return make_run("s", lambda rows, columns: np.tile(scores, (len(rows), 1)), task)
+    return make_run("s", lambda queries, _: np.tile(scores, (len(queries), 1)), task)
 
 
 @given(st.lists(st.text("ab c", min_size=0, max_size=6), min_size=1, max_size=30))
@@ -96,10 +87,10 @@ def test_each_query_is_reported_by_the_setting_of_its_fold():
     run = by_fold([up, down, up])
     # Title n is at rank 4 - n under the first setting and at rank n + 1 under the second.
     expected = [4 - n % 4 if fold[n] == 0 else n % 4 + 1 for n in range(8)]
-    assert relevant_ranks(reported(run, fold), task)["rank"].to_list() == expected
-    assert of_fold(run, 1).equals(down)
+    assert relevant_ranks(of_fold(run, fold), task)["rank"].to_list() == expected
+    assert of_fold(run, np.ones(8, int)).equals(down)
     assert by_fold([up, up, up]) is up
-    assert reported(up, fold) is up
+    assert of_fold(up, fold) is up
 
 
 def test_what_was_chosen_is_told_for_both_halves_and_in_the_end():
@@ -109,22 +100,3 @@ def test_what_was_chosen_is_told_for_both_halves_and_in_the_end():
     assert second == {"reported_on": "half 2", "values": {"b": 0}}
     assert found["final"] == {"b": 2}
     json.dumps(found)
-
-
-def test_ids_that_end_like_those_of_typing_errors_are_queries_as_they_are():
-    # As in `BENCH/typos/qrels.trec`, given as judgments.
-    found = RankingTask([*misspelt(task_of(texts("query", 6)).qrels())], CORPUS)
-    assert not found.misspelt.any()
-    assert sorted(folds(found)) == [0, 0, 0, 1, 1, 1]
-
-
-def test_nothing_is_chosen_by_a_query_with_a_typing_error():
-    plain = task_of([f"query {word}" for word in ("one", "two", "three", "four", "five")])
-    both = RankingTask([*plain.qrels(), *misspelt(plain.qrels())], CORPUS)
-    fold = dict(zip(both.query_ids, folds(both), strict=True))
-    assert {name: fold[name] for name in plain.query_ids} == dict(
-        zip(plain.query_ids, folds(plain), strict=True)
-    )
-    assert all(fold[name + SUFFIX] == fold[name] for name in plain.query_ids)
-    values = to_choose_by(relevant_ranks(constant(both, 4, 3, 2, 1), both), "mrr@10", both)
-    assert np.isnan(values).tolist() == [name.endswith(SUFFIX) for name in both.query_ids]

@@ -1,15 +1,12 @@
 """The inputs of a benchmark: what is made of them, and which are refused with which words."""
 
-import io
 import random
 
 import pytest
-from rich.console import Console
 
 from dssm_tf.benchmark import prepare as prepare_module
 from dssm_tf.benchmark.prepare import Sources, prepare
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 
@@ -20,15 +17,16 @@ LOG = "query\ttitle\tclicks\ttimestamp\n" + "".join(
     for place, title in enumerate(TITLES)
 )
 CORPUS = "doc_id\ttitle\n" + "".join(f"d{n:02d}\t{title}\n" for n, title in enumerate(TITLES))
-JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\that red\td00\tred hat\t2\n"
+HEAD = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
+JUDGMENTS = HEAD + "q1\that red\td00\tred hat\t2\n"
 
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Paths; preprocess is stood in for by a copy, which takes no seconds."""
 
-    def ensure_data(inputs, negatives=4, share=""):
-        output, corpus = inputs.folder / f"data-{negatives}", inputs.folder / "corpus.tsv"
+    def ensure_data(inputs):
+        output, corpus = inputs.data(), inputs.folder / "corpus.tsv"
         output.mkdir(exist_ok=True)
         (output / "log").write_text(str(inputs.folder / "log.tsv"))
         (output / "corpus").write_text(str(corpus) if corpus.exists() else "")
@@ -134,6 +132,8 @@ def test_later_clicks_judge_and_are_not_learnt_from(files):
     assert learnt.count("\n") == 16
     assert (inputs.folder / "data-4" / "log").read_text().endswith("log.tsv")
     assert (inputs.folder / "data-4" / "corpus").read_text().endswith("corpus.tsv")
+    by_log = sources(files, judgments=None, corpus=None, judge_later=0.25)
+    assert sorted(prepare(by_log, files / "new").task().titles) == sorted(TITLES)
 
 
 def test_towers_learn_the_titles_of_a_corpus_and_not_those_of_judgments(files):
@@ -146,36 +146,19 @@ def test_towers_learn_the_titles_of_a_corpus_and_not_those_of_judgments(files):
     assert (inputs.folder / offered.rsplit("/", 1)[1]).read_text() == CORPUS
 
 
-def test_later_clicks_judge_without_a_corpus_by_the_titles_of_the_log(files):
-    inputs = prepare(sources(files, judgments=None, corpus=None, judge_later=0.25), files / "out")
-    assert sorted(inputs.task().titles) == sorted(TITLES)
-
-
-def test_held_out_queries_are_judged_and_not_learnt_from(files):
-    text = (
-        JUDGMENTS.splitlines()[0]
-        + "\n"
-        + "".join(
-            f"q{n}\t{title.split()[1]} {title.split()[0]}\td{n:02d}\t{title}\t1\n"
-            for n, title in enumerate(TITLES)
-        )
-    )
-    (files / "judgments.tsv").write_text(text)
-    inputs = prepare(sources(files, hold_out_queries=0.4), files / "out")
-    queries = {judgment.query for judgment in read_judgments(inputs.folder / "judgments.tsv")}
-    assert queries == {q.query for q in read_judgments(files / "judgments.tsv")
-                       if is_held_out(q.query, 0.4, "benchmark")}  # fmt: skip
-    assert 0 < len(queries) < 20
-    rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
-    assert {row.split("\t")[0] for row in rows} & queries == set()
-    assert len(rows) == 20 - len(queries)
-
-
-def test_held_out_queries_without_judgments_are_judged_by_their_clicks(files):
-    inputs = prepare(sources(files, judgments=None, hold_out_queries=0.4), files / "out")
-    rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
-    assert len(rows) + len(inputs.task().queries) == 20
-    assert all(is_held_out(query, 0.4, "benchmark") for query in inputs.task().queries)
+@pytest.mark.parametrize("judged", [True, False])
+def test_held_out_queries_are_judged_by_judgments_or_clicks_and_not_learnt_from(files, judged):
+    queries = [" ".join(reversed(title.split())) for title in TITLES]
+    cells = enumerate(zip(queries, TITLES, strict=True))
+    rows = [f"q{n}\t{query}\td{n:02d}\t{title}\t1\n" for n, (query, title) in cells]
+    (files / "judgments.tsv").write_text(HEAD + "".join(rows))
+    given = {} if judged else {"judgments": None}
+    inputs = prepare(sources(files, hold_out_queries=0.4, **given), files / "out")
+    held_out = {query for query in queries if is_held_out(query, 0.4, "benchmark")}
+    assert 0 < len(held_out) < 20
+    assert {*inputs.task().queries} == held_out
+    learnt = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
+    assert {row.split("\t")[0] for row in learnt} == {*queries} - held_out
 
 
 def test_a_query_that_normalises_to_nothing_is_kept(files):
@@ -189,27 +172,31 @@ def test_judgments_keep_their_fractions_and_mean_of_repeats(files):
     assert inputs.task().relevant["grade"].to_list() == [1.5]
 
 
-HEAD = JUDGMENTS.splitlines()[0] + "\n"
-
-
 @pytest.mark.parametrize(
-    ("judgments", "message"),
+    ("name", "text", "message"),
     [
-        (HEAD + "q1\that\td00\tred hat\t-1\n", "grade '-1'; expected a number from 0 to 100"),
-        (HEAD, "a header and no judgment"),
+        (
+            "judgments",
+            HEAD + "q1\that\td00\tred hat\t-1\n",
+            "grade '-1'; expected a number from 0 to 100",
+        ),
+        ("judgments", HEAD, "a header and no judgment"),
+        ("corpus", CORPUS + "d00\tanother\n", r"corpus.tsv:22: doc_id 'd00' is there already"),
+        ("log", LOG + "hat\n" * 180, r"180 of 200 rows are malformed; .*90.0% of the rows"),
+        # Text would put these times in the wrong order.
+        (
+            "log",
+            LOG.replace("\t19\n", "\t2024-01-31\n"),
+            r"mixed: '.*' is a number, '2024-01-31' is a date",
+        ),
     ],
 )
-def test_unusable_judgments_are_refused(files, judgments, message):
-    (files / "judgments.tsv").write_text(judgments)
+def test_unusable_files_are_refused(files, name, text, message):
+    (files / f"{name}.tsv").write_text(text)
+    by_clicks = {"judgments": None, "judge_later": 0.25} if name == "log" else {}
     with pytest.raises(UserError, match=message):
-        prepare(sources(files), files / "out")
+        prepare(sources(files, **by_clicks), files / "out")
     assert not (files / "out" / "work" / "inputs").exists()
-
-
-def test_a_corpus_with_equal_ids_is_refused(files):
-    (files / "corpus.tsv").write_text(CORPUS + "d00\tanother\n")
-    with pytest.raises(UserError, match=r"corpus.tsv:22: doc_id 'd00' is there already"):
-        prepare(sources(files), files / "out")
 
 
 @pytest.mark.parametrize(
@@ -217,6 +204,7 @@ def test_a_corpus_with_equal_ids_is_refused(files):
     [
         ({"judgments": None}, "nothing to judge by: give --judgments FILE, or --judge-later"),
         ({"judge_later": 0.2}, "cannot be combined with --judgments"),
+        ({"judge_later": 0.2, "hold_out_queries": 0.2}, "expected one of --judge-later, --hold"),
         ({"judgments": None, "judge_later": 0.0}, "--judge-later 0: expected a share above 0"),
         ({"hold_out_queries": 2.0}, "--hold-out-queries 2: expected a share"),
     ],
@@ -226,31 +214,13 @@ def test_flags_that_do_not_fit_are_refused(files, changes, message):
         prepare(sources(files, **changes), files / "out")
 
 
-def test_the_sizes_of_both_parts_are_on_the_terminal_and_kept_for_the_reports(files):
-    said = io.StringIO()
+def test_the_sizes_of_both_parts_are_on_the_terminal_and_kept_for_the_reports(files, capsys):
     late = sources(files, judgments=None, judge_later=0.25)
-    inputs = prepare(late, files / "out", Console(file=said))
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
     line = "learned from 15 rows with 22 clicks; judged by 5 rows with 8 clicks"
-    assert line in said.getvalue()
-    assert inputs.facts()["split"] == line
-    again = io.StringIO()
-    prepare(late, files / "out", Console(file=again))
-    assert line in again.getvalue()
-
-
-def test_a_log_of_malformed_rows_is_refused_here_as_in_preprocess(files):
-    with (files / "log.tsv").open("a") as file:
-        file.write("hat\n" * 180)
-    with pytest.raises(UserError, match=r"180 of 200 rows are malformed; .*90.0% of the rows"):
-        prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
-
-
-def test_times_that_text_would_put_in_the_wrong_order_are_refused(files):
-    text = LOG.replace("\t19\n", "\t2024-01-31\n")
-    (files / "log.tsv").write_text(text)
-    with pytest.raises(UserError, match=r"mixed: '.*' is a number, '2024-01-31' is a date"):
-        prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
+    for _ in ("new", "found again"):
+        assert prepare(late, files / "out").facts()["split"] == line
+        assert line in capsys.readouterr().out
 
 
 def test_a_log_in_another_encoding_is_read_when_told(files):

@@ -82,7 +82,7 @@ def test_positions_are_kept(split):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--judge-later 1.5", "--judge-later 1.5: expected a share above 0 and below"),
+        ("--judge-later 1.5", "--judge-later 1.5: expected a share above 0 and at most"),
         ("--judge-later 0.25 --encoding utf-9", "--encoding is 'utf-9', which is no"),
         ("--judge-later 0.001", "40 rows are left to learn from and 0 to judge by"),
     ],

@@ -61,9 +61,8 @@ def result() -> Evaluation:
         orders = {"left out": TITLES} | RANKED[system]
         return ranking([[task.titles.index(t) for t in orders[query]] for query in task.queries])
 
-    values = {
-        "ndcg@1": np.array([np.nan if query == "left out" else 0.5 for query in task.queries])
-    }
+    value = [np.nan if query == "left out" else 0.5 for query in task.queries]
+    values = pl.DataFrame({"ndcg@1": value})
     rows = [Row(name, "run", [SeedResult(None, values, run(name))]) for name in SYSTEMS]
     return Evaluation(task, ("ndcg@1",), rows, comparisons=[], against=())
 
@@ -100,7 +99,7 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
     ]
     assert expected != np.transpose(expected).tolist()  # or exchanged systems would not be seen
     rows = [
-        replace(row, seeds=[replace(row.seeds[0], values={"ndcg@1": row.values("ndcg@1") * share})])
+        replace(row, seeds=[replace(row.seeds[0], values=row.seeds[0].values * share)])
         for row in result.rows
         for share in [1.0 if row.name == down else 0.5]
     ]

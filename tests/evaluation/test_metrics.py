@@ -22,8 +22,8 @@ def test_values_derived_by_hand(per_query):
     # Ranking order: b (grade 1), a (0), c (3); d (2) is not ranked.
     scores = np.array([[0.2, 0.9, 0.1, -np.inf]])
     grades = np.array([[0, 1, 3, 2]])
-    values = per_query(*relevant_ranks(scores, grades), ["ndcg@1", "ndcg@3", "mrr@3", "recall@1",
-                                                         "precision@10", "map"])  # fmt: skip
+    names = ["ndcg@1", "ndcg@3", "mrr@3", "recall@1", "precision@10", "map", "err@3", "err@1"]
+    values = per_query(*relevant_ranks(scores, grades), names)
     # NDCG@1 = (2^1 - 1) / (2^3 - 1)
     assert values["ndcg@1"][0] == pytest.approx(1 / 7)
     # DCG@3 = 1/log2(2) + 0 + 7/log2(4); best order 3, 2, 1: 7/1 + 3/log2(3) + 1/2
@@ -33,6 +33,9 @@ def test_values_derived_by_hand(per_query):
     assert values["precision@10"][0] == pytest.approx(2 / 10)
     # precision 1/1 at rank 1, 2/3 at rank 3, nothing for the title that is not ranked
     assert values["map"][0] == pytest.approx((1 + 2 / 3 + 0) / 3)
+    # The highest grade is 3, so R = 1/8, 0, 7/8.
+    assert values["err@3"][0] == pytest.approx(1 / 8 + 7 / 8 * 7 / 8 / 3)
+    assert values["err@1"][0] == pytest.approx(1 / 8)
 
 
 @pytest.mark.parametrize("per_query", PROVIDERS)
@@ -145,15 +148,6 @@ def test_the_top_is_the_head_of_a_stable_sort(case, depth):
 def test_unknown_metrics_are_named(name):
     with pytest.raises(UserError, match=f"metric '{name}'"):
         parse_metric(name)
-
-
-def test_expected_reciprocal_rank_by_hand():
-    # Grades in ranking order: 1, 0, 3; a title of grade 2 is not ranked. The highest grade is 3:
-    # R = 1/8, 0, 7/8. ERR@3 = 1/8 + 1/3 * 7/8 * (1 - 1/8).
-    ranks = relevant_ranks(np.array([[0.2, 0.9, 0.1, -np.inf]]), np.array([[0, 1, 3, 2]]))
-    values = metrics.per_query(*ranks, ["err@3", "err@1"])
-    assert values["err@3"] == pytest.approx([1 / 8 + 7 / 8 * 7 / 8 / 3])
-    assert values["err@1"] == pytest.approx([1 / 8])
 
 
 @given(judged_scores(), st.integers(1, 12))

@@ -1,4 +1,5 @@
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +60,7 @@ def test_p_is_adjusted_over_all_tests_that_a_page_shows():
     random = np.random.default_rng(1)
 
     def row(name, shift):
-        values = {"m": random.random(50) + shift, "n": random.random(50)}
+        values = pl.DataFrame({"m": random.random(50) + shift, "n": random.random(50)})
         return Row(name, "run", [SeedResult(None, values, [])])
 
     all_of = np.ones(50, bool)

@@ -7,11 +7,11 @@ from tests.rankers import GOOD, JUDGMENTS, many
 
 def test_the_best_means_of_a_column_are_told_and_none_of_a_table_of_one():
     cells = cells_of(evaluate(*many()))
-    assert all(cell.best for cell in cells["better"])
-    assert not any(cell.best for cell in cells["worse"])
-    assert not cells_of(evaluate({"good": GOOD}, JUDGMENTS))["good"][0].best
+    assert all(cell["best"] for cell in cells["better"])
+    assert not any(cell["best"] for cell in cells["worse"])
+    assert not cells_of(evaluate({"good": GOOD}, JUDGMENTS))["good"][0]["best"]
     equal = cells_of(evaluate({"a": GOOD, "b": GOOD}, JUDGMENTS))
-    assert all(cells[0].best for cells in equal.values())
+    assert all(cells[0]["best"] for cells in equal.values())
 
 
 def test_letters_are_of_the_systems_to_compare_with_in_their_order():

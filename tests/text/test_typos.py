@@ -1,4 +1,4 @@
-"""Typing errors put into judged queries."""
+"""Typing errors put into queries."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from string import ascii_lowercase
 
 import pytest
 
-from dssm_tf.evaluation.typos import misspelt
-from dssm_tf.tables.judgments import Judgment
 from dssm_tf.text.typos import with_typo
 
 # Every edit of abcd after its first letter: at b or at c.
@@ -44,9 +42,3 @@ def test_an_edited_query_is_another_one_and_the_same_each_time(query):
 
 def test_of_words_as_long_the_first_is_edited():
     assert all(with_typo(f"{n} abcd efgh").endswith(" efgh") for n in range(20))
-
-
-def test_misspelt_judgments_keep_grades_and_get_ids_of_their_own():
-    one = Judgment("q1", "front door", "d1", "Front Door", 2.0)
-    (found,) = misspelt([one])
-    assert found == one._replace(query_id="q1~typo", query=with_typo("front door"))

@@ -99,3 +99,11 @@ def test_an_interrupted_benchmark_leaves_no_process_behind(started, tmp_path, mo
     with pytest.raises(KeyboardInterrupt):
         fit_all({tmp_path / "quick": {}, tmp_path / "slow": {"waits": 1}}, 2)
     assert all(one.wait(timeout=60) is not None for one in started)
+
+
+def test_a_fit_ends_with_the_benchmark_that_started_it(tmp_path):
+    os.mkfifo(tmp_path / "job.json")  # nobody writes it: the fit would wait for ever
+    command = [sys.executable, "-m", "dssm_tf.benchmark.fit", str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as fit:
+        fit.stdin.close()
+        assert fit.wait(timeout=240) == 1

@@ -17,9 +17,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam import pvalue
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.ml.inference.base import ModelHandler, RunInference
-from apache_beam.options.pipeline_options import PipelineOptions
 from pyarrow import parquet
 
 from dssm_tf.common.command_line import run as run_command
@@ -28,10 +26,10 @@ from dssm_tf.export import load
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.layout import Layout
-from dssm_tf.text.fields import parse_fields
 from pipelines.frames import Release, Written, write_part
 from pipelines.options import BeamFlags, Several
 from pipelines.output import output_directory, save
+from pipelines.runners import prepare
 from pipelines.runners import run as run_pipeline
 from pipelines.sources import Piece, find_files, opened
 
@@ -56,13 +54,12 @@ class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
 
     Args:
         model: its directory.
-        prior: whether the titles' prior is in the vectors.
         directory: where workers write.
     """
 
-    def __init__(self, model: str, prior: bool, directory: str) -> None:
+    def __init__(self, model: str, directory: str) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)  # of files
-        self._model, self._prior, self._directory = model, prior, directory
+        self._model, self._directory = model, directory
         self._release = Release()
 
     def load_model(self) -> VectorRanker:
@@ -75,7 +72,7 @@ class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
         """Encodes and writes each file by itself."""
         for at, rows in batch:
             ids, texts = zip(*rows, strict=True)
-            vectors = model.encode_titles(list(texts), prior=self._prior)
+            vectors = model.encode_titles(list(texts), prior=True)
             vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
             columns, file = {"id": ids, "text": texts, "vector": vector}, BytesIO()
             parquet.write_table(pa.table(columns), file, compression="zstd")
@@ -91,9 +88,7 @@ def embed(
     model: str,
     input: Several,
     output: str,
-    cosine: bool = False,
     encoding: str = "utf-8",
-    title_fields: str = "",
     runner: str = "DirectRunner",
 ) -> None:
     """Encode a corpus of any size on any Beam runner, to Parquet files.
@@ -106,22 +101,18 @@ def embed(
         beam_flags: flags of Beam and of its runner.
         model: a run, or directory that `dssm export` wrote, where all workers see it, as in their
             image; one of --format compact needs no TensorFlow.
-        input: corpora with doc_id, title: .tsv .csv .jsonl (also .gz) or .parquet files, globs or
-            directories.
+        input: corpora with doc_id and title, or the columns that the model's titles are made of:
+            .tsv .csv .jsonl (also .gz) or .parquet files, globs or directories.
         output: directory to write, such as gs://BUCKET/V.
-        cosine: vectors without the titles' prior.
         encoding: encoding of --input.
-        title_fields: comma-separated columns that make up a title; by default, those
-            that the model learned from.
         runner: any Beam runner.
 
     Raises:
         UserError: bad input; no file of vectors is left.
     """
-    FileSystems.set_options(PipelineOptions([*beam_flags]))
-    fields = parse_fields(title_fields) if title_fields else load.learned_fields(Path(model))
-    dimension = load.load_model(model).encode_titles([], prior=not cosine).shape[1]
-    layout = Layout(encoding, title_fields=fields)
+    prepare(beam_flags, [*input, output])
+    layout = Layout(encoding, title_fields=load.learned_fields(Path(model)))
+    dimension = load.load_model(model).encode_titles([], prior=True).shape[1]
     files = [*enumerate(one.path for one in find_files(input))]
     with output_directory(output, overwrite=False) as place:
 
@@ -132,12 +123,12 @@ def embed(
                 | "Spread files" >> beam.Reshuffle()
                 | "Read titles" >> beam.FlatMap(_read, layout)
                 | "Spread titles" >> beam.Reshuffle()
-                | "Encode and write" >> RunInference(Encoder(model, not cosine, place.workers))
+                | "Encode and write" >> RunInference(Encoder(model, place.workers))
             )
             once = pipeline | "Once" >> beam.Create([place.workers])
             _ = once | "List files" >> beam.Map(_list, pvalue.AsIter(written))
 
-        known = ("--model", "--input", "--output", "--encoding", "--title-fields")
+        known = ("--model", "--input", "--output", "--encoding")
         run_pipeline(add_steps, runner, beam_flags, known)
         parts: list[Written] = [one for _, one in place.load(NAME)]
         if not parts:
@@ -145,8 +136,9 @@ def embed(
         place.take(
             {one.path: f"{NAME}-{at:05}-of-{len(parts):05}.parquet" for at, one in enumerate(parts)}
         )
-    count = sum(one.rows for one in parts)
-    sys.stderr.write(f"{count:,} vectors of length {dimension} written: {output}\n")
+    sys.stderr.write(
+        f"{sum(one.rows for one in parts):,} vectors of length {dimension} written: {output}\n"
+    )
 
 
 def run(argv: Sequence[str] | None = None) -> int:

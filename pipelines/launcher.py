@@ -9,9 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
-
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -35,7 +32,7 @@ from pipelines.output import (
     open_bytes,
     output_directory,
 )
-from pipelines.runners import LOCAL_RUNNERS, run
+from pipelines.runners import LOCAL_RUNNERS, prepare, run
 from pipelines.sources import Piece, find_files, plan
 
 
@@ -58,7 +55,7 @@ def preprocess(
     Raises:
         UserError: bad input or settings; nothing is left at the output.
     """
-    FileSystems.set_options(PipelineOptions([*beam_flags]))
+    prepare(beam_flags, [*options.input, *options.corpus, options.output])
     files, corpus = find_files(options.input), find_files(options.corpus, "--corpus")
     size = sum(one.size_in_bytes for one in (*files, *corpus))
     block_list, known = _block_list(options.block_list, options.rules), _known(options)

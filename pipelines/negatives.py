@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -92,7 +94,7 @@ def add_drawn(
         """Draws in turns from the first one on; returns the rows that are short in the end."""
         for turn in range(first, first + _ROUNDS if pool.weights.any() else first):
             found = pool.draw(keys[todo], turn)
-            good = ~_among(query[todo] * titles + found, clicked)
+            good = ~among(query[todo] * titles + found, clicked)
             good &= ~(rows[todo] == found[:, None]).any(1)
             at = todo[good]
             rows[at, held[at]] = found[good]
@@ -113,6 +115,7 @@ def add_drawn(
             rows[row, held[row] : held[row] + len(best)] = best
 
 
-def _among(values: Numbers, increasing: Numbers) -> NDArray[np.bool_]:
-    """Which values, none below 0, are there; a binary search is quicker than NumPy's isin."""
-    return np.append(increasing, NONE)[np.searchsorted(increasing, values)] == values
+def among(values: NDArray[Any], increasing: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values are there; NumPy's isin would sort them all, for each bucket anew."""
+    place = np.searchsorted(increasing, values)
+    return increasing[np.minimum(place, len(increasing) - 1)] == values

@@ -18,7 +18,7 @@ from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.frames import Part, Settings, Written, counted, write_part
-from pipelines.negatives import DRAW, NONE, NegativePool, add_drawn, add_shown, mix, random
+from pipelines.negatives import DRAW, NONE, NegativePool, add_drawn, add_shown, among, mix, random
 from pipelines.options import SPLITS, TRAIN, VALIDATION
 from pipelines.records import pair_records, word_records
 
@@ -77,7 +77,7 @@ def write_queries(
         number=np.searchsorted(known, title),
         row=np.searchsorted(queries["fp"].to_numpy(), query),
         key=random(query ^ mix(title), options.seed, DRAW),
-    ).filter(pl.lit(np.isin(title, known)))
+    ).filter(pl.lit(among(title, known)))
     clicked = pairs.filter(~col.shown).sort("row", "number")
     avoided = (clicked["row"] * len(known) + clicked["number"]).to_numpy()
     shown = pairs.filter("shown").select("number", q="row")

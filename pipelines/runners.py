@@ -17,12 +17,20 @@ from typing import Any, NoReturn
 
 import apache_beam as beam
 import grpc
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, PortableOptions
+from apache_beam.io.aws.clients.s3.boto3_client import boto3
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    PipelineOptions,
+    PortableOptions,
+    S3Options,
+)
 from apache_beam.runners.runner import PipelineState, create_runner
 
 import pipelines
 from dssm_tf.common.errors import UserError, did_you_mean
 
+_BEAM_LOG = logging.getLogger("apache_beam")
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
 """On this machine, in processes of ours."""
 MANY_BYTES = 50 << 20
@@ -31,6 +39,37 @@ MANY_BYTES = 50 << 20
 _FROM_WORKER = re.compile(
     r"(?:(?:User|Option)Error: |(?:Error|Exception): (?=\[Errno \d))(.*?)(?: \[while running|\n|$)"
 )
+
+
+def _in_short(record: logging.LogRecord) -> bool:
+    record.msg, record.args = record.getMessage().partition("\n")[0], ()
+    return True
+
+
+def prepare(flags: Sequence[str], paths: Sequence[str]) -> None:
+    """Tells Beam's file systems their flags, and Beam's log what to show.
+
+    That is, unless `DSSM_DEBUG` is set, a line when a store fails and is asked again.
+
+    Args:
+        flags: Beam's own.
+        paths: that are to be read or written.
+
+    Raises:
+        UserError: one is of S3, without credentials; Beam would try again for minutes.
+    """
+    if not os.environ.get("DSSM_DEBUG"):
+        _BEAM_LOG.setLevel("CRITICAL")
+        _BEAM_LOG.getChild("utils.retry").setLevel("WARNING")
+        _BEAM_LOG.getChild("utils.retry").addFilter(_in_short)
+    options = S3Options([*flags])
+    FileSystems.set_options(options)
+    stored = [path for path in paths if path.startswith("s3://")]
+    if stored and boto3 and not (options.s3_access_key_id or boto3.Session().get_credentials()):
+        raise UserError(
+            f"{stored[0]}: there are no credentials for S3; set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
+        )
 
 
 def run(
@@ -45,7 +84,7 @@ def run(
 
     Beam's DirectRunner hands a pipeline to Prism, which it downloads; a local run must not need
     the network, so it gets the runner that DirectRunner otherwise falls back to, FnApiRunner.
-    Every other runner is passed through as it is. `DSSM_DEBUG=1` shows Beam's log.
+    Every other runner is passed through as it is.
 
     Args:
         add_steps: to the pipeline.
@@ -70,12 +109,10 @@ def run(
         flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags)
     with ExitStack() as stack:
-        if not os.environ.get("DSSM_DEBUG"):
-            stack.callback(logging.disable, logging.root.manager.disable)
-            logging.disable(logging.ERROR)
-            if not local:  # a LOOPBACK worker prints whatever it raises, and its threads go on
-                stack.enter_context(redirect_stderr(StringIO()))
-                threading.excepthook = lambda _: None
+        # A LOOPBACK worker prints whatever it raises, and its threads go on.
+        if not (local or os.environ.get("DSSM_DEBUG")):
+            stack.enter_context(redirect_stderr(StringIO()))
+            threading.excepthook = lambda _: None
         try:
             runner = _local_runner(options) if local else create_runner(name)
             pipeline = beam.Pipeline(runner=runner, options=options)
@@ -137,7 +174,7 @@ def _worker() -> str:
     root = str(Path(pipelines.__file__).resolve().parents[1])
     code = (
         f"import logging, sys; sys.path.insert(0, {root!r}); import pipelines; "
-        f"logging.disable({logging.root.manager.disable}); "
+        f"logging.getLogger({_BEAM_LOG.name!r}).setLevel({_BEAM_LOG.level}); "
         "from apache_beam.runners.worker.sdk_worker_main import main; main([])"
     )
     # There is a worker a core.

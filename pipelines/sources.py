@@ -81,15 +81,14 @@ def plan(
     for one in files:
         path, end, kind = one.path, one.size_in_bytes, format_of(one.path)
         names: tuple[str, ...] = ()
-        cuts: list[tuple[int, int | None]] = [(0, None)]
         if kind != "jsonl":
             with opened(Piece(0, path), layout) as table:
                 table.check_names(columns, optional)
                 names = table.names
         by_lines = kind in ("tsv", "jsonl") or (kind == "csv" and _unquoted(path))
-        if by_lines and layout.is_utf8 and not path.endswith(".gz"):
-            cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
-        for start, stop in cuts:
+        cut = by_lines and layout.is_utf8 and not path.endswith(".gz")
+        for start in range(0, end, size if cut else end):
+            stop = min(start + size, end) if cut else None
             pieces.append(Piece(len(pieces), path, names if start else None, start, stop))
     return pieces
 

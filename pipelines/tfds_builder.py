@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from dssm_tf.common.checksums import fingerprint
-from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 
@@ -49,14 +48,8 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
     name = "click_log"
     VERSION = tfds.core.Version("3.0.0")
-    RELEASE_NOTES = {"3.0.0": "Texts and trigrams of the third format."}  # noqa: RUF012
 
-    def __init__(self, *, data: str | Path = "", **tfds_arguments: Any) -> None:
-        if not data:
-            raise UserError(
-                "The click_log dataset needs what preprocess wrote: "
-                'tfds.load("click_log", builder_kwargs={"data": "DATA"}).'
-            )
+    def __init__(self, *, data: str | Path, **tfds_arguments: Any) -> None:
         self._data = Preprocessed(Path(data))
         version = fingerprint(Path(data, SPEC))[:16]
         tfds_arguments["config"] = tfds.core.BuilderConfig(name=version)

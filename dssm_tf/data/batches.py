@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.shapes import Shapes, plan_shapes
@@ -84,16 +85,15 @@ class Batches:
         """Batches a pass."""
         return sum(rows.steps for rows in self.rows)
 
-    def planned(self, fixed: bool = False, parts: int = 1, batches: int = 24) -> Batches:
+    def planned(self, fixed: bool = False, parts: int = 1) -> Batches:
         """The same batches in sizes that suit the first few of a shuffled pass.
 
         Args:
             fixed: whether rows are padded to one number, as compiled programs need them.
             parts: into how many parts devices cut a step.
-            batches: elements looked at.
         """
         plain = replace(self, in_batch=False, shapes=Shapes())  # the same texts
-        read = plain.epochs(0, 0, 1, replicas=parts).take(batches)
+        read = plain.epochs(0, 0, 1, replicas=parts).take(24)
         return replace(self, shapes=plan_shapes([inputs for inputs, _, _ in read], fixed))
 
     def epochs(
@@ -142,11 +142,8 @@ class Batches:
             )
             found.append(mine.map(make, num_parallel_calls=_cores(), deterministic=True))
         turn = tf.data.Dataset.from_tensor_slices(sources)
-        options = tf.data.Options()
-        # In TensorFlow 2.21 the end of an autotuned iterator may wait for its sleeping thread.
-        options.autotune.enabled = False
-        chosen = tf.data.Dataset.choose_from_datasets(found, turn) if len(found) > 1 else found[0]
-        return chosen.prefetch(2 * replicas).with_options(options)
+        chosen = tf.data.Dataset.choose_from_datasets(found, turn)
+        return chosen.prefetch(2 * replicas).with_options(UNTUNED)
 
     def _maker(
         self, source: int, seed: int | None, shares: int

@@ -127,5 +127,5 @@ def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
 
 def write_hard_negatives(path: Path | str, rows: Iterable[HardNegative]) -> None:
     """Writes a table as TSV."""
-    cells = ((one.query, one.title, one.system, str(one.rank), f"{one.score:.6g}") for one in rows)
+    cells = ((*one[:3], str(one.rank), f"{one.score:.6g}") for one in rows)
     write_table(path, HardNegative._fields, cells)

@@ -91,5 +91,4 @@ class Tally:
             "rejected": dict(self.reasons),
             "clicks": self.clicks,
             "rejected_clicks": self.rejected_clicks,
-            "largest_rejected": [{"file": file, **row._asdict()} for file, row in self.largest],
         }

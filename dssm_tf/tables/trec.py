@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -73,17 +73,13 @@ def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str
         run: scores by query id and doc id.
         tag: the system's name.
     """
-
-    def lines() -> Iterator[str]:
-        doc = cache(_token)  # the same ids come back with every query
-        last = _token(tag)
-        for query_id, scores in run.items():
-            first = _token(query_id)
-            ranked = sorted(scores.items(), key=lambda item: -item[1])
-            for rank, (doc_id, score) in enumerate(ranked, start=1):
-                yield f"{first} Q0 {doc(doc_id)} {rank} {score:.9g} {last}"
-
-    write_lines(path, lines())
+    token = cache(_token)  # the same ids come back with every query
+    lines = (
+        f"{token(query_id)} Q0 {token(doc_id)} {rank} {score:.9g} {token(tag)}"
+        for query_id, scores in run.items()
+        for rank, (doc_id, score) in enumerate(sorted(scores.items(), key=lambda one: -one[1]), 1)
+    )
+    write_lines(path, lines)
 
 
 def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:

@@ -45,11 +45,11 @@ def read(out):
     return found
 
 
-def check(out, model, prior=True):
+def check(out, model):
     """That the vectors are those of the model."""
     rows = read(out)
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
-    wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=prior)
+    wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
     found = np.array([rows[one.doc_id][1] for one in CORPUS], np.float32)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
@@ -93,9 +93,9 @@ def test_a_large_file_becomes_several_that_workers_share(model, corpus, tmp_path
     monkeypatch.setattr("pipelines.embed.TITLES_A_FILE", 16)
     out = tmp_path / "out"
     places = {"model": str(model), "input": corpus, "output": str(out)}
-    embed("--direct_num_workers=2", **places, cosine=True)
+    embed("--direct_num_workers=2", **places)
     assert len([*out.iterdir()]) == 3
-    check(out, model, prior=False)
+    check(out, model)
 
 
 def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):

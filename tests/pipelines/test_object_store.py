@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 import boto3
 import pytest
@@ -75,6 +76,23 @@ def test_embed_reads_and_writes_an_object_store(bucket, tmp_path):
     places = ["--input", str(tmp_path / "c.tsv"), "--output", str(tmp_path / "out")]
     assert embed.run([*places, *model]) == 0
     assert stored(bucket, "out") == local(tmp_path / "out")
+
+
+@pytest.mark.parametrize("flag", ["--input", "--output"])
+def test_without_credentials_there_is_one_line_at_once(topics, tmp_path, monkeypatch, capfd, flag):
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "PROFILE"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    for name in ("SHARED_CREDENTIALS_FILE", "CONFIG_FILE"):
+        monkeypatch.setenv(f"AWS_{name}", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    log = tmp_path / "log.tsv"
+    log.write_text(topics, "utf-8")
+    places = {"--input": str(log), "--output": str(tmp_path / "data"), flag: "s3://logs/data.tsv"}
+    started = time.monotonic()
+    assert preprocess.run([word for pair in places.items() for word in pair]) == 1
+    assert time.monotonic() - started < 5  # no retries
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "s3://logs/data.tsv: there are no credentials for S3; set AWS_ACCESS_KEY_ID" in line
 
 
 @pytest.mark.parametrize(

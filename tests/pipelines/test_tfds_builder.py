@@ -6,7 +6,6 @@ import pytest
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
-from dssm_tf.common.errors import UserError  # noqa: E402
 from dssm_tf.data.preprocessed import Preprocessed  # noqa: E402
 from pipelines import preprocess, tfds_builder  # noqa: E402
 
@@ -53,8 +52,3 @@ def test_the_examples_are_the_records_of_each_output_of_preprocess(data, tmp_pat
             found = [plain(one) for one in tfds.as_numpy(dataset[split])]
             assert len(expected) > topics / 6
             assert found == expected
-
-
-def test_a_dataset_without_data_says_how_to_name_it(tmp_path):
-    with pytest.raises(UserError, match="builder_kwargs"):
-        tfds.load("click_log", data_dir=str(tmp_path))

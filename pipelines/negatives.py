@@ -117,5 +117,5 @@ def add_drawn(
 
 def among(values: NDArray[Any], increasing: NDArray[Any]) -> NDArray[np.bool_]:
     """Which values are there; NumPy's isin would sort them all, for each bucket anew."""
-    place = np.searchsorted(increasing, values)
-    return increasing[np.minimum(place, len(increasing) - 1)] == values
+    before, upto = (np.searchsorted(increasing, values, side) for side in ("left", "right"))
+    return upto > before

@@ -109,8 +109,10 @@ def run(
         flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags)
     with ExitStack() as stack:
-        # A LOOPBACK worker prints whatever it raises, and its threads go on.
+        # The log is the engine's; a LOOPBACK worker prints what it raises, and its threads go on.
         if not (local or os.environ.get("DSSM_DEBUG")):
+            stack.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.ERROR)
             stack.enter_context(redirect_stderr(StringIO()))
             threading.excepthook = lambda _: None
         try:

@@ -29,8 +29,10 @@ def test_every_block_runs(checkout, tmp_path, monkeypatch, capsys):
     shutil.copytree("MINE", "RUN")
     capsys.readouterr()
     exec(measuring, {"__name__": "measuring"})
-    shown = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in shown] == ["before", "after"]
+    shown = capsys.readouterr().out
+    named = dict.fromkeys(re.findall("before|after", shown))
+    assert [*named] == ["before", "after"]
+    assert "ndcg@10" in shown
 
 
 def test_the_names_on_the_page_exist(checkout):

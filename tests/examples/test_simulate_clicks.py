@@ -90,6 +90,9 @@ def test_preprocess_finds_the_curve_of_a_log_that_the_script_made(tmp_path):
     command = [sys.executable, "examples/simulate_clicks.py", *flags.split()]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "probability 1, 0.5, 0.333, 0.25\n" in done.stdout
+    rows = [line.split("\t") for line in log.read_text("utf-8").splitlines()[1:]]
+    assert len({row[0] for row in rows}) == 50
+    assert sum(int(row[3]) for row in rows if row[2] == "1") == 30_000
     assert subprocess.run(command, check=False, capture_output=True).returncode == 1  # it exists
     flags = f"--input {log} --position-weights harvesting --output {data}"
     assert preprocess.run(flags.split()) == 0

@@ -72,7 +72,7 @@ def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
         ("baseline: {size: 3}\n", "expected only `baseline:`, with its `name`"),
         ("baseline: {name: dse}\ngamma: 1\n", "expected only `baseline:`, with its `name`"),
         ("baseline: {name: bm52}\n", "no baseline 'bm52'; choose from bm25"),
-        ("baseline: {name: bm25, c: 1}\n", "c is 1: extra inputs are not permitted. It has k1, b"),
+        ("baseline: {name: bm25, c: 1}\n", "bm25 has no parameter 'c'; it has k1, b"),
         (
             "baseline: {name: dse, optimizer: no}\n",
             "optimizer is False: input should be 'adam' or 'sgd'",

@@ -128,13 +128,14 @@ def _system(
             return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
         base, given = found
     check_name("baseline", base, BASELINES)
-    settings = {**given, **parameters}
+    settings, arguments = {**given, **parameters}, BASELINES[base].arguments()
+    for key in settings.keys() - set(arguments):
+        raise UserError(f"{base} has no parameter {key!r}; it has {', '.join(arguments)}.")
     try:
         BASELINES[base](**settings)
     except (TypeError, ValueError) as error:  # before anything is fitted
-        names = ", ".join(BASELINES[base].arguments())
-        raise UserError(f"{base} with {settings}: {error} It has {names}.") from None
-    return System(row, "baseline", base, settings, "seed" in BASELINES[base].arguments())
+        raise UserError(f"{base} with {settings}: {error}") from None
+    return System(row, "baseline", base, settings, "seed" in arguments)
 
 
 def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> list[System]:

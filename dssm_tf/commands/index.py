@@ -38,7 +38,7 @@ def index(
         out: directory of the index, new
         kind: exact compares all titles; fast searches a graph, and its recall is measured; auto is
             exact up to 100,000 titles
-        queries: queries to measure recall on (.txt or a table); by default some titles
+        queries: queries to measure recall on (.txt or a table); by default made from titles
         tables: how the files are laid out
 
     Raises:

@@ -32,7 +32,7 @@ NOTHING_FOUND = "Nothing was found: no title has a word of the query, and no wor
 """The note if there are no hits at all."""
 
 TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", "model"
-_PROBES = 200  # titles that are asked for, to measure a fast index
+_PROBES = 200  # queries made of titles, to measure a fast index
 AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 
 
@@ -121,7 +121,8 @@ class Index:
             model: see the class.
             corpus: titles; equal ones tie.
             kind: see `Nearest.build`.
-            queries: real ones to measure a fast index on; some titles if there are none.
+            queries: real ones to measure a fast index on; every other word of some titles if there
+                are none.
 
         Raises:
             UserError: no title holds a word, or faiss is not installed.
@@ -137,13 +138,14 @@ class Index:
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         words = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
         words.index(tokens, create_empty_token=False, show_progress=False)
+        probes = tokens[:: 1 + len(tokens) // _PROBES]
         # Titles that the model cannot tell apart share a vector, so they tie.
         distinct, shared = model.vocabulary.rules.distinct(texts)
         nearest = Nearest.build(
             model.encode_titles(distinct, prior=True)[shared],
             kind,
             lambda: model.encode_queries(
-                queries or texts[:: 1 + len(texts) // _PROBES], prior=True
+                queries or [" ".join(title[::2]) for title in probes], prior=True
             ),
         )
         titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})

@@ -93,6 +93,16 @@ def test_equal_titles_tie_in_the_order_of_the_corpus(ranker):
         assert len({hit.score for hit in hits}) == 1
 
 
+def test_a_fast_index_is_measured_on_every_other_word_of_titles(ranker, monkeypatch):
+    asked, encode = [], ranker.encode_queries
+    monkeypatch.setattr(
+        ranker, "encode_queries", lambda texts, prior: asked.extend(texts) or encode(texts, prior)
+    )
+    corpus = [CorpusTitle("a", "Red Felt Hat"), CorpusTitle("b", "Blue Box")]
+    assert "on 2 queries" in Index.build(ranker, corpus, "fast").nearest.measured
+    assert asked == ["red hat", "blue"]
+
+
 def test_titles_are_shown_as_they_are_written(ranker, capsys):
     """Brackets are no markup, and a control character moves no cursor."""
     from rich.console import Console

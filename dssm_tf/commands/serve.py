@@ -21,8 +21,8 @@ from dssm_tf.common.terminal import say
 from dssm_tf.server.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
+    from dssm_tf.server.models import Model
     from dssm_tf.server.server import Server
-    from dssm_tf.server.versions import Model
 
 _LOG = logging.getLogger("dssm_tf.server")
 _NEEDED = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
@@ -35,14 +35,13 @@ def serve(
     allow_host: tuple[str, ...] = (),
     port: int = 8500,
     rest_port: int = 8501,
-    poll: float = 1.0,
     limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT,
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
 
-    For development, tests and small sites; one process. A new version in a model's directory
-    takes over without dropping requests; one that cannot be loaded never does. SIGTERM or Ctrl-C
-    ends it after open requests are answered. Requests over a limit are refused at once.
+    For development, tests and small sites; one process. Of a model with several versions the
+    newest answers; restart the server for a newer one. SIGTERM or Ctrl-C ends it after open
+    requests are answered. Requests over a limit are refused at once.
 
         dssm serve --index INDEX
 
@@ -56,7 +55,6 @@ def serve(
             --host; * for any; may be repeated
         port: gRPC port; 0 takes a free one
         rest_port: port of REST, metrics and the page; 0 takes a free one
-        poll: seconds between checks for new versions; 0 checks once
         limits: see `Limits`
 
     Raises:
@@ -70,8 +68,8 @@ def serve(
         if error.name not in _NEEDED:
             raise
         raise UserError(f"dssm serve needs {error.name}: {install('serve')}") from None
-    from dssm_tf.retrieval.index import MODEL, Index
-    from dssm_tf.server.versions import Model
+    from dssm_tf.retrieval.index import Index
+    from dssm_tf.server.models import Model
 
     for flag, number in (("--port", port), ("--rest-port", rest_port)):
         if not 0 <= number < 1 << 16:
@@ -79,8 +77,6 @@ def serve(
     for name, limit in asdict(limits).items():
         if not 0 < limit < threading.TIMEOUT_MAX:
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
-    if not 0 <= poll <= threading.TIMEOUT_MAX:
-        raise UserError("--poll: expected 0 seconds or more.")
     if not (models or index):
         raise UserError("nothing to serve; give a model or --index.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -89,20 +85,22 @@ def serve(
     found, searched = _models(models), None
     if index:
         searched = Index.open(index)
-        ranker = searched.model
-        found.insert(0, Model(ranker.name, index / MODEL, 1, lambda _: ranker))
+        found.insert(0, Model(searched.model.name, 1, searched.model))
     refuse_twins([one.name for one in found], "models")
     server = Server(
         found, host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
-        poll=poll, index=searched,
+        index=searched,
     )  # fmt: skip
     stopped = _on_signal(server)
     with server:
-        host, name = server.rest_address, found[0].name
+        host = server.rest_address
         with suppress(OSError):  # it serves all the same if its log is on a full disk
             say(
-                f"gRPC     {server.grpc_address}, model {name}",
-                f"REST     http://{host}/v1/models/{name}",
+                f"gRPC     {server.grpc_address}",
+                *[
+                    f"REST     http://{host}/v1/models/{name}, version {number}"
+                    for name, number, _ in found
+                ],
                 f"metrics  http://{host}/metrics",
                 *[f"search   http://{host}/"] * (searched is not None),
                 "Ctrl-C ends it.",
@@ -114,18 +112,16 @@ def serve(
 
 def _models(entries: Sequence[str]) -> list[Model]:
     """The models of all directories."""
-    from dssm_tf.server.versions import find_models
+    from dssm_tf.server.models import open_models
 
     models: list[Model] = []
     for entry in entries:
         name, path = split_name(entry, "models")
-        found = find_models(Path(path))
+        found = open_models(Path(path))
         if name and len(found) > 1:
             inside = ", ".join(one.name for one in found)
             raise UserError(f"{entry}: holds the models {inside}; leave {name}= out.")
-        for model in found:
-            model.name = name or model.name
-        models += found
+        models += [one._replace(name=name or one.name) for one in found]
     return models
 
 

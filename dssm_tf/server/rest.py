@@ -77,16 +77,12 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
         return Response(await service.handle("rest", work), media_type="application/json")
 
     async def status(request: HttpRequest) -> Response:
-        states = service.model(request.path_params["model"]).states
-        versions = [
-            {
-                "version": str(number),
-                "state": "END" if error else "AVAILABLE",
-                "status": {"error_code": "UNKNOWN" if error else "OK", "error_message": error},
-            }
-            for number, error in sorted(states.items(), reverse=True)
-        ]
-        return JSONResponse({"model_version_status": versions})
+        version = {
+            "version": str(service.model(request.path_params["model"]).version),
+            "state": "AVAILABLE",
+            "status": {"error_code": "OK", "error_message": ""},
+        }
+        return JSONResponse({"model_version_status": [version]})
 
     async def health(_: HttpRequest) -> Response:
         return PlainTextResponse("ok\n")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import grpc
@@ -17,15 +15,14 @@ import uvicorn
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.server.limits import DEFAULT, Limits
+from dssm_tf.server.models import Model
 from dssm_tf.server.rest import mortal, rest_app
 from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
-from dssm_tf.server.versions import Model
 
 if TYPE_CHECKING:
     from dssm_tf.retrieval.index import Index
 
-_LOG = logging.getLogger("dssm_tf.server")
 _GRACE = 10  # seconds that open requests have when the server stops
 
 
@@ -33,7 +30,7 @@ _GRACE = 10  # seconds that open requests have when the server stops
 class Server:
     """Answers gRPC and REST while a `with` block runs.
 
-    It listens once all models are loaded. Status, health and metrics are answered by the event loop
+    Status, health and metrics are answered by the event loop
     itself, so they are answered while all workers compute. At the end it takes no more requests,
     and waits until those that came are answered, ten seconds at most.
 
@@ -44,11 +41,10 @@ class Server:
         rest_port: of REST, metrics and page, likewise.
         limits: see `Limits`.
         hosts: names in the header Host beside those of loopback and `host`; `*` for any.
-        poll: seconds between two looks for new versions; 0 looks but once.
         index: what the page at `/` searches; without one there is no page.
 
     Raises:
-        UserError: of a model no version can be loaded, or a port cannot be listened at.
+        UserError: a port cannot be listened at.
     """
 
     models: Sequence[Model]
@@ -58,16 +54,10 @@ class Server:
     rest_port: int = 8501
     limits: Limits = DEFAULT
     hosts: Sequence[str] = ()
-    poll: float = 1.0
     index: Index | None = None
     grpc_address = rest_address = ""
 
     def __enter__(self) -> Server:
-        for model in self.models:
-            model.look()
-            if model.current is None:
-                errors = [f"{number} ({error})" for number, error in model.states.items()]
-                raise UserError(f"no version of {model.name} can be served: {', '.join(errors)}")
         self._service, self._stopping = Service(self.models, self.limits), threading.Event()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(started),), daemon=True)
@@ -96,8 +86,7 @@ class Server:
         rpc, tasks = grpc_server(service), []
         try:
             listening = await self._listen(rpc)
-            for work in (self._rest.serve([listening]), asyncio.to_thread(self._watch)):
-                tasks.append(asyncio.create_task(work))
+            tasks.append(asyncio.create_task(self._rest.serve([listening])))
             started.set_result(None)
             await asyncio.to_thread(self._stopping.wait)
         except UserError as error:
@@ -121,16 +110,3 @@ class Server:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rest_address = f"{host}:{listening.getsockname()[1]}"
         return listening
-
-    def _watch(self) -> None:
-        while self.poll and not self._stopping.wait(self.poll):
-            for model in self.models:
-                try:
-                    model.look()
-                except Exception as error:  # a disk that is away may be back at the next look
-                    _complain(f"{type(error).__name__}: {error}")
-
-
-@lru_cache(maxsize=32)  # once, and not at each look
-def _complain(problem: str) -> None:
-    _LOG.error("new versions cannot be looked for: %s", problem)

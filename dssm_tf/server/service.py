@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.vector_ranker import VectorRanker, Vectors
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
-from dssm_tf.server.versions import Model
+from dssm_tf.server.models import Model
 from serving import messages
 from serving.predict_pb2 import ModelSpec, PredictRequest
 
@@ -131,10 +131,10 @@ class Service:
             Refusal: there is no such model or signature, or its inputs are not these texts.
         """
         spec = request.model_spec
-        version, asked = self.model(spec.name).current, spec.version_label or spec.version.value
-        if version is None or asked not in (0, version.number):
+        model, asked = self.model(spec.name), spec.version_label or spec.version.value
+        if asked not in (0, model.version):
             raise Refusal(NOT_FOUND, f"version {asked} of {spec.name} is not served.")
-        spec.version.value = version.number
+        spec.version.value = model.version
         spec.signature_name = signature = spec.signature_name or "serving_default"
         if signature not in INPUTS:
             expected = ", ".join(INPUTS)
@@ -151,5 +151,4 @@ class Service:
             except ValueError as error:
                 raise Refusal(INVALID, f"{name}: {error}.") from None
             texts[name] = [text[:_LONGEST].decode("utf-8", "replace") for text in found]
-        # This version answers, whatever takes over meanwhile.
-        return spec, *compute(version.ranker, texts)
+        return spec, *compute(model.ranker, texts)

@@ -11,7 +11,6 @@ from contextlib import closing
 
 import grpc
 
-from dssm_tf.server.server import Server
 from serving import messages, predict_pb2
 
 OWN_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
@@ -49,14 +48,6 @@ def predict(channel: grpc.Channel, raw: bytes) -> tuple[str, str]:
         return error.code().name, error.details()
     assert predict_pb2.PredictResponse.FromString(answer).outputs
     return "OK", ""
-
-
-def states(server: Server, model: str) -> dict[int, tuple[str, str]]:
-    """The versions of a model, each with its state and the error."""
-    code, told = rest(server.rest_address, f"/v1/models/{model}")
-    assert code == 200, told
-    versions = json.loads(told)["model_version_status"]
-    return {int(one["version"]): (one["state"], one["status"]["error_message"]) for one in versions}
 
 
 def connect(address: str) -> socket.socket:

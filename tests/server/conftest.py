@@ -11,8 +11,8 @@ import tensorflow as tf
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
 from dssm_tf.server.limits import Limits
+from dssm_tf.server.models import open_models
 from dssm_tf.server.server import Server
-from dssm_tf.server.versions import Model
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
 from tests.serving.conftest import ranker  # noqa: F401
@@ -69,11 +69,5 @@ def compact(compacts) -> Path:
 def server(exports) -> Iterator[Server]:
     """Serves version 2 of `pets`; at most 8 texts in 4,000 bytes."""
     limits = Limits(texts=8, message_bytes=4000)
-    with Server([Model("pets", exports / "pets")], port=0, rest_port=0, limits=limits) as server:
+    with Server(open_models(exports), port=0, rest_port=0, limits=limits) as server:
         yield server
-
-
-@pytest.fixture
-def server_of():
-    """Makes a server of models at free ports."""
-    return lambda *models, **options: Server(models, port=0, rest_port=0, **options)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import http.client
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import SYSTEMS, Index
 from dssm_tf.runtime import Ranker
+from dssm_tf.server.models import Model
 from dssm_tf.server.page import render
-from dssm_tf.server.versions import Model
+from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.server.asking import rest
 from tests.server.browser import Browser, find_chromium
@@ -199,15 +199,15 @@ def test_a_corpus_of_one_title_is_searched(index):
     assert [read.titles(system) for system in SYSTEMS] == [["t1"]] * 3
 
 
-def model_of(index) -> Model:
-    return Model("pets", Path("pets"), 1, lambda _: index.model)
+def server_of(index) -> Server:
+    return Server([Model("pets", 1, index.model)], port=0, rest_port=0, index=index)
 
 
 @pytest.mark.serving
-def test_the_keys_and_the_script_work_in_a_browser(index, server_of):
+def test_the_keys_and_the_script_work_in_a_browser(index):
     if find_chromium() is None:
         pytest.skip("Chromium is not installed")
-    with server_of(model_of(index), index=index) as server, Browser() as browser:
+    with server_of(index) as server, Browser() as browser:
         browser.open(f"http://{server.rest_address}/")
         browser.wait_for("document.activeElement.id == 'q'")
         browser.type("red foxe")
@@ -247,8 +247,8 @@ def test_the_keys_and_the_script_work_in_a_browser(index, server_of):
         browser.wait_for("document.getElementById('failed').textContent.includes('not answer')")
 
 
-def test_the_page_comes_over_http(index, server_of):
-    with server_of(model_of(index), index=index) as server:
+def test_the_page_comes_over_http(index):
+    with server_of(index) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)
         connection.request("GET", "/?q=fox%FF")
         answer = connection.getresponse()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dssm_tf.server.limits import Limits
+from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
-from dssm_tf.server.versions import Model
 
 
 class TinyRanker:
@@ -45,8 +44,8 @@ def ranker() -> Iterator[TinyRanker]:
 
 def served(ranker: Any, port: int = 0, **limits: Any) -> Server:
     """A server of model `tiny`, version 3, that takes eight texts a request."""
-    model = Model("tiny", Path("tiny"), 3, load=lambda _: ranker)
-    return Server([model], port=port, rest_port=0, poll=0, limits=Limits(**{"texts": 8, **limits}))
+    limits = {"texts": 8, **limits}
+    return Server([Model("tiny", 3, ranker)], port=port, rest_port=0, limits=Limits(**limits))
 
 
 @pytest.fixture

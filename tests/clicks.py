@@ -94,9 +94,10 @@ def write_data(
         known: an earlier vocabulary, which this one goes on from.
     """
     random = Random(seed)
-    queries = list(dict.fromkeys(click.query for click in log))
+    queries, titles, _ = zip(*log, strict=True)
     if isinstance(validation, float):
-        validation = set(random.sample(queries, int(validation * len(queries))))
+        distinct = list(dict.fromkeys(queries))
+        validation = set(random.sample(distinct, int(validation * len(distinct))))
     pairs: dict[str, list[Click]] = {"train": [], "validation": []}
     for click in log:
         pairs["validation" if click.query in validation else "train"].append(click)
@@ -106,26 +107,21 @@ def write_data(
         times[rules.key(title)] += 1
         for word in (*rules.words(query), *rules.words(title)):
             ngrams.update(letter_ngrams(word))
-    if known is None:
-        vocabulary = Vocabulary.from_counts(ngrams, 10_000, rules)
-    else:
-        vocabulary = grow(known, ngrams, 10_000)
+    vocabulary = grow(known or Vocabulary([], rules), ngrams, 10_000)
     texts = {
-        "queries": _by_fingerprint([click.query for click in log], rules),
-        "titles": _by_fingerprint([click.title for click in log], rules),
+        "queries": _by_fingerprint(queries, rules), "titles": _by_fingerprint(titles, rules)
+    }  # fmt: skip
+    rows_of_queries, rows_of_titles = map(_rows, texts.values())
+    ends = {
+        click: (rows_of_queries[rules.key(click.query)], rows_of_titles[rules.key(click.title)])
+        for click in log
     }
-    number = {kind: {key: row for row, key in enumerate(keys)} for kind, keys in texts.items()}
-
-    def ends(click: Click) -> tuple[int, int]:
-        query, title = rules.key(click.query), rules.key(click.title)
-        return number["queries"][query], number["titles"][title]
-
-    clicked: list[set[int]] = [set() for _ in texts["queries"]]
-    for query, title in map(ends, log):
+    clicked: list[set[int]] = [set() for _ in rows_of_queries]
+    for query, title in ends.values():
         clicked[query].add(title)
     words = {kind: [vocabulary.words(key) for key in keys] for kind, keys in texts.items()}
     every = {word for lists in words.values() for some in lists for word in some}
-    place = {word: row for row, word in enumerate(sorted(every, key=_unsigned))}
+    place = _rows(sorted(every, key=_unsigned))
     directory.mkdir(parents=True)
     vocabulary.save(directory / VOCABULARY)
     integers = pa.list_(pa.int32())
@@ -149,14 +145,15 @@ def write_data(
         held = [of_part[shard * size : (shard + 1) * size] for shard in range(count)]
         rows[part] = [*map(len, held)]
         for shard, some in enumerate(held):
-            titles = np.zeros((len(some), 1 + negatives), int)
-            for at, (query, own) in enumerate(map(ends, some)):
-                others = [one for one in range(len(texts["titles"])) if one not in clicked[query]]
+            numbers = np.zeros((len(some), 2 + negatives), int)
+            for at, click in enumerate(some):
+                query, own = ends[click]
+                others = [one for one in rows_of_titles.values() if one not in clicked[query]]
                 drawn = random.sample(others, min(negatives, len(others)))
-                titles[at] = [own, *drawn, *[own] * (negatives - len(drawn))]
+                numbers[at] = [query, own, *drawn, *[own] * (negatives - len(drawn))]
             found = pair_records(
-                np.array([query for query, _ in map(ends, some)], int),
-                titles,
+                numbers[:, 0],
+                numbers[:, 1:],
                 np.array([click.clicks for click in some], np.float32),
                 *map(len, texts.values()),
             )
@@ -174,6 +171,10 @@ def write_data(
         files={},
     )
     return Data(directory, vocabulary, seal(directory, spec), [*texts["titles"].values()], pairs)
+
+
+def _rows(keys: Iterable[str]) -> dict[str, int]:
+    return {key: row for row, key in enumerate(keys)}
 
 
 def _unsigned(key: str) -> int:

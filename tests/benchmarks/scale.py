@@ -10,16 +10,18 @@ for each pair.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
 import numpy as np
+from cyclopts import Parameter
 
+from dssm_tf.common.command_line import run
 from pipelines.negatives import mix, unit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,7 +87,7 @@ def _word(rank: int) -> str:
     return found
 
 
-def measure(log: Path, output: Path, flags: list[str]) -> dict[str, float]:
+def measure(log: Path, output: Path, *flags: str) -> dict[str, float]:
     """Runs preprocess; see `measured`, and MB written."""
     command = [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output"]
     found = measured([*command, str(output), *flags])
@@ -107,31 +109,36 @@ def measured(command: list[str]) -> dict[str, float]:
     }
 
 
-def main() -> None:
+def load_average() -> str:
+    """How busy the machine is, of how many cores."""
+    return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def main(
+    *flags: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    rows: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = (10**5, 10**6, 10**7),
+) -> None:
     """Prints a table in Markdown, a row a log."""
-    parser = argparse.ArgumentParser(description="Preprocess at scale.", allow_abbrev=False)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**6, 10**7])
-    arguments, flags = parser.parse_known_args()
     write = sys.stdout.write
-    write(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.0f}\n\n")
+    write(f"{load_average()}\n\n")
     write("| rows | log | processor s | rows a processor s | MiB | output | by hand: s | MiB |\n")
     write("|---|---|---|---|---|---|---|---|\n")
-    for rows in arguments.rows:
+    for count in rows:
         with TemporaryDirectory() as directory:
             log = Path(directory) / "clicks.tsv"
-            write_log(log, rows)
-            ours = measure(log, Path(directory) / "data", flags)
+            write_log(log, count)
+            ours = measure(log, Path(directory) / "data", *flags)
             hand = measured(
                 [sys.executable, "-c", BY_HAND, str(log), str(Path(directory) / "pairs.parquet")]
             )
             seconds = ours["processor_seconds"]
             write(
-                f"| {rows:,} | {log.stat().st_size / 1e6:,.1f} MB | {seconds:,.1f} | "
-                f"{rows / seconds:,.0f} | {ours['peak_mib']:,.0f} | {ours['output_mb']:,.1f} MB | "
+                f"| {count:,} | {log.stat().st_size / 1e6:,.1f} MB | {seconds:,.1f} | "
+                f"{count / seconds:,.0f} | {ours['peak_mib']:,.0f} | {ours['output_mb']:,.1f} MB | "
                 f"{hand['processor_seconds']:,.1f} | {hand['peak_mib']:,.0f} |\n"
             )
             sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run("scale", main, None))

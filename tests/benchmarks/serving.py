@@ -15,7 +15,6 @@ processor a request, of all its threads.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import gc
 import http.client
@@ -32,11 +31,12 @@ from time import perf_counter, sleep
 import grpc
 import numpy as np
 
+from dssm_tf.common.command_line import run
 from serving import messages
-from serving.client import Client, ServingError
 from tests.benchmarks.runtime import questions
+from tests.benchmarks.scale import load_average
 from tests.conftest import CHECKOUT
-from tests.engines.engines import free_port, within
+from tests.engines.engines import free_port, listens, within
 from tests.server.asking import OWN_CONNECTION, body_of, request_of
 from tests.server.faults import Target
 
@@ -68,23 +68,11 @@ def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
     by_grpc, by_rest = free_port(), free_port()
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
     command += ["--port", by_grpc, "--rest-port", by_rest, *flags]
-    process = subprocess.Popen(
-        list(map(str, command)),
-        cwd=CHECKOUT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen(list(map(str, command)), cwd=CHECKOUT, stderr=subprocess.DEVNULL)
     target = Target(f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", directory.name)
     try:
-        with Client(target.grpc, target.model, timeout=2) as client:
-
-            def answers() -> bool:
-                with contextlib.suppress(ServingError):
-                    return len(client.score("", [""])) == 1
-                return process.poll() is not None
-
-            if not within(120, answers) or process.poll() is not None:
-                raise SystemExit(f"dssm serve {directory} does not answer")
+        if not within(120, lambda: process.poll() or listens(by_rest)):
+            raise SystemExit(f"dssm serve {directory} does not answer")
         yield target, process.pid
     finally:
         process.terminate()
@@ -163,43 +151,39 @@ def load(target: Target, protocol: str, rate: float, seconds: float) -> list[flo
     return [latency for one in working for latency in one.result()]
 
 
-def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
+def measure(directory: Path, seconds: float, runs: int) -> Iterator[str]:
     """The rows of one model."""
     compact = not any(directory.rglob("saved_model.pb"))
     name = f"{directory.name}, {'compact' if compact else 'SavedModel'}"
     with serving(directory) as (target, process):
         for protocol, rate in itertools.product(CLIENTS, RATES):
-            runs = []
-            for _ in range(arguments.runs):
+            found = []
+            for _ in range(runs):
                 before = cpu(process)
-                taken = load(target, protocol, rate, arguments.seconds)
+                taken = load(target, protocol, rate, seconds)
                 asked = len(taken) + WARM_UP * CONNECTIONS
                 used = 1000 * (cpu(process) - before) / asked
-                runs.append([*np.percentile(taken, (50, 99)), used])
-            p50, p99, used = np.median(runs, axis=0)
+                found.append([*np.percentile(taken, (50, 99)), used])
+            p50, p99, used = np.median(found, axis=0)
             yield f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {used:.2f} |\n"
 
 
-def load_average() -> str:
-    """How busy the machine is, of how many cores."""
-    return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+def main(*models: Path, seconds: float = 10, runs: int = 5) -> None:
+    """Prints a table.
 
-
-def main() -> None:
-    """Prints a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("models", nargs="+", type=Path, help="what `dssm export` wrote: OUT/NAME")
-    parser.add_argument("--seconds", type=float, default=10, help="of a run")
-    parser.add_argument("--runs", type=int, default=5)
-    arguments = parser.parse_args()
+    Args:
+        models: what `dssm export` wrote: OUT/NAME.
+        seconds: of a run.
+        runs: of each model, protocol and rate.
+    """
     write = sys.stdout.write
     write("| model | by | requests/s | p50, ms | p99 | CPU, ms |\n|---|---|---|---|---|---|\n")
-    for directory in arguments.models:
-        for row in measure(directory.resolve(), arguments):
+    for directory in models:
+        for row in measure(directory.resolve(), seconds, runs):
             write(row)
             sys.stdout.flush()
     write(f"\n{load_average()}\n")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run("serving", main, None))

@@ -62,9 +62,8 @@ def build(folder: Path, model: Path, kind: str) -> str:
     """Runs `dssm index`; its seconds, its peak memory and its size."""
     command = ["index", "--model", model, "--corpus", folder / "corpus.tsv", "--kind", kind]
     command += ["--queries", folder / "queries.txt", "--out", folder / kind]
-    found = measured([sys.executable, "-m", "dssm_tf.cli", *map(str, command)])
+    seconds, peak = measured([sys.executable, "-m", "dssm_tf.cli", *map(str, command)])
     size = sum(one.stat().st_size for one in (folder / kind).rglob("*") if one.is_file())
-    seconds, peak = found["processor_seconds"], found["peak_mib"]
     return f"{seconds:.1f} | {peak:,.0f} | {size / 2**20:,.0f}"
 
 

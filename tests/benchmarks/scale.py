@@ -87,14 +87,14 @@ def _word(rank: int) -> str:
     return found
 
 
-def measure(log: Path, output: Path, *flags: str) -> dict[str, float]:
+def measure(log: Path, output: Path, *flags: str) -> tuple[float, float, float]:
     """Runs preprocess; see `measured`, and MB written."""
     command = [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output"]
     found = measured([*command, str(output), *flags])
-    return found | {"output_mb": sum(one.stat().st_size for one in output.iterdir()) / 1e6}
+    return *found, sum(one.stat().st_size for one in output.iterdir()) / 1e6
 
 
-def measured(command: list[str]) -> dict[str, float]:
+def measured(command: list[str]) -> tuple[float, float]:
     """Runs a command; processor seconds, and MiB of the largest process."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     errors = process.stderr.read()
@@ -103,10 +103,7 @@ def measured(command: list[str]) -> dict[str, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(errors.decode())
-    return {
-        "processor_seconds": usage.ru_utime + usage.ru_stime,
-        "peak_mib": usage.ru_maxrss / 1024,
-    }
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def load_average() -> str:
@@ -127,15 +124,14 @@ def main(
         with TemporaryDirectory() as directory:
             log = Path(directory) / "clicks.tsv"
             write_log(log, count)
-            ours = measure(log, Path(directory) / "data", *flags)
-            hand = measured(
+            seconds, peak, output = measure(log, Path(directory) / "data", *flags)
+            by_hand, peak_by_hand = measured(
                 [sys.executable, "-c", BY_HAND, str(log), str(Path(directory) / "pairs.parquet")]
             )
-            seconds = ours["processor_seconds"]
             write(
                 f"| {count:,} | {log.stat().st_size / 1e6:,.1f} MB | {seconds:,.1f} | "
-                f"{count / seconds:,.0f} | {ours['peak_mib']:,.0f} | {ours['output_mb']:,.1f} MB | "
-                f"{hand['processor_seconds']:,.1f} | {hand['peak_mib']:,.0f} |\n"
+                f"{count / seconds:,.0f} | {peak:,.0f} | {output:,.1f} MB | "
+                f"{by_hand:,.1f} | {peak_by_hand:,.0f} |\n"
             )
             sys.stdout.flush()
 

@@ -132,7 +132,7 @@ def test_wikispeedia_chooses_and_measures_on_different_links(pages, tmp_path, mo
 def test_wikispeedias_mixture_is_chosen_on_validation_links_and_its_scores_scaled(monkeypatch):
     # The standard deviation of DSE's scores is 10.
     semantic = np.array([[10, -10, 10, -10], [10, 10, -10, -10], [10, -10, 10, -10], [10, -10] * 2])
-    lexical = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0.5, 0, 0], [0, 0, 0, 0]])
+    lexical = np.array([[0, 1.2, 0, 0], [0, 0, 1.2, 0], [0, 0.5, 0, 0], [0, 0, 0, 0]])
     systems = dse_wikispeedia.Wikispeedia(["a", "b", "c", "d"], same_class([*"aabb"]), True, 0)
     validation, measured = np.zeros((2, 4, 4), bool)
     validation[0, 1] = True  # against page 2
@@ -148,10 +148,10 @@ def test_wikispeedias_mixture_is_chosen_on_validation_links_and_its_scores_scale
     monkeypatch.setattr(systems, "fit_chosen", lambda *_: fitted)
     monkeypatch.setattr(systems, "cosines", lambda _: lexical.__getitem__)
     losses = systems.losses(3, ["dse", "tfidf", "dse+tfidf"])
-    # On the validation link, DSE is wrong by 20 / 10 and TF-IDF right by 1: the mixture is right
-    # if w > 2 (1 - w), first at 0.70. The measured links would choose DSE alone.
-    assert systems.weights == {"3": 0.7}
-    # At 0.7 the measured links come to 0.3 * 2 - 0.7 * 1 < 0 and 0.3 * 2 - 0.7 * 0.5 > 0.
+    # On the validation link, DSE is wrong by 20 / 10 and TF-IDF right by 1.2: the mixture is right
+    # if 1.2 w > 2 (1 - w), first at 0.65. The measured links would choose DSE alone.
+    assert systems.weights == {"3": 0.65}
+    # There the measured links come to .35 * 2 - .65 * 1.2 < 0 and .35 * 2 - .65 * .5 > 0.
     assert losses == {"dse": 0.0, "tfidf": 100.0, "dse+tfidf": 50.0}
 
 

@@ -41,7 +41,9 @@ def rates(users):
     ],
 )
 def test_click_rates_are_those_of_the_model(users, expected):
-    assert rates(users) == approx(np.array(expected), abs=0.006)  # five standard deviations
+    found = rates(users)
+    assert found == approx(np.array(expected), abs=0.006)  # five standard deviations
+    assert (found > 0).tolist() == [rate > 0 for rate in expected]
 
 
 def test_every_session_shows_a_list_once():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dssm_tf.losses.ranking_loss import RankingLoss
-from tests.labels import all_count, labels
+from tests.labels import all_count
 from tests.losses.values import each, gradient
 from tests.reference import click_softmax as reference
 
@@ -52,19 +52,6 @@ def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:
 )
 def test_values_by_hand(name, values, expected):
     assert each(RankingLoss(name), [values], all_count([values])) == pytest.approx([expected])
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "expected"),
-    [
-        ("pairwise_logistic", [0.5, 0.1], 5 * np.log1p(np.exp(-4))),
-        ("hinge", [0.5, 0.4], 5 * 0.1),
-        ("sigmoid", [0.7, 0.2], np.log1p(np.exp(-2)) + 5 * np.log1p(np.exp(-3))),
-    ],
-)
-def test_the_correction_multiplies_the_rival_s_part_alone(name, values, expected):
-    known = labels([[1, 1]], [[0.7, np.log(5)]])  # that of the clicked one has no part
-    assert each(RankingLoss(name), [values], known) == pytest.approx([expected])
 
 
 @settings(max_examples=50)

@@ -9,14 +9,17 @@ import tensorflow as tf
 
 def each(made: keras.losses.Loss, scores, known) -> np.ndarray:
     """The loss of each query."""
-    again = type(made).from_config(made.get_config() | {"reduction": "none", "dtype": "float64"})
-    return np.array(again(known, np.asarray(scores, np.float64)))
+    return np.array(_each(made, np.asarray(scores, np.float64), known))
 
 
 def gradient(made: keras.losses.Loss, scores, known) -> np.ndarray:
     """The derivative of all queries' losses in each score."""
     variable = tf.Variable(np.asarray(scores, np.float64))
-    again = type(made).from_config(made.get_config() | {"reduction": "sum", "dtype": "float64"})
     with tf.GradientTape() as tape:
-        total = again(known, variable)
-    return np.array(tape.gradient(total, variable))
+        losses = _each(made, variable, known)
+    return np.array(tape.gradient(losses, variable))
+
+
+def _each(made, scores, known):
+    options = made.get_config() | {"reduction": "none", "dtype": "float64"}
+    return type(made).from_config(options)(known, scores)

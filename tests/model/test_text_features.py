@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 import tensorflow as tf
@@ -87,31 +88,21 @@ def decoded(text: str | bytes) -> str:
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
-def id_sequences(batch) -> list[list[tuple[int, ...]]]:
-    """The trigram ids of each word of each text, read out of a text batch."""
-    word_ngrams, tokens = batch["word_ngrams"].numpy(), batch["tokens"].numpy()
-    found = []
-    for row in tokens:
-        used = row[row != 0]
-        assert not row[len(used) :].any()  # padding stands at the end
-        found.append([tuple(int(i) for i in word_ngrams[word] if i) for word in used])
-    return found
-
-
 def assert_same(name: str, some_texts) -> None:
     vocabulary = VOCABULARIES[name]
     batch = GRAPHS[name](tf.constant(encoded(some_texts), tf.string))
-    expected_words = [vocabulary.words(decoded(text)) for text in some_texts]
-    assert id_sequences(batch) == [
-        [vocabulary.ngram_ids(word) for word in words_] for words_ in expected_words
+    read = [vocabulary.words(decoded(text)) for text in some_texts]
+    rows = {word: row for row, word in enumerate(dict.fromkeys(chain.from_iterable(read)), 1)}
+    longest = max(map(len, read)) or 1
+    assert batch["tokens"].numpy().tolist() == [
+        [*(rows[word] for word in words), *[0] * (longest - len(words))] for words in read
     ]
-    distinct = {word for words_ in expected_words for word in words_}
-    assert batch["word_ngrams"].shape[0] == 1 + len(distinct)
-    assert not batch["word_ngrams"].numpy()[0].any()
-    letters = (unmarked(word)[1] for word in distinct)
-    width = max(map(len, letters), default=0) + bool(vocabulary.whole_words)
-    assert batch["word_ngrams"].shape[1] == max(width, 1)
-    assert batch["tokens"].shape == (len(some_texts), max(map(len, expected_words)) or 1)
+    table = batch["word_ngrams"].numpy()
+    assert [tuple(filter(None, ids)) for ids in table.tolist()] == [
+        (), *map(vocabulary.ngram_ids, rows)
+    ]  # fmt: skip
+    letters = (len(unmarked(word)[1]) for word in rows)
+    assert table.shape[1] == (max(letters, default=0) + bool(vocabulary.whole_words) or 1)
 
 
 @given(st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.integers(0, 12), RULE)

@@ -29,7 +29,6 @@ def test_it_counts_what_it_wrote_and_says_how_to_train_with_it(data, tmp_path, c
     ("flags", "says"),
     [
         ("--bm25 --ranks 5 2 --margin -1", "ranks 5 2 and margin -1: expected"),
-        ("--model nowhere", "nowhere holds no config.yaml"),
         ("", "give a run (--model RUN), --bm25, or both"),
     ],
 )

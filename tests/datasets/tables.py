@@ -6,10 +6,6 @@ from io import StringIO
 import polars
 
 
-def pairs(clicks):
-    return [(row["query"], row["title"], row["doc_id"]) for row in clicks]
-
-
 def objects(*given):
     """JSON, an object a line."""
     return "".join(json.dumps(each) + "\n" for each in given)

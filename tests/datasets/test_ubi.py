@@ -19,7 +19,7 @@ def test_ubi_takes_titles_from_a_catalogue(source, convert):
     clicks, corpus, _ = convert("ubi", settings=["title=name"])
     assert corpus[:2] == [("A", "Kettle"), ("C", "C")]
     assert len(corpus) == 11
-    assert {row["title"] for row in clicks} == {"Kettle"}
+    assert {row.title for row in clicks} == {"Kettle"}
 
 
 def test_ubi_takes_milliseconds_and_the_session_of_the_client(source, convert):
@@ -27,7 +27,7 @@ def test_ubi_takes_milliseconds_and_the_session_of_the_client(source, convert):
     del one["event_attributes"]["session_id"]
     write_source(source, "ubi", ubi_events=objects(one, one | {"session_id": "s2"}))
     clicks, _, _ = convert("ubi", held_out=0)
-    assert [(row["query"], row["timestamp"], row["session_id"]) for row in clicks] == [
+    assert [(row.query, row.timestamp, row.session) for row in clicks] == [
         ("kettle", "1714557600000", "c1"),
         ("kettle", "1714557600000", "s2"),
     ]
@@ -77,5 +77,5 @@ def test_events_are_ordered_by_time_and_not_by_its_text(source, convert):
     write_source(source, "ubi", ubi_events=objects(*clicked))
     # Ten in Berlin is eight in Greenwich.
     clicks, _, judgments = convert("ubi", held_out=1 / 3)
-    assert [row["doc_id"] for row in clicks] == ["A", "C"]
+    assert [row.title for row in clicks] == ["TA", "TC"]
     assert [row[2] for row in judgments] == ["B"]

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from dssm_tf.common.errors import UserError
-from tests.datasets.tables import objects, pairs, write_source
+from tests.datasets.tables import objects, write_source
 
 
 def test_the_notes_of_msmarco_say_what_was_left_out_and_its_licence(tmp_path, source, convert):
@@ -31,7 +31,7 @@ def test_orcas_joins_clicks_to_titles_out_of_packed_files(tmp_path, source, conv
     (source / "msmarco-docdev-queries.tsv").write_text("8\tbest kettle\n", "utf-8")
     (source / "msmarco-docdev-qrels.tsv").write_text("8 0 D1 1\n", "utf-8")
     clicks, corpus, judgments = convert("orcas")
-    assert pairs(clicks) == [("kettle", "Kettles", "D1")]
+    assert [row[:2] for row in clicks] == [("kettle", "Kettles")]
     assert corpus == [("D1", "Kettles")]
     assert judgments == [("8", "best kettle", "D1", "Kettles", 1.0)]
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
@@ -59,7 +59,7 @@ def test_trec_collections_are_read_from_json_lines(source, convert):
     clicks, corpus, judgments = convert("trec")
     # a document without a title has its first twenty words
     assert corpus[:2] == [("FT-1", "Kettles & lids"), ("FT-2", " ".join(map(str, range(20))))]
-    assert [row["query"] for row in clicks] == ["blue rug"]
+    assert [row.query for row in clicks] == ["blue rug"]
     assert judgments == [("51", "red kettle", "FT-1", "Kettles & lids", 2.0)]
 
 

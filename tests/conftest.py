@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 def checkout() -> Path:
     """The top directory of the source tree."""
     return CHECKOUT
+
+
+@pytest.fixture
+def write(tmp_path) -> Callable[[str, str | bytes], Path]:
+    """Writes a file; its content is text or bytes, packed if the name says so."""
+
+    def write(name, content):
+        data = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return tmp_path / name
+
+    return write

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 
 import pyarrow
 import pytest
 from pyarrow import parquet
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a file; its content is text or bytes, packed if the name says so."""
-
-    def write(name, content):
-        data = content if isinstance(content, bytes) else content.encode()
-        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return tmp_path / name
-
-    return write
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     Judgment,
@@ -25,35 +24,6 @@ def test_gzip_is_read_and_written_by_name(tmp_path):
     assert path.read_bytes()[4:8] == bytes(4)  # no time: equal content gives equal bytes
     assert gzip.decompress(path.read_bytes()).decode() == "doc_id\ttitle\nd1\tÆrø\n"
     assert read_corpus(path) == [CorpusTitle("d1", "Ærø")]
-
-
-TWICE = HEADER + "q1\tq\td1\tt\t1\nq1\tother\td2\tt\t2\n"
-
-
-@pytest.mark.parametrize(
-    ("read", "content", "words"),
-    [
-        (read_judgments, "query\ttitle\nq\tt\n", ["missing: query_id, doc_id, grade"]),
-        (read_judgments, HEADER, ["no judgment"]),
-        (read_judgments, HEADER + "q1\tq\td1\tt\t-1\n", [":2:", "'-1'", "from 0"]),
-        (read_judgments, HEADER + "q1\tq\td1\tt\tnan\n", [":2:", "'nan'"]),
-        (read_judgments, TWICE, [":3:", "'other'", "own id"]),
-        (read_judgments, HEADER + "q1\tq\t \tt\t1\n", [":2:", "doc_id is empty"]),
-        (read_judgments, HEADER + "\tq\td1\tt\t1\n", [":2:", "query_id is empty"]),
-        (read_corpus, "doc_id\ttitle\nd1\ta\nd1\tb\n", [":3:", "'d1'", "own id"]),
-        (read_corpus, "doc_id\ttitle\n", ["no title"]),
-        (read_corpus, "id\ttitle\nd1\ta\n", ["missing: doc_id"]),
-    ],
-)
-def test_malformed_tables_name_file_line_and_fault(write, read, content, words):
-    path = write("j.tsv", content)
-    with pytest.raises(UserError) as caught:
-        read(path)
-    message = str(caught.value)
-    assert str(path) in message
-    assert "\n" not in message
-    for word in words:
-        assert word in message
 
 
 def test_a_pair_judged_by_several_people_has_the_mean_of_their_grades(write):

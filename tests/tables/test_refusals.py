@@ -1,0 +1,96 @@
+"""What a file cannot be read for is said in one line that names it, whatever it should hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.click_log import read_logs
+from dssm_tf.tables.graded_lists import SCORES, read_lists
+from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.reader import read_texts
+from dssm_tf.tables.trec import read_run
+from dssm_tf.text.rules import FOLDED
+
+JUDGED = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
+GRADED = "query\ttitle\tgrade\nfox\tRed fox\t4\nfox\tOwl\t"
+SCORED = "query\ttitle\tscore\n"
+OWL = SCORED + "fox\tRed fox\t4\nfox\tOwl\t"
+
+
+def log(path):
+    return read_logs([path])
+
+
+def texts(path):
+    return [*read_texts(path)]
+
+
+def grades(path):
+    return read_lists(path, "grade", (0, 4), FOLDED)
+
+
+def scores(path):
+    return read_lists(path, "score", SCORES, FOLDED)
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "content", "message"),
+    [
+        (log, "t.tsv", "query\ttitle\n", "holds no usable rows below the header"),
+        (log, "t.tsv", "query\tdoc\nhat\td1\n", "'query', 'doc'; .*missing: title"),
+        (read_judgments, "t.tsv", "query\ttitle\nq\tt\n", "missing: query_id, doc_id, grade"),
+        (read_judgments, "t.tsv", JUDGED, "no judgment"),
+        (read_judgments, "t.tsv", JUDGED + "q1\tq\td1\tt\t-1\n", ":2: .*'-1'.* from 0"),
+        (read_judgments, "t.tsv", JUDGED + "q1\tq\td1\tt\tnan\n", ":2: .*'nan'"),
+        (
+            read_judgments,
+            "t.tsv",
+            JUDGED + "q1\tq\td1\tt\t1\nq1\tother\td2\tt\t2\n",
+            ":3: .*'other'.* own id",
+        ),
+        (read_judgments, "t.tsv", JUDGED + "q1\tq\t \tt\t1\n", ":2: .*doc_id is empty"),
+        (read_judgments, "t.tsv", JUDGED + "\tq\td1\tt\t1\n", ":2: .*query_id is empty"),
+        (read_corpus, "t.tsv", "doc_id\ttitle\nd1\ta\nd1\tb\n", ":3: .*'d1'.* own id"),
+        (read_corpus, "t.tsv", "doc_id\ttitle\n", "no title"),
+        (read_corpus, "t.tsv", "id\ttitle\nd1\ta\n", "missing: doc_id"),
+        (grades, "t.tsv", GRADED + "5", ":3: grade '5'; expected a number from 0 to 4"),
+        (grades, "t.tsv", GRADED + "-1", ":3: grade '-1'; expected a number from 0 to 4"),
+        (grades, "t.tsv", GRADED + "good", ":3: grade 'good' is not a number"),
+        (scores, "t.tsv", OWL + "nan", ":3: score 'nan' is not a number"),
+        (scores, "t.tsv", OWL + "inf", ":3: score 'inf'; expected"),
+        (scores, "t.tsv", OWL + "-inf", ":3: score '-inf'; expected"),
+        (scores, "t.tsv", OWL + "1e9", ":3: score '1e9'; expected"),
+        (scores, "t.tsv", SCORED, "has a header and no score"),
+        (scores, "t.tsv", GRADED + "1", "missing: score"),
+        (scores, "t.tsv", SCORED + "\tRed fox\t1\n", ":2: the query is empty"),
+        (texts, "t.tsv", "name\tyear\na\t1\n", "'name', 'year'; expected 'title'"),
+        (texts, "t.txt", b"fine\nca\xe9\n", ":2: not UTF-8; say"),
+        (
+            texts,
+            "t.jsonl",
+            '{"title": "a"}\n{"title": 3}\n',
+            ":2: 'title' is 3; expected text",
+        ),
+        (
+            texts,
+            "t.jsonl",
+            '{"title": "a", "doc_id": 1}\n{"title": "b"}\n',
+            ":2: 'doc_id' is None",
+        ),
+        (texts, "t.tsv", "", "t.tsv is empty; expected the columns 'title'"),
+        (texts, "t.xlsx", "", "expected a name ending in .txt, .tsv, .csv, .jsonl, .parquet"),
+        (read_run, "t.trec", "", "is empty"),
+        (read_run, "t.trec", "q1 Q0 a 1 0.5\n", ":1: .*5 columns"),
+        (read_run, "t.trec", "q1 Q0 a 1 nan tag\n", ":1: .*score 'nan'"),
+        (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' comes twice"),
+    ],
+)
+def test_what_a_file_cannot_be_read_for_is_one_line_that_names_it(
+    write, read, name, content, message
+):
+    path = write(name, content)
+    with pytest.raises(UserError, match=message) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)

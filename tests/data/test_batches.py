@@ -115,13 +115,19 @@ def test_candidates_are_recorded_and_clicked_titles_that_the_query_never_clicked
     assert owl.rivals == {text("bear"): approx(1), text("red fox"): approx(2)}
 
 
-def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
+def test_every_title_and_word_of_a_batch_is_there_once_and_only_clicked_titles_are_columns():
     # Two of four distinct titles are clicked: 1 + 4 of each record, and 2 in the batch.
     inputs, labels = tensors(FOXES)
     assert inputs["candidates"].shape == labels["mask"].shape == (3, 5 + 2)
     # Of compiled programs the shape stays: a column a row.
     fixed, _ = tensors(FOXES, shapes=Shapes(distinct_titles=20))
     assert fixed["candidates"].shape == (3, 5 + 3)
+    titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
+    assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
+    words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
+    assert len(words) == len(set(words)) == 1 + len(WORDS)
+    assert not any(words[0])
+    assert inputs["query"]["word_ngrams"].shape[0] == 1 + len({"red", "fox", "owl"})
 
 
 def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
@@ -129,16 +135,6 @@ def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
     cosines = tf.ones(inputs["candidates"].shape)
     assert float(RankingLoss("click_softmax")(labels, cosines)) == 0.0
     assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
-
-
-def test_every_distinct_title_and_word_of_a_batch_is_there_once():
-    inputs, _ = tensors(FOXES)
-    titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
-    assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
-    words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
-    assert len(words) == len(set(words)) == 1 + len({"red", "fox", "green", "owl", "fish", "bear"})
-    assert not any(words[0])
-    assert inputs["query"]["word_ngrams"].shape[0] == 1 + len({"red", "fox", "owl"})
 
 
 def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():

@@ -297,7 +297,8 @@ def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported):
     [tf.errors.ResourceExhaustedError(None, None, "No space left"), OSError("No space left")],
 )
 def test_an_error_of_tensorflow_is_one_line(run, tmp_path, monkeypatch, capsys, error):
-    def fail(*_, **__):
+    def fail(_, path, **__):
+        assert not Path(path).name.isdigit()  # killed here it would leave half a version
         raise error
 
     monkeypatch.setattr(tf.saved_model, "save", fail)

@@ -42,11 +42,11 @@ class Outcome:
 
 
 class Run:
-    """A job in a process of its own; `_work` has the arguments."""
+    """A training run in a process of its own; `_work` has the arguments."""
 
-    def __init__(self, folder: Path, *job: Any) -> None:
+    def __init__(self, folder: Path, *work: Any) -> None:
         self._folder = folder
-        self._process = FORKS.Process(target=_work, args=(folder, *job), daemon=True)
+        self._process = FORKS.Process(target=_work, args=(folder, *work), daemon=True)
         self._process.start()
         self.kill = self._process.kill
 
@@ -75,21 +75,19 @@ class TrainingProcesses(ExitStack):
     def start(
         self,
         *arguments: Any,
-        job: Callable[..., dict[str, Any]] | None = None,
         die_at: tuple[str, int] | None = None,
         **options: Any,
     ) -> Run:
         """Starts a run.
 
         Args:
-            arguments: of the job.
-            job: `trained`, unless another is given.
+            arguments: of `trained`.
             die_at: it kills itself with SIGKILL at the n-th (from 1) `batch` it trained, or when
                 it is about to move the file of that name into place for the n-th time.
-            options: of the job.
+            options: of `trained`.
         """
         folder = Path(tempfile.mkdtemp(dir=self._folder))
-        run = Run(folder, die_at, job or trained, arguments, options)
+        run = Run(folder, die_at, arguments, options)
         self.callback(run.kill)
         return run
 
@@ -103,6 +101,7 @@ def trained(
     data: Path,
     out: Path,
     *,
+    start: Path | None = None,
     devices: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -112,6 +111,7 @@ def trained(
         config: as `parse_config` takes it.
         data: the directory of records.
         out: the run.
+        start: an earlier run.
         devices: logical CPUs.
         environment: variables set for it.
     """
@@ -127,21 +127,13 @@ def trained(
     one = tf.config.LogicalDeviceConfiguration
     tf.config.set_logical_device_configuration(cpu, [one()] * devices)
     try:
-        return {"result": vars(train(parse_config(config), data, out))}
+        return {"result": vars(train(parse_config(config), data, out, start=start))}
     except UserError as error:
         return {"error": str(error)}
 
 
-def exported(run: Path, out: Path) -> dict[str, Any]:
-    """Exports a run."""
-    from dssm_tf.export.saved_model import export
-
-    export(run, out)
-    return {}
-
-
-def _work(folder: Path, die_at, job, arguments, options) -> None:
-    """A job, in the child; never returns."""
+def _work(folder: Path, die_at, arguments, options) -> None:
+    """Trains, in the child; never returns."""
     descriptor = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
@@ -149,7 +141,7 @@ def _work(folder: Path, die_at, job, arguments, options) -> None:
     try:
         if die_at:
             _die_at(*die_at)
-        (folder / "answer.json").write_text(json.dumps(job(*arguments, **options)), "utf-8")
+        (folder / "answer.json").write_text(json.dumps(trained(*arguments, **options)), "utf-8")
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -177,5 +169,4 @@ def _die_at(event: str, number: int) -> None:
         return Path(to).name
 
     Keeper.after_step = watched(Keeper.after_step, lambda *_: "batch")
-    # Files are replaced, directories renamed.
-    Path.replace, Path.rename = watched(Path.replace, target), watched(Path.rename, target)
+    Path.replace = watched(Path.replace, target)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import operator
 from collections import Counter
 
 import numpy as np
@@ -32,14 +30,14 @@ def folds(data):
 @pytest.fixture(scope="module")
 def by_folds(data, folder):
     settings = {"training__folds": 2, "training__epochs": 3, "training__monitor": "ndcg@10"}
-    return folder / "folds", config(**settings), trained(data, folder / "folds", **settings)
+    return folder / "folds", settings, trained(data, folder / "folds", **settings)
 
 
 def test_every_query_is_held_out_once_with_all_its_clicks(folds):
     log = sorted((one.query, one.title, float(one.clicks)) for one in click_log())
     for fold in folds:
         parts = [fold.log(split) for split in ("train", "validation")]
-        assert sorted(functools.reduce(operator.iadd, parts, [])) == log
+        assert sorted([*parts[0], *parts[1]]) == log
         learned, held_out = ({query for query, _, _ in part} for part in parts)
         assert not learned & held_out
         assert [fold.count(split) for split in ("train", "validation")] == [*map(len, parts)]
@@ -90,11 +88,16 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
 
 
 def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(by_folds, data, folder):
-    run, raw, result = by_folds
+    run, settings, result = by_folds
     assert (result.epochs, len(result.history), result.refitted) == (3, 3, True)
     assert result.ndcg["queries"] == len({one.query for one in click_log()})
     plain = Fitting(
-        parse_config(raw), Preprocessed(data.path), folder / "plain", Devices.choose(), True, None
+        parse_config(config(**settings)),
+        Preprocessed(data.path),
+        folder / "plain",
+        Devices.choose(),
+        True,
+        None,
     )
     plain.fit("fit", ("train", "validation"), result.best_epoch)
     found = SemanticRanker.load(run).model.get_weights()
@@ -111,9 +114,8 @@ def test_the_run_says_how_it_was_chosen(by_folds):
     assert SemanticRanker.load(run).prior_weight == result.prior_weight
 
 
-def test_it_is_refused_beside_judgments_and_an_earlier_run(data, folder, run, tmp_path):
-    lists = tmp_path / "judgments.tsv"
-    lists.write_text("query\ttitle\tgrade\nfox\tred fox\t2\n")
+def test_it_is_refused_beside_judgments_and_an_earlier_run(data, run, write, tmp_path):
+    lists = write("judgments.tsv", "query\ttitle\tgrade\nfox\tred fox\t2\n")
     for changes, start in (({"judgments__file": str(lists)}, None), ({}, run[0])):
         with pytest.raises(UserError, match=r"training\.folds is for a log learned from scratch"):
             trained(data, tmp_path / "none", start=start, training__folds=2, **changes)

@@ -1,8 +1,6 @@
-"""A training from judgments and a teacher: it learns, goes on, is tied to its files, says so."""
+"""A training from judgments and a teacher: it learns, is tied to its files, says so."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
@@ -15,12 +13,10 @@ from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import FOLDED
-from dssm_tf.training.train import train
 from dssm_tf.training.validation import ValidationTask
 from tests.graded.files import lists, write
 from tests.reference.ranking_metrics import ndcg
-from tests.runs import finished_run
-from tests.training.configuration import config, equal
+from tests.training.configuration import config, trained
 from tests.training.scored import scored
 
 
@@ -30,7 +26,8 @@ def judged(data, tmp_path_factory):
 
 
 def alone(path, **changes):
-    settings = {
+    """Changes of the configuration by which judgments alone are learned from."""
+    return {
         "judgments__file": str(path),
         "judgments__batch_size": 8,
         "training__clicks": False,
@@ -38,15 +35,13 @@ def alone(path, **changes):
         "judgments__validation": 0.3,
         "optimizer__learning_rate": 0.05,
         "tower__dropout": 0.0,
-    }
-    return parse_config(config(**settings | changes))
+    } | changes
 
 
 @pytest.fixture(scope="module")
 def run(data, judged, tmp_path_factory):
     out = tmp_path_factory.mktemp("graded") / "run"
-    result = train(alone(judged, training__epochs=10), data.path, out, quiet=True)
-    return out, result
+    return out, trained(data, out, **alone(judged, training__epochs=10))
 
 
 def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run):
@@ -62,7 +57,7 @@ def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run
 
 
 def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
-    made = alone(judged)
+    made = parse_config(config(**alone(judged)))
     (source,) = read_sources(pinned(made), Preprocessed(data.path))
     task = ValidationTask.of_lists(source.held_out, FOLDED, 1000)
     assert set(task.queries) <= {one.query for one in source.held_out}
@@ -93,37 +88,8 @@ def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
     out, _ = run
     other = write(tmp_path / "j.tsv", data, queries=60, seed=5)
     with pytest.raises(UserError, match=r"finished run of another .* \(judgments"):
-        train(alone(other, training__epochs=10), data.path, out, quiet=True)
-    again = train(alone(judged, training__epochs=10), data.path, out, quiet=True)
-    assert again.seconds == 0
-
-
-@pytest.mark.slow
-def test_a_killed_warm_start_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_weights(
-    data, judged, tmp_path
-):
-    scores = write(tmp_path / "scores.tsv", data, "score", queries=30, seed=3)
-    made = parse_config(
-        config(
-            judgments__file=str(judged),
-            judgments__weight=0.5,
-            teacher__file=str(scores),
-            teacher__loss={"name": "margin_mse"},
-            training__refit=True,
-        )
-    )
-    start = finished_run(tmp_path / "earlier", data, config())
-    whole = train(made, data.path, tmp_path / "whole", start=start, quiet=True)
-
-    def kill(phase, epoch, epochs):
-        if (phase, epoch) == ("fit", 1):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(made, data.path, tmp_path / "killed", start=start, quiet=True, told=kill)
-    resumed = train(made, data.path, tmp_path / "killed", start=start, quiet=True)
-    assert equal(tmp_path / "whole", tmp_path / "killed")
-    assert json.dumps(resumed.history) == json.dumps(whole.history)
+        trained(data, out, **alone(other, training__epochs=10))
+    assert trained(data, out, **alone(judged, training__epochs=10)).seconds == 0
 
 
 def test_lists_without_a_good_title_validate_nothing():

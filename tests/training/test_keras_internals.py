@@ -8,7 +8,6 @@ import pytest
 from pytest import approx
 
 from dssm_tf.training.keras_internals import moving_averages, position
-from tests.training.configuration import RECORDED, config, weights
 
 pytestmark = pytest.mark.keras
 
@@ -32,12 +31,3 @@ def test_a_variable_is_found_where_the_optimizer_has_it():
     optimizer = keras.optimizers.SGD(1.0)
     variables = built(optimizer, 1.0, 2.0, 3.0)
     assert [position(optimizer, one) for one in variables] == [0, 1, 2]
-
-
-@pytest.mark.slow  # `make test-keras` runs it
-def test_several_devices_fit_batches_with_different_numbers_of_titles(data, folder, processes):
-    """Keras would average the replicas' batches to build the loss, where it is not told not to."""
-    raw = config(negatives=RECORDED, training__epochs=1, training__averaging=0.5)
-    found = processes.train(raw, data.path, folder / "keras", devices=2)
-    assert found.result is not None, found
-    assert all(np.isfinite(value).all() for value in weights(folder / "keras").values())

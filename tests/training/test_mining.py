@@ -99,9 +99,8 @@ def test_what_cannot_be_mined_is_one_line_and_no_table(data, tmp_path, options, 
     assert not (tmp_path / "mined.tsv").exists()
 
 
-def test_mined_rivals_are_hard_and_unknown_rows_are_said(data, run, mined, tmp_path, capsys):
-    table = tmp_path / "mined.tsv"
-    table.write_text(mined[0].read_text("utf-8") + "nobody\tasked\tx\t1\t1\n", "utf-8")
+def test_mined_rivals_are_hard_and_unknown_rows_are_said(data, run, mined, write, tmp_path, capsys):
+    table = write("mined.tsv", mined[0].read_text("utf-8") + "nobody\tasked\tx\t1\t1\n")
     changes = {"negatives": {"mined": 3, "mined_from": str(table)}, "training__epochs": 1}
     found = trained(data, tmp_path / "run", **changes)
     # Three more rivals, each of them hard: the same records cost more.
@@ -111,6 +110,6 @@ def test_mined_rivals_are_hard_and_unknown_rows_are_said(data, run, mined, tmp_p
     assert "| negatives | in_batch True, mined 3, mined_from " in (
         tmp_path / "run" / "MODEL_CARD.md"
     ).read_text("utf-8")
-    table.write_text("query\ttitle\nnobody\tasked\n", "utf-8")
+    write("mined.tsv", "query\ttitle\nnobody\tasked\n")
     with pytest.raises(UserError, match=r"no row is of .*; mine with this data"):
         trained(data, tmp_path / "none", **changes)

@@ -16,6 +16,7 @@ from dssm_tf.tables.writer import write_table
 from dssm_tf.training.fitting import training_batches
 from pipelines import preprocess
 from tests.clicks import texts_of
+from tests.training.configuration import config
 
 RULES = {
     "folded": "",
@@ -48,30 +49,29 @@ def data(request, tmp_path_factory):
 
 def configuration(source: str, data: Preprocessed, folder):
     """A training whose rivals are of one source."""
-    negatives = {"recorded": 4 if source == "recorded" else 0, "in_batch": source == "in-batch"}
-    settings = {"tower": {"name": "dssm"}, "negatives": negatives, "training": {"batch_size": 32}}
-    queries = dict.fromkeys(query for query, _, _ in data.log())
+    queries, fields = dict.fromkeys(query for query, _, _ in data.log()), data.spec.title_fields
     every = list(product(queries, [one.text for one in data.titles]))
-    if source == "fresh":
-        negatives["fresh"] = 3
-    elif source == "mined from any pair":
-        write_table(folder / "mined.tsv", ("query", "title"), every)
-        negatives |= {"mined": 3, "mined_from": str(folder / "mined.tsv")}
-    elif source == "judged":
-        fields = data.spec.title_fields
-        rows = [
-            (query, *[*title.split("␟"), ""][: len(fields)], "0" if number % 5 else "3")
-            for number, (query, title) in enumerate(every)
-        ]
-        write_table(folder / "judged.tsv", ("query", *fields, "grade"), rows)
+    write_table(folder / "mined.tsv", ("query", "title"), every)
+    rows = [
+        (query, *[*title.split("␟"), ""][: len(fields)], "0" if number % 5 else "3")
+        for number, (query, title) in enumerate(every)
+    ]
+    write_table(folder / "judged.tsv", ("query", *fields, "grade"), rows)
+    rivals = {
+        "recorded": {"recorded": 4},
+        "fresh": {"fresh": 3},
+        "mined from any pair": {"mined": 3, "mined_from": str(folder / "mined.tsv")},
+    }
+    settings = {"negatives": {"in_batch": source == "in-batch"} | rivals.get(source, {})}
+    if source == "judged":
         settings["judgments"] = {"file": str(folder / "judged.tsv"), "validation": 0.0}
-        settings["training"]["clicks"] = False
-    return parse_config(settings)
+        settings["training__clicks"] = False
+    return parse_config(config(**settings, training__batch_size=32))
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_path):
-    config, vocabulary = configuration(source, data, tmp_path), data.vocabulary
+    settings, vocabulary = configuration(source, data, tmp_path), data.vocabulary
     hashed = {
         text: tuple(vocabulary.ngram_ids(word) for word in vocabulary.words(text))
         for query, title, _ in data.log()
@@ -80,7 +80,7 @@ def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_pat
     clicked = defaultdict(set)
     for query, title, _ in data.log():
         clicked[hashed[query]].add(hashed[title])
-    batches = training_batches(config, data, 1, sources=read_sources(config, data))
+    batches = training_batches(settings, data, 1, sources=read_sources(settings, data))
     negatives = 0
     for inputs, labels, weights in batches.epochs(1, 0, 2):
         queries, titles = texts_of(inputs, len(weights))

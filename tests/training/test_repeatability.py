@@ -14,9 +14,10 @@ from dssm_tf.config import parse_config
 from dssm_tf.model.run_files import is_finished
 from dssm_tf.training.devices import use_xla
 from dssm_tf.training.train import check_devices
+from tests.graded.files import write
 from tests.rounding import rounding
+from tests.runs import finished_run
 from tests.training.configuration import CONFIG, RECORDED, assert_near, config, equal
-from tests.training.processes import exported
 
 
 @pytest.mark.numeric
@@ -41,10 +42,11 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
 
 
 @pytest.mark.parametrize(
-    ("save_every", "moments"),
+    ("save_every", "more", "moments"),
     [
         (
             2,
+            False,
             [
                 ("titles.tsv", 1),  # making the run's directory
                 ("batch", 3),  # in the first epoch, of which two steps are saved
@@ -57,10 +59,11 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
         ),
         pytest.param(
             1_000,
+            True,
             [
                 ("config.yaml", 1),
-                ("batch", STEPS + ANYWHERE),  # in the second epoch
-                ("fit.npz", 2),  # saving the third epoch
+                ("batch", STEPS + ANYWHERE),
+                ("fit.npz", 2),  # saving a later epoch
                 ("batch", STEPS + ANYWHERE),  # training on
                 ("model.weights.h5", 1),
                 ("SHA256SUMS", 1),
@@ -68,20 +71,29 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["within epochs", "between epochs"],
+    ids=["within epochs", "between epochs, with judgments, a teacher and an earlier run"],
 )
 def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
-    data, folder, processes, save_every, moments
+    data, folder, processes, save_every, more, moments
 ):
     raw = KILLED | {"training": KILLED["training"] | {"refit": True, "save_every": save_every}}
     whole, killed = folder / f"whole-{save_every}", folder / f"killed-{save_every}"
-    uninterrupted = processes.train(raw, data.path, whole)
+    start = None
+    if more:
+        judged, scores = folder / "killed-judged.tsv", folder / "killed-scores.tsv"
+        raw["judgments"] = {"file": str(write(judged, data)), "weight": 0.5}
+        raw["teacher"] = {
+            "file": str(write(scores, data, "score", seed=3)),
+            "loss": {"name": "margin_mse"},
+        }
+        start = finished_run(folder / "killed-start", data, KILLED)
+    uninterrupted = processes.train(raw, data.path, whole, start=start)
     assert uninterrupted.result["refitted"]
     for moment in moments:
-        outcome = processes.train(raw, data.path, killed, die_at=moment)
+        outcome = processes.train(raw, data.path, killed, start=start, die_at=moment)
         assert outcome.signal == signal.SIGKILL, (moment, outcome)
         assert not is_finished(killed)
-    finished = processes.train(raw, data.path, killed)
+    finished = processes.train(raw, data.path, killed, start=start)
     assert finished.result["history"] == uninterrupted.result["history"], moments
     assert equal(whole, killed), moments
     for name in ("ranking.json", "history.json", "MODEL_CARD.md"):
@@ -89,18 +101,19 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
     assert not (killed / "state").exists()
 
 
-def test_a_killed_export_leaves_no_version(run, folder, processes):
-    killed = processes.train(run[0], folder / "models", job=exported, die_at=("1", 1))
-    assert killed.signal == signal.SIGKILL
-    assert not [path for path in (folder / "models" / "dssm").glob("*") if path.name.isdigit()]
-
-
+@pytest.mark.keras
 @pytest.mark.numeric
 def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
     # The threshold is below most gradients: clipping what one replica sees would differ.
     optimizer = {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
                  "options": {"momentum": 0.9}}  # fmt: skip
-    raw = config(negatives=RECORDED, tower__dropout=0.0, optimizer=optimizer, training__epochs=1)
+    raw = config(
+        negatives=RECORDED,
+        tower__dropout=0.0,
+        optimizer=optimizer,
+        training__epochs=1,
+        training__averaging=0.5,
+    )
     runs = [
         processes.start(raw, data.path, folder / f"devices-{devices}", devices=devices)
         for devices in (1, 2)

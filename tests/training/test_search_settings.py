@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -34,14 +36,8 @@ def test_the_weight_is_the_one_that_ranks_validation_queries_best(clicked, neare
 
 
 def test_titles_that_a_query_does_not_rank_are_not_joined():
-    class Listed(ValidationTask):
-        def ranked(self, scores, block):
-            return np.where(np.arange(4) < 2, scores, -np.inf)
-
-    one = task(0, 1)
-    found = search_settings(
-        Listed(one.queries, one.titles, one.grades), vectors(1, 0), np.zeros(4, np.float32)
-    )
+    listed = replace(task(0, 1), judged=sparse.csr_array([[1, 1, 0, 0]] * 2))
+    found = search_settings(listed, vectors(1, 0), np.zeros(4, np.float32))
     assert found["bm25_weight"] > 0.5
 
 

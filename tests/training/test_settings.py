@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from dssm_tf.training.train import settled
 from dssm_tf.training.validation import ValidationTask, encoded
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding
-from tests.training.configuration import RECORDED, config, trained
+from tests.training.configuration import BATCH, RECORDED, config, trained
 
 
 def test_a_tower_trained_in_reduced_precision_is_measured_in_float32(data, folder, monkeypatch):
@@ -61,7 +62,7 @@ REFITTED = {
     "training__refit": True,
     "training__averaging": 0.5,
     "training__nested_lengths": [2, 4],
-    "optimizer__learning_rate": 0.004,
+    "optimizer": {"name": "nesterov", "learning_rate": 0.004},
     "loss": {"gamma": "auto"},
 }
 
@@ -70,24 +71,27 @@ REFITTED = {
 def refitted(data, folder):
     """A run that trains on, with averages, nested lengths and a gamma that it chooses.
 
-    Beside it what was told of it, and its weights before each phase.
+    Beside it what was told of it, each phase's weights before and after, and its updates, as the
+    schedule counts them and as they were made.
     """
-    told, phases, fit = [], [], Fitting.fit
+    told, phases, updates, fit = [], [], [], Fitting.fit
 
     def watched(self, *arguments, **named):
         keeper = fit(self, *arguments, **named)
         phases.append((named.get("weights"), keeper))
+        optimizer = self.model.optimizer
+        updates.append((int(optimizer.total_updates), int(optimizer.iterations)))
         return keeper
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fitting, "fit", watched)
         result = trained(data, folder / "refitted", told=lambda *one: told.append(one), **REFITTED)
-    return folder / "refitted", result, told, phases
+    return folder / "refitted", result, told, phases, updates
 
 
 def test_every_epoch_of_both_trainings_is_told(refitted):
-    run, result, told, _ = refitted
-    assert result.best_epoch == 3  # the steps are small
+    run, result, told, *_ = refitted
+    assert result.best_epoch == 2  # the third does worse
     expected = [("fit", 1), ("fit", 2), ("fit", 3), ("refit", 1), ("refit", 2)]
     assert [(phase, epoch) for phase, epoch, _ in told] == expected
     assert all("loss" in metrics for *_, metrics in told)
@@ -95,8 +99,17 @@ def test_every_epoch_of_both_trainings_is_told(refitted):
     assert "; then trained on, on training and validation part, for two thirds as many" in card
 
 
+def test_the_schedule_counts_the_updates_of_the_whole_training(refitted, data):
+    """The momentum changes 2 % after the start and 2 % before the end of all epochs."""
+    pairs = {split: len(found) for split, found in data.pairs.items()}
+    # Three epochs on the training part, then two thirds of the best, 2, on all records.
+    first = 3 * math.ceil(pairs["train"] / BATCH)
+    second = 2 * math.ceil((pairs["train"] + pairs["validation"]) / BATCH)
+    assert refitted[-1] == [(first, first), (second, second)]
+
+
 def test_going_on_starts_from_the_best_epoch_s_averages(refitted):
-    (none, first), (given, last) = refitted[-1]
+    (none, first), (given, last) = refitted[-2]
     assert none is None
     assert all(np.array_equal(*pair) for pair in zip(given, first.best, strict=True))
     assert not all(np.array_equal(*pair) for pair in zip(given, last.best, strict=True))

@@ -55,17 +55,28 @@ def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, d
 
 
 @pytest.fixture(scope="module")
+def begun(earlier, today):
+    return WarmStart.load(earlier, parse_config(CONFIG), Preprocessed(today.path))
+
+
+@pytest.fixture(scope="module")
 def warm(folder, earlier, today):
     return folder / "warm", trained(today, folder / "warm", start=earlier)
 
 
-@pytest.mark.parametrize(("tower", "buckets"), [("dssm", 0), ("clsm", 5)])
+@pytest.mark.parametrize(
+    ("tower", "buckets", "whole_words"), [("dssm", 0, False), ("clsm", 5, False), ("dssm", 0, True)]
+)
 def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_gave_it(
-    tower, buckets, tmp_path
+    tower, buckets, whole_words, tmp_path
 ):
-    rules = Rules(False, hash_buckets=buckets)
-    before = write_data(tmp_path / "yesterday", click_log(), rules=rules).vocabulary
-    now = write_data(tmp_path / "today", TODAY, rules=rules, known=before).vocabulary
+    def vocabulary(name, log, known=None):
+        rules = Rules(False, hash_buckets=buckets)
+        data = Preprocessed(write_data(tmp_path / name, log, rules=rules, known=known).path)
+        return (data.with_whole_words() if whole_words else data).vocabulary
+
+    before = vocabulary("yesterday", click_log())
+    now = vocabulary("today", TODAY, before)
     assert len(now.ngrams) > len(before.ngrams)
     settings = parse_config({"tower": {"name": tower}})
     old, new = build_model(settings, before.size), build_model(settings, now.size)
@@ -107,10 +118,9 @@ def test_the_run_says_what_it_went_on_from(earlier, warm):
 
 
 def test_a_run_goes_on_and_a_finished_one_is_left_for_the_same_start_only(
-    folder, earlier, warm, today
+    folder, begun, warm, today
 ):
     settings, records = parse_config(CONFIG), Preprocessed(today.path)
-    begun = WarmStart.load(earlier, settings, records)
     start_run(settings, records, folder / "begun", begun)
     assert finished_before(settings, records, folder / "begun", begun) is None
     again = finished_before(settings, records, warm[0], begun)
@@ -121,10 +131,9 @@ def test_a_run_goes_on_and_a_finished_one_is_left_for_the_same_start_only(
             trained(today, out)
 
 
-def test_keras_fit_starts_from_the_earlier_run(earlier, today):
+def test_keras_fit_starts_from_the_earlier_run(earlier, begun, today):
     clicks = dssm_tf.ClickData(today.path, start=earlier)
     assert clicks.config == parse_config(CONFIG)
-    begun = WarmStart.load(earlier, clicks.config, Preprocessed(today.path))
     for variable, value in zip(clicks.build_model().weights, begun.weights, strict=True):
         np.testing.assert_array_equal(variable, value)
 

@@ -16,45 +16,51 @@ from dssm_tf.tables.trec import read_run
 from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many, texts
 
 
-def test_written_files_hold_what_was_measured(tmp_path):
-    evaluation = evaluate(*many())
-    write(evaluation, tmp_path)
-    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
+@pytest.fixture(scope="module")
+def evaluation():
+    return evaluate(*many())
+
+
+@pytest.fixture(scope="module")
+def written(evaluation, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written")
+    write(evaluation, folder)
+    return folder
+
+
+def test_written_files_hold_what_was_measured(evaluation, written):
+    found = sorted(str(path.relative_to(written)) for path in written.rglob("*.*"))
     assert found == ["metrics.json", "per_query.tsv", "qrels.trec", "report.html", "report.md",
                      "runs/better.trec", "runs/worse.trec"]  # fmt: skip
-    written = json.loads((tmp_path / "metrics.json").read_text())
-    better = written["systems"]["better"]
+    metrics = json.loads((written / "metrics.json").read_text())
+    better = metrics["systems"]["better"]
     assert better["ndcg@3"] == evaluation.mean("better", "ndcg@3")
     assert better["queries"] == 60
     low, high = better["ci95"]["ndcg@3"]
     assert 0 < low < evaluation.mean("better", "ndcg@3") < high < 1
-    assert set(written["tests"][0]) == {
+    assert set(metrics["tests"][0]) == {
         "a", "b", "metric", "p", "p_adjusted", "difference", "ci95"
     }  # fmt: skip
 
 
-def test_ir_measures_reads_the_written_files_as_the_same_numbers(tmp_path):
+def test_ir_measures_reads_the_written_files_as_the_same_numbers(evaluation, written):
     # Most scores tie, and trec_eval breaks ties by doc id from the end.
-    evaluation = evaluate(*many())
-    write(evaluation, tmp_path)
     for system in evaluation.systems:
         theirs = ir_measures.calc_aggregate(
             [ir_measures.nDCG @ 10, ir_measures.RR @ 10, ir_measures.R @ 10],
-            ir_measures.read_trec_qrels(f"{tmp_path}/qrels.trec"),
-            ir_measures.read_trec_run(f"{tmp_path}/runs/{system}.trec"),
+            ir_measures.read_trec_qrels(f"{written}/qrels.trec"),
+            ir_measures.read_trec_run(f"{written}/runs/{system}.trec"),
         )
         ours = [evaluation.mean(system, name) for name in ("ndcg@10", "mrr@10", "recall@10")]
         assert list(theirs.values()) == pytest.approx(ours, abs=1e-6)
 
 
-def test_a_written_run_evaluates_to_the_same_numbers(tmp_path):
-    rankers, judgments, corpus = many()
-    evaluation = evaluate(rankers, judgments, corpus)
-    write(evaluation, tmp_path)
-    again = evaluate({}, judgments, corpus, runs={"again": read_run(tmp_path / "runs/worse.trec")})
+def test_a_written_run_evaluates_to_the_same_numbers(evaluation, written):
+    _, *judged = many()
+    again = evaluate({}, *judged, runs={"again": read_run(written / "runs/worse.trec")})
     for metric in evaluation.metrics:
         assert again.mean("again", metric) == evaluation.mean("worse", metric)
-    assert "q7 0 d007 1\n" in (tmp_path / "qrels.trec").read_text("utf-8")
+    assert "q7 0 d007 1\n" in (written / "qrels.trec").read_text("utf-8")
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40))
@@ -93,8 +99,7 @@ def shown(monkeypatch, capsys):
     return of
 
 
-def test_the_terminal_ends_with_the_table_of_means_and_marks(shown):
-    evaluation = evaluate(*many())
+def test_the_terminal_ends_with_the_table_of_means_and_marks(evaluation, shown):
     said, table = shown(evaluation, written="Written: there").split("Written: there\n")
     row = next(line for line in table.splitlines() if "better" in line)
     assert f"**{evaluation.mean('better', 'ndcg@10'):.3f}**ᵃ" in row

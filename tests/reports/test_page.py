@@ -24,6 +24,7 @@ from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests import rankers
 
 METRICS = ("ndcg@1", "ndcg@10")
 HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"
@@ -53,7 +54,6 @@ class Checker(HTMLParser):
 
 class RandomRanker(NamedTuple):
     seed: int
-    name: str = "any"
 
     def score_matrix(self, queries, titles):
         return np.random.default_rng(self.seed).normal(size=(len(queries), len(titles)))
@@ -265,10 +265,7 @@ def test_one_system_alone_has_a_page():
 
 
 def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
-    judgments = [Judgment(f"q{i}", f"query {i}", f"d{i}", f"title {i}", 1) for i in range(20)]
-    corpus = [CorpusTitle(f"d{i}", f"title {i}") for i in range(20)]
-    random = {name: RandomRanker(seed) for seed, name in enumerate(("base", "new"))}
-    html = render(evaluate(random, judgments, corpus))
+    html = render(evaluate(*rankers.many()))
     Checker(html)
     assert "<h1>Evaluation</h1>" in html
     assert "Holm's correction over all 6 tests" in html  # a pair, six metrics

@@ -15,12 +15,9 @@ def test_the_best_means_of_a_column_are_told_and_none_of_a_table_of_one():
 
 
 def test_letters_are_of_the_systems_to_compare_with_in_their_order():
-    rankers, judgments, corpus = many()
-    three = evaluate(
-        {"worse": rankers["worse"], "equal": rankers["worse"], "better": rankers["better"]},
-        judgments,
-        corpus,
-    )
+    rankers, *judged = many()
+    worse, better = rankers.values()
+    three = evaluate({"worse": worse, "equal": worse, "better": better}, *judged)
     assert three.beaten("better", "ndcg@1") == ["worse", "equal"]
     assert [mark(three, [name]) for name in three.systems] == ["ᵃ", "ᵇ", "ᶜ"]
     turned = replace(three, against=("equal", "worse"))

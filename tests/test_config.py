@@ -102,15 +102,14 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         "tower: {name: dssm, widths: [288, 96], dropout: 0.1}\n"
         "shared_towers: true\nloss: {name: click_softmax, gamma: 7.5}\n"
         "optimizer: {name: nesterov, learning_rate: 1e-3, clip_norm: 5}\n"
-        "training: {epochs: 3, nested_lengths: [4, 8], xla: false}\nranking: {prior: 0.05}\n"
+        "training: {epochs: 3}\nranking: {prior: 0.05}\n"
     )
     config = load_config(written(tmp_path, text))
     section = TOWERS["dssm"].section
     assert config.tower == section(name="dssm", widths=(288, 96), dropout=0.1)
     assert (config.shared_towers, config.loss.gamma, config.ranking.prior) == (True, 7.5, 0.05)
     assert config.optimizer.learning_rate == 0.001  # YAML reads 1e-3 as text
-    assert (config.training.epochs, config.training.nested_lengths) == (3, (4, 8))
-    assert config.training.xla is False
+    assert config.training.epochs == 3
     assert config.training.batch_size == Config(tower=config.tower).training.batch_size
 
 
@@ -139,6 +138,11 @@ BESIDE_A_TOWER = [
     ("negatives: {recorded: -1}", "negatives.recorded: … equal to 0"),
     ("optimizer: {learning_rate: 0}", "optimizer.learning_rate: … than 0"),
     ("optimizer: {clip_norm: 0}", "optimizer.clip_norm: … greater than 0"),
+    ("judgments: {weight: 2}", "judgments.file is missing"),
+    ("judgments: {file: j, weight: 0}", "judgments.weight: input should be greater than 0"),
+    ("judgments: {file: j, max_grade: 200}", "judgments.max_grade: input should be less than"),
+    ("judgments: {file: j, loss: {name: hinge}}", "name must be one of listwise_softmax"),
+    ("judgments: {file: j, grades: 3}", "judgments.grades is not a key"),
 ]
 WHOLE = [
     ("tower: {name: lstm, widths: [3]}", "tower.widths is not a key … cells, peepholes"),
@@ -209,8 +213,8 @@ def test_a_name_is_a_path_or_else_a_shipped_configuration(tmp_path, monkeypatch)
     assert find_config("lstm") == Path("lstm")
 
 
-def test_overrides_win_over_the_file_the_last_over_the_first(tmp_path):
-    path = written(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\n")
+def test_overrides_win_over_the_file_the_last_over_the_first_and_make_sections(tmp_path):
+    path = written(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\nloss:\n")
     overrides = ["training.epochs=5", "training.epochs=6", "tower.cells=32", "loss.gamma=2.5",
                  "training.nested_lengths=[4, 8]", "optimizer.options={beta_1: 0.8}",
                  "training.xla=true"]  # fmt: skip
@@ -220,12 +224,6 @@ def test_overrides_win_over_the_file_the_last_over_the_first(tmp_path):
     assert config.training.nested_lengths == (4, 8)
     assert config.optimizer.options == {"beta_1": 0.8}
     assert config.training.xla is True
-
-
-def test_an_override_makes_the_sections_it_needs(tmp_path):
-    for rest in ("", "training:\n"):
-        path = written(tmp_path, TOWER + rest)
-        assert load_config(path, ["training.epochs=5"]).training.epochs == 5
 
 
 @pytest.mark.parametrize(
@@ -245,11 +243,15 @@ def test_a_wrong_override_is_refused_by_name(tmp_path, override, reason):
 
 @pytest.mark.parametrize("tower", TOWERS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, loss):
+@pytest.mark.parametrize("graded", GRADED_LOSSES)
+def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, loss, graded):
+    table = {"file": "a b.tsv", "loss": {"name": graded, **changed(GRADED_LOSSES[graded])}}
     config = parse_config(
         {
             "tower": {"name": tower, **changed(TOWERS[tower])},
             "loss": {"name": loss, **changed(LOSSES[loss])},
+            "judgments": {**table, "max_grade": 2},
+            "teacher": table,
             "training": {"xla": True, "nested_lengths": [3, 9], "averaging": 0.9},
             "optimizer": {"name": "nesterov", "clip_norm": 2.0, "options": {"momentum": 0.9}},
             "ranking": {"prior": 0.1},
@@ -261,29 +263,6 @@ def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, l
     assert set(raw) == set(Config.model_fields)
     for section in ("tower", "loss", "training"):
         assert set(raw[section]) == set(type(getattr(config, section)).model_fields)
-
-
-@pytest.mark.parametrize("loss", GRADED_LOSSES)
-def test_tables_to_learn_from_are_dumped_and_read_back(tmp_path, loss):
-    section = {"file": "a b.tsv", "loss": {"name": loss, **changed(GRADED_LOSSES[loss])}}
-    judgments = {**section, "max_grade": 2}
-    config = parse_config({"tower": {"name": "dssm"}, "judgments": judgments, "teacher": section})
-    assert load_config(written(tmp_path, config.dump())) == config
-
-
-@pytest.mark.parametrize(
-    ("section", "message"),
-    [
-        ({"weight": 2}, "judgments.file is missing"),
-        ({"file": "j", "weight": 0}, "judgments.weight: input should be greater than 0"),
-        ({"file": "j", "max_grade": 200}, "judgments.max_grade: input should be less than"),
-        ({"file": "j", "loss": {"name": "click_softmax"}}, "name must be one of listwise_softmax"),
-        ({"file": "j", "grades": 3}, "judgments.grades is not a key"),
-    ],
-)
-def test_a_wrong_section_of_judgments_is_refused_by_its_key(section, message):
-    with pytest.raises(UserError, match=message):
-        parse_config({"tower": {"name": "dssm"}, "judgments": section})
 
 
 def test_a_configuration_is_checked_without_keras():

@@ -8,6 +8,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import DSEPair, DSETower, PSIPair, SSIPair
 from tests.dse.topics import shake
+from tests.reference.dse import activities
 
 pytestmark = pytest.mark.numeric
 
@@ -28,11 +29,8 @@ def shaken(kind, **options):
 
 
 def phi(tower, x):
-    """W14 sec. 2.1: sigmoid layers, then a linear one."""
-    for machine in tower.rbms[:-1]:
-        x = 1 / (1 + np.exp(-(x @ weight(machine, "kernel") + weight(machine, "hidden_bias"))))
-    top = tower.rbms[-1]
-    return x @ weight(top, "kernel") + weight(top, "hidden_bias")
+    weights = ([weight(rbm, of) for rbm in tower.rbms] for of in ("kernel", "hidden_bias"))
+    return activities(*weights, x)[-1]
 
 
 def test_the_layers_are_half_half_whole_and_c():

@@ -81,5 +81,5 @@ def test_a_held_out_query_that_clicked_every_title_has_nothing_to_measure(kind):
     chosen, _ = data.held_out(0.5, 0)
     assert data.clicks[chosen].nnz == 2
     options = {"pretraining_steps": 1} if kind is DSEWithTfIdf else {}
-    ours = kind(steps=2, dimension=2, held_out=0.5, **options).fit(clicks, titles)
+    ours = kind(steps=2, held_out=0.5, **options).fit(clicks, titles)
     assert np.isfinite(ours.score_matrix(["lupus"], TITLES)).all()

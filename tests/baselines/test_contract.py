@@ -53,6 +53,8 @@ def test_it_is_a_ranker_whose_scores_are_finite_and_those_of_each_query_alone(fi
     assert np.isfinite(scores).all()
     for query, row in zip(QUERIES, scores, strict=True):
         assert (fitted.score(query, ALL) == row).all()
+    assert fitted.score_matrix([], TITLES).shape == (0, len(TITLES))
+    assert fitted.score_matrix(QUERIES, []).shape == (len(QUERIES), 0)
 
 
 def test_what_words_add_sums_to_the_score_and_sampled_values_are_near_exact_ones(fitted):
@@ -85,11 +87,6 @@ def test_a_word_that_was_never_seen_is_left_out_of_a_query(fitted):
         alone, beside = model.score_matrix(["halo", "halo zzyzx"], ALL)
         # Skip-thought reads unknown words too; doc2vec's inference starts from the whole text.
         assert (alone == beside).all() == (fitted.name not in ("doc2vec", "skip_thought"))
-
-
-def test_no_queries_and_no_titles_are_defined(fitted):
-    assert fitted.score_matrix([], TITLES).shape == (0, len(TITLES))
-    assert fitted.score_matrix(QUERIES, []).shape == (len(QUERIES), 0)
 
 
 def test_it_finds_the_title_that_the_query_names(fitted):

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -9,6 +6,7 @@ import pytest
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.common.errors import UserError
 from tests.reference.paper_settings import DOC2VEC
+from tests.script import python
 
 doc2vec = pytest.importorskip("gensim.models.doc2vec", reason="needs the extra `baselines`")
 
@@ -43,18 +41,14 @@ def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles():
 
 
 def test_vectors_do_not_depend_on_the_hash_of_the_process():
-    code = (
-        "from tests.baselines.test_doc2vec import fitted\n"
-        "import json, sys\n"
-        "sys.stdout.write(json.dumps(fitted().vectors(['red hat', 'blue tree']).tolist()))"
-    )
-    environment = os.environ | {"PYTHONHASHSEED": "2", "PYTHONPATH": "."}
-    found = subprocess.run(
-        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
-    )
+    code = """
+from tests.baselines.test_doc2vec import fitted
+print(fitted().vectors(["red hat", "blue tree"]).tolist())
+"""
     # Another process may add floats in another order; another hash gives other vectors.
     expected = fitted().vectors(["red hat", "blue tree"])
-    assert np.array(json.loads(found.stdout)) == pytest.approx(expected, abs=1e-6)
+    found = json.loads(python(code, PYTHONHASHSEED="2"))
+    assert np.array(found) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_text_without_a_known_word_scores_zero():

@@ -3,11 +3,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.lce import LCE
-from tests.baselines.cases import CORPUS, TEXT, joined
+from tests.baselines.cases import CORPUS, QUERIES, TEXT, joined
 from tests.reference import term_dependence as reference
 
 TITLES = ["halo reach xbox", "halo xbox", "halo wars", "mario kart wii", "zelda wii", "tie"]
-QUERIES = ["halo", "mario zelda", "halo halo wii", "nothing", "nothing halo", ""]
 
 
 def concepts(model, query):

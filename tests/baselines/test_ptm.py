@@ -5,18 +5,12 @@ from hypothesis import strategies as st
 
 from dssm_tf.baselines.ptm import PTM
 from dssm_tf.baselines.wtm import WTM
+from dssm_tf.text.rules import FOLDED
+from tests.baselines import cases
+from tests.baselines.cases import QUERIES, TITLES
 from tests.reference import translation as reference
 
-TITLES = ["call of duty black ops", "black box", "duty calls", "modern warfare 3", "hat"]
-CLICKS = [
-    ("cod black ops", "call of duty black ops", 3.0),
-    ("black ops", "call of duty black ops", 2.0),
-    ("black ops", "black ops", 4.0),
-    ("mw 3", "modern warfare 3", 2.0),
-    ("modern warfare", "modern warfare 3", 1.0),
-    ("box", "black box", 1.0),
-]
-QUERIES = ["black ops", "cod", "mw 3 unseen box", "unseen", "", "duty of black"]
+CLICKS = [*cases.CLICKS, ("black ops", "Call of Duty: Black Ops", 2.0)]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +39,7 @@ def phrase_table(model):
     return as_dicts(model.bi_phrases, *sides)
 
 
-WORDS = sorted({word for text in [*TITLES, *(q for q, *_ in CLICKS)] for word in text.split()})
+WORDS = sorted({word for query, title, _ in CLICKS for word in FOLDED.words(f"{query} {title}")})
 TEXT = st.lists(st.sampled_from(WORDS), max_size=6)
 
 

@@ -32,10 +32,8 @@ SAME = rounding(26, 2)
 def siamese(shared: bool = False, nested_lengths: tuple[int, ...] = (), **options) -> Siamese:
     keras.utils.set_random_seed(0)
     towers = [DSSM(len(KNOWN), (8, 5), **options) for _ in range(1 if shared else 2)]
-    if nested_lengths:
-        model = NestedSiamese(*towers, nested_lengths=nested_lengths)
-    else:
-        model = Siamese(*towers)
+    nested = {"nested_lengths": nested_lengths} if nested_lengths else {}
+    model = (NestedSiamese if nested else Siamese)(*towers, **nested)
     model.build()
     return model
 
@@ -72,16 +70,10 @@ def test_encoded_vectors_have_length_one_and_their_products_are_the_cosines():
     model = siamese()
     queries = np.array(model.encode_query(INPUTS["query"]))
     titles = np.array(model.encode_title(INPUTS["titles"]))
-    np.testing.assert_allclose(np.linalg.norm(queries, axis=1), [1, 1, 0], atol=SAME)
-    np.testing.assert_allclose(np.linalg.norm(titles, axis=1), [1, 1, 1, 0], atol=SAME)
+    lengths = np.linalg.norm(np.concatenate([queries, titles]), axis=1)
+    np.testing.assert_allclose(lengths, [1, 1, 0, 1, 1, 1, 0], atol=SAME)
     expected = np.take_along_axis(queries @ titles.T, CANDIDATES, axis=1)
     np.testing.assert_allclose(np.array(model(INPUTS)), expected, atol=SAME)
-
-
-def test_a_vector_by_hand():
-    assert np.array(normalize_vectors(np.array([[3.0, 4.0], [0.0, 0.0]]))) == pytest.approx(
-        np.array([[0.6, 0.8], [0.0, 0.0]])
-    )
 
 
 def test_a_shared_tower_learns_from_both_sides():
@@ -117,23 +109,21 @@ def test_the_variables_of_each_tower_are_named_for_it():
 @pytest.mark.numeric
 def test_the_gradient_of_the_cosine_is_the_paper_s():
     """P16 eq. 12 and 15, and eq. 11 through the last tanh."""
-    generator = np.random.default_rng(0)
-    for _ in range(5):
-        s_q, s_d = generator.normal(size=(2, 6))
-        y_q, y_d = np.tanh(s_q), np.tanh(s_d)
-        sides = [tf.Variable(s[None], dtype=tf.float32) for s in (s_q, s_d)]
-        with tf.GradientTape() as tape:
-            vectors = [tf.tanh(side) for side in sides]
-            tape.watch(vectors)
-            cosine = tf.reduce_sum(normalize_vectors(vectors[0]) * normalize_vectors(vectors[1]))
-        found = tape.gradient(cosine, [*vectors, *sides])
-        assert float(cosine) == pytest.approx(reference.cosine(y_q, y_d), abs=SAME)
+    s_q, s_d = np.random.default_rng(0).normal(size=(2, 5, 6))
+    sides = [tf.Variable(s, dtype=tf.float32) for s in (s_q, s_d)]
+    with tf.GradientTape() as tape:
+        vectors = [tf.tanh(side) for side in sides]
+        tape.watch(vectors)
+        cosines = tf.reduce_sum(normalize_vectors(vectors[0]) * normalize_vectors(vectors[1]), 1)
+    found = [cosines, *tape.gradient(cosines, [*vectors, *sides])]
+    for *row, y_q, y_d in zip(*map(np.array, found), np.tanh(s_q), np.tanh(s_d), strict=True):
         expected = [
+            reference.cosine(y_q, y_d),
             *reference.cosine_gradients(y_q, y_d),
             *reference.tanh_cosine_gradients(y_q, y_d),
         ]
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(np.array(one)[0], other, atol=SAME)
+        for one, other in zip(row, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=SAME)
 
 
 @pytest.mark.numeric
@@ -156,22 +146,17 @@ def test_towers_of_different_lengths_and_what_is_no_tower_are_refused():
     [(LSTMRNN, 8, "float32", True), (DSSM, (16, 8), "mixed_float16", False)],
 )
 def test_compile_and_fit_learn_to_rank_the_clicked_title_first(tower, sizes, policy, jit):
-    # Each query clicks the title that has its word; the others are its rivals.
-    things = ["cat", "dog", "bird", "fish", "horse", "mouse", "cow", "sheep"]
-    known = list(dict.fromkeys(t for word in [*things, "food"] for t in trigrams(word)))
     inputs = {
-        "query": text_batch([[word] for word in things], known),
-        "titles": text_batch([[word, "food"] for word in things], known),
-        "candidates": np.array([np.roll(range(8), -row) for row in range(8)], np.int32),
+        "query": text_batch(QUERIES[:2], KNOWN),
+        "titles": text_batch(TITLES[:3], KNOWN),
+        "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
     }
     data = tf.data.Dataset.from_tensors((inputs, all_count(inputs["candidates"]))).repeat()
     keras.utils.set_random_seed(0)
-    model = Siamese(*(tower(len(known), sizes, dtype=policy) for _ in range(2)))
+    model = Siamese(*(tower(len(KNOWN), sizes, dtype=policy) for _ in range(2)))
     model.compile(keras.optimizers.Adam(0.02), RankingLoss("click_softmax"), jit_compile=jit)
     fitted = model.fit(data, epochs=4, steps_per_epoch=15, shuffle=False, verbose=0)
     history = fitted.history["loss"]
-    assert np.isfinite(history).all()
-    # log 8 = 2.08 nats is what guessing among eight titles costs.
-    assert history[0] < 2.5
-    assert history[-1] < 0.5
+    # log 3 = 1.1 nats is what guessing among three titles costs.
+    assert history[-1] < 0.05 < history[0] < 1.1
     assert (np.array(model(inputs)).argmax(axis=1) == 0).all()

@@ -44,7 +44,8 @@ def test_a_reading_from_the_right_begins_with_the_last_word():
 def test_a_keyword_moves_more_than_40_percent_of_ten_cells_in_both_directions(left, right, key):
     # Five of ten cells are more than 40 %, four are not (P16, sec. V-A2).
     def moving(number, backwards):
-        cells = np.array([[0.1, 0.9, 0.9]] * number + [[0.9, 0.9, 0.9]] * (10 - number))
+        cells = [[0.1, 0.9, 0.9]] * number + [[0.9, 0.9, 0.9]] * (10 - number)
+        cells = np.array([*cells, [0.0, 0.1, 0.1]])  # the last is not among the ten
         return read("a b c", *(cells[:, ::-1] if backwards else cells), backwards=backwards)
 
     readings = [moving(left, False), moving(right, True)]
@@ -94,3 +95,4 @@ def test_a_topic_counts_texts_by_keyword_and_shows_those_in_which_its_cell_is_st
     assert second == (1, 1, [("d", 1)])
     ((_, texts, _),) = topics([[weak], [strong], [middle]], 1)  # the most active cell alone
     assert texts == 3
+    assert len(topics([[read("a b", *[[0.0, 0.3]] * 6)]])) == 5

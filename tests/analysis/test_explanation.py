@@ -2,8 +2,6 @@
 
 import functools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -102,19 +100,9 @@ def test_an_export_is_explained_as_its_run_is(rankers, exports, kind, query):
     assert inside.mean_prior != 0
 
 
-def test_a_compact_model_is_explained_without_tensorflow(exports):
-    code = (
-        "import sys, dssm_tf\nfrom dssm_tf.analysis.explanation import explain\n"
-        f"found = explain(dssm_tf.load({str(exports['compact'])!r}), {QUERY!r}, {TITLE!r})\n"
-        "assert found.sentences() and 'tensorflow' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("given", ["..", ".", "1"], ids=["out", "model", "version"])
 @pytest.mark.parametrize("kind", ["saved", "compact"])
-def test_the_command_takes_what_serve_takes(exports, command, capsys, kind, given):
-    code, out = command((exports[kind] / given).resolve())
+def test_the_command_takes_what_serve_takes(exports, command, capsys, kind):
+    code, out = command(exports[kind].parent)
     assert code == 0
     assert "batlefield" in capsys.readouterr().out
     assert {one.name for one in out.iterdir()} == {
@@ -183,9 +171,10 @@ def test_a_word_goes_with_another_that_half_of_its_worth_rests_on(lost, said):
 
 
 def test_words_of_less_than_a_tenth_are_named_together():
-    said = by_hand(0.1, 0.9, 0.09, -0.09, query="ice hot a b").sentences()
-    assert len(said) == 3
-    assert said[2] == "Of little weight: 'a', 'b' (+0.000)."
+    said = by_hand(-0.1, 0.9, 0.09, -0.09, query="ice hot a b").sentences()
+    assert said[1:] == [
+        "'ice' speaks against it (-0.100).", "Of little weight: 'a', 'b' (+0.000)."
+    ]  # fmt: skip
     assert by_hand(0.1, -0.2, cosine=-0.1).sentences() == [
         "The model finds nothing in common between the two texts."
     ]

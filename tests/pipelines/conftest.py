@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipelines import preprocess
+from tests.clicks import click_log, write_data
 from tests.pipelines.written import Data
+from tests.runs import finished_run
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
-    """Runs preprocess on the text of a TSV log, or on what `--input` says."""
+def run(tmp_path, write, capsys):
+    """Runs preprocess on the text of a TSV log, or on what `--input` says.
+
+    Returns:
+        What it wrote, unless `--output` says where.
+    """
     number = 0
 
     def run(log: str | None, *flags: str, code: int = 0) -> Data:
@@ -18,12 +26,12 @@ def run(tmp_path, capsys):
         number += 1
         arguments = list(flags)
         if log is not None:
-            path = tmp_path / "log.tsv"
-            path.write_text(log, "utf-8", newline="")
-            arguments = ["--input", str(path), *arguments]
+            arguments += ["--input", str(write("log.tsv", log))]
         output = tmp_path / f"data{number}"
-        assert preprocess.run([*arguments, "--output", str(output)]) == code, capsys.readouterr()
-        assert output.exists() == (code == 0)
+        if "--output" not in flags:
+            arguments += ["--output", str(output)]
+        assert preprocess.run(arguments) == code, capsys.readouterr()
+        assert output.exists() == (code == 0 and "--output" not in flags)
         return Data(output)
 
     return run
@@ -43,6 +51,14 @@ def refused(run, capsys):
         return error
 
     return refused
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory) -> Path:
+    """A run of a tower with random weights."""
+    folder = tmp_path_factory.mktemp("model")
+    data = write_data(folder / "data", click_log(), validation=())
+    return finished_run(folder / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
 
 
 @pytest.fixture

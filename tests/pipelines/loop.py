@@ -87,4 +87,4 @@ def run(
     for one in [*written, *tables, *records]:
         Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")
-    return Data(directory), counts
+    return Data(directory), Counter({name: n for name, n in counts.items() if ": " in name})

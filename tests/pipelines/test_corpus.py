@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 
 from dssm_tf.text.letter_ngrams import letter_ngrams
@@ -11,14 +9,14 @@ from dssm_tf.text.letter_ngrams import letter_ngrams
 ALL = ("--validation_fraction", "0")
 
 
-def test_titles_of_files_of_every_format_follow_the_clicked_ones(run, topics, tmp_path, capsys):
-    (tmp_path / "c.tsv").write_text("doc_id\ttitle\nd1\tTitle Number 3!\nno tab\nd2\t?!\n", "utf-8")
-    (tmp_path / "c.csv").write_text('id,title\n1,"Zephyr\nquux"\n2,\n', "utf-8")
-    (tmp_path / "c.jsonl").write_text('{"title": "zephyr, QUUX"}\n{"title": null}\n{}\n', "utf-8")
-    (tmp_path / "d.tsv.gz").write_bytes(
-        gzip.compress("\ufeffTITLE \tother\r\nred\rfox\x0b \tx\r\n".encode())
-    )
-    corpus = [str(tmp_path / name) for name in ("c.*", "d.tsv.gz")]
+def test_titles_of_files_of_every_format_follow_the_clicked_ones(
+    run, topics, write, tmp_path, capsys
+):
+    write("c.tsv", "doc_id\ttitle\nd1\tTitle Number 3!\nno tab\nd2\t?!\n")
+    write("c.csv", 'id,title\n1,"Zephyr\nquux"\n2,\n')
+    write("c.jsonl", '{"title": "zephyr, QUUX"}\n{"title": null}\n{}\n')
+    packed = write("d.tsv.gz", "\ufeffTITLE \tother\r\nred\rfox\x0b \tx\r\n")
+    corpus = [str(tmp_path / "c.*"), str(packed)]
     without, data = run(topics, *ALL), run(topics, "--corpus", *corpus, *ALL)
     assert "corpus: 4 rows without a title" in capsys.readouterr().err
     # One that the log has keeps the log's text and clicks; two that no model can tell apart are
@@ -44,8 +42,8 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(run, topics, tm
         (None, "--corpus {} matches no file"),
     ],
 )
-def test_an_unusable_corpus_is_said_in_one_line(refused, topics, tmp_path, text, message):
+def test_an_unusable_corpus_is_said_in_one_line(refused, topics, write, tmp_path, text, message):
     path = tmp_path / "c.tsv"
     if text is not None:
-        path.write_text(text, "utf-8")
+        write(path.name, text)
     assert message.format(path) in refused(topics, "--corpus", str(path))

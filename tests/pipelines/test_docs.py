@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 
 def test_the_documented_lines_print_every_clicked_title_with_its_clicks(
     run, topics, checkout, tmp_path, monkeypatch, capsys
 ):
-    pytest.importorskip("tensorflow")
     data = run(topics, "--shards", "2")
     text = (checkout / "docs" / "data.md").read_text("utf-8")
     code = text.split("run by tests/pipelines/test_docs.py -->\n```python\n")[1].split("```")[0]

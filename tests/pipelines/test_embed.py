@@ -19,13 +19,6 @@ from tests.runs import finished_run
 CORPUS = [CorpusTitle(f"d{i}", f"blue {'fox ' * (i % 3)}owl {i}") for i in range(40)]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    data = write_data(folder / "data", click_log(), validation=())
-    return finished_run(folder / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
-
-
 @pytest.fixture
 def corpus(tmp_path):
     write_corpus(tmp_path / "a.tsv", CORPUS[:25])
@@ -35,11 +28,7 @@ def corpus(tmp_path):
 
 def read(out):
     """The text and the vector of each id."""
-    rows = [
-        row
-        for one in sorted(out.glob("vectors*.parquet"))
-        for row in parquet.read_table(one).to_pylist()
-    ]
+    rows = parquet.read_table(out).to_pylist()
     found = {row["id"]: (row["text"], row["vector"]) for row in rows}
     assert len(found) == len(rows)
     return found
@@ -79,12 +68,11 @@ sys.exit(f"{{code}} {{heavy}}" if code or heavy else 0)
     check(out, model)
 
 
-def test_titles_are_made_of_the_columns_that_the_model_learned_from(tmp_path):
+def test_titles_are_made_of_the_columns_that_the_model_learned_from(write, tmp_path):
     data = write_data(tmp_path / "data", click_log())
     replace(data.spec, title_fields=("title", "brand")).save(data.path)
     model = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [4]}})
-    corpus, out = tmp_path / "corpus.tsv", tmp_path / "out"
-    corpus.write_text("doc_id\ttitle\tbrand\na\tred fox\tacme\n", "utf-8")
+    corpus, out = write("c.tsv", "doc_id\ttitle\tbrand\na\tred fox\tacme\n"), tmp_path / "out"
     embed(model=str(model), input=(str(corpus),), output=str(out))
     assert read(out)["a"][0] == "red fox␟acme"
 
@@ -98,20 +86,16 @@ def test_a_large_file_becomes_several_that_workers_share(model, corpus, tmp_path
     check(out, model)
 
 
-def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
+def test_what_cannot_be_encoded_is_one_line(model, corpus, write, tmp_path, capsys):
     def told(match, model=model, input=corpus):
         with pytest.raises(UserError, match=match) as caught:
             embed(model=str(model), input=input, output=str(tmp_path / "out"))
         assert "\n" not in str(caught.value)
 
-    def file(text):
-        (tmp_path / "bad.tsv").write_text(text)
-        return (str(tmp_path / "bad.tsv"),)
-
     told("holds no trained model", model=tmp_path)
-    told(r"bad\.tsv:3: .*columns", input=file("doc_id\ttitle\na\tred\nb\n"))
+    told(r"bad\.tsv:3: .*columns", input=[str(write("bad.tsv", "doc_id\ttitle\na\tred\nb\n"))])
     told("^--input nothing matches", input=("nothing",))
-    told("holds no title", input=file("doc_id\ttitle\n"))
+    told("holds no title", input=[str(write("bad.tsv", "doc_id\ttitle\n"))])
     assert not (tmp_path / "out").exists()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "vectors.parquet").write_text("")

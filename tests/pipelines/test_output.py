@@ -24,31 +24,26 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def log(tmp_path) -> Path:
-    path = tmp_path / "log.tsv"
-    path.write_text(LOG, "utf-8")
-    return path
+def log(write) -> Path:
+    return write("log.tsv", LOG)
 
 
-def test_only_what_preprocess_wrote_is_replaced(log, capsys):
-    data = log.parent / "data [x]"  # brackets in a path are letters
-    arguments = ["--input", str(log), "--output", str(data)]
-    assert preprocess.run(arguments) == 0
+def test_only_what_preprocess_wrote_is_replaced(run, refused, tmp_path):
+    data = tmp_path / "data [x]"  # brackets in a path are letters
+    place = ("--output", str(data))
+    run(LOG, *place)
     Spec.load(data).check(data)
     assert all(any(fnmatchcase(name, own) for own in OWN) for name in names(data))
-    assert preprocess.run(arguments) == 1
-    assert "data [x] exists already" in capsys.readouterr().err
-    arguments += ["--overwrite"]
-    assert preprocess.run(arguments) == 0
+    assert "data [x] exists already" in refused(LOG, *place)
+    place += ("--overwrite",)
+    run(LOG, *place)
     (data / "notes.txt").write_text("precious")
-    assert preprocess.run(arguments) == 1
-    assert "is not replaced: this command did not write notes.txt" in capsys.readouterr().err
+    assert "is not replaced: this command did not write notes.txt" in refused(LOG, *place)
     for path in data.iterdir():
         path.unlink()
     (data / "vocabulary.txt").write_text("mine\n")  # it has the name of a file of ours
-    assert preprocess.run(arguments) == 1
-    assert "because it holds no spec.json" in capsys.readouterr().err
-    assert names(log.parent) == {"log.tsv", data.name}
+    assert "because it holds no spec.json" in refused(LOG, *place)
+    assert names(tmp_path) == {"log.tsv", data.name}
     assert names(data) == {"vocabulary.txt"}
 
 

@@ -14,13 +14,13 @@ HEAD = "query\ttitle\tclicks\timpressions\tposition\tsession_id\n"
 
 
 @pytest.fixture
-def curve(tmp_path):
-    def write(*propensities):
+def curve(write):
+    def curve(*propensities):
         rows = "".join(f"{at}\t{one}\n" for at, one in enumerate(propensities, start=1))
-        (tmp_path / "curve.tsv").write_text(f"position\tpropensity\n{rows}", "utf-8")
-        return ("--position-weights", str(tmp_path / "curve.tsv"))
+        path = write("curve.tsv", f"position\tpropensity\n{rows}")
+        return ("--position-weights", str(path))
 
-    return write
+    return curve
 
 
 def table(rows):

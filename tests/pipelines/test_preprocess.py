@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -30,13 +28,12 @@ def test_clicks_are_summed_over_rows_that_no_model_can_tell_apart(run):
     assert not [*data.path.glob("validation-*")]
 
 
-def test_texts_that_differ_in_accents_are_one_unless_accents_are_kept(run, tmp_path):
+def test_texts_that_differ_in_accents_are_one_unless_accents_are_kept(run, write):
     log = (
         "query\ttitle\tclicks\nleixões\tPorto de Leixões\t2\nLeixoes\tPorto de Leixoes\t3\n"
         "pão\tPadaria\t1\npao\tBambu\t1\n"
     )
-    (tmp_path / "blocked.txt").write_text("pao\n", "utf-8")
-    flags = (*ALL, "--block_list", str(tmp_path / "blocked.txt"))
+    flags = (*ALL, "--block_list", str(write("blocked.txt", "pao\n")))
     folded, kept = run(log, *flags), run(log, *flags, "--keep-accents")
     assert folded.titles == {"Porto de Leixoes": (5, 1)}
     assert {(one.query, one.clicks) for one in folded.records()} == {("Leixoes", 5)}
@@ -61,14 +58,16 @@ def test_the_parts_have_their_shares_and_are_shuffled(run):
     assert abs(sum(a < b for a, b in pairwise(queries)) / len(queries) - 0.5) < 0.05
 
 
-def test_sessions_and_blocked_queries_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
-    (tmp_path / "blocked.txt").write_text("Bad\n# oddly\nhalo  wars\n=odd\n\n", "utf-8")
+def test_sessions_and_blocked_queries_are_cleaned_and_every_row_is_accounted_for(
+    run, write, tmp_path
+):
+    blocked = write("blocked.txt", "Bad\n# oddly\nhalo  wars\n=odd\n\n")
     rows = ["query\ttitle\tclicks\tsession_id"]
     rows += ["halo\tReach\t1\ta", "Halo\tReach\t1\ta", "halo\tWars\t1\tb", "halo\tReach\t1\t"]
     rows += ["!!\tReach\t1\ta", "bad halo\tReach\t1\ta", "halo\tReach\tmany\ta"]
     others = "Halo Wars", "odd", "halo wars 2", "oddly", "badly"
     rows += [f"{query}\tReach\t1\ta" for query in others]
-    flags = ("--max_reject_fraction", "0.5", "--block_list", str(tmp_path / "blocked.txt"))
+    flags = ("--max_reject_fraction", "0.5", "--block_list", str(blocked))
     data = run("\n".join(rows) + "\n", *flags, *ALL)
     assert data.report["rows"] == {
         "in": 12,
@@ -128,12 +127,10 @@ def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, refused,
     assert "99.4% of the clicks" in capsys.readouterr().err
 
 
-def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, refused, tmp_path):
+def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, write):
     log = "query\ttitle\n" + "".join(f"café {n}\tCafé {n}\n" for n in range(20))
-    (tmp_path / "utf16.tsv").write_bytes(log.encode("utf-16"))
-    arguments = ("--input", str(tmp_path / "utf16.tsv"), *ALL)
-    assert "--encoding" in refused(None, *arguments)
-    data = run(None, *arguments, "--encoding", "utf-16")
+    path = write("utf16.tsv", log.encode("utf-16"))
+    data = run(None, "--input", str(path), *ALL, "--encoding", "utf-16")
     assert "café 7" in {record.query for record in data.records()}
 
 
@@ -173,12 +170,3 @@ def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):
 def test_wrong_usage_exits_with_two_and_names_the_flag(refused, flags):
     error = refused("query\ttitle\na\tb\n", *flags, code=2)
     assert f"dssm preprocess: {flags[0].replace('_', '-')} is " in error
-
-
-def test_the_launcher_starts_without_tensorflow_keras_and_beam():
-    command = [sys.executable, "-X", "importtime", "-m", "pipelines.preprocess", "--help"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--input" in found.stdout
-    loaded = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
-    assert "pipelines.options" in loaded
-    assert not {"tensorflow", "keras", "matplotlib", "apache_beam"} & loaded

@@ -6,10 +6,9 @@ import gzip
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from pipelines.records import pair_records, word_records
-
-tf = pytest.importorskip("tensorflow")
 
 
 def read(path, data, features):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 import threading
@@ -67,12 +66,12 @@ def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
 
 
 def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(
-    refused, tmp_path, topics
+    refused, write, tmp_path, topics
 ):
-    log = tmp_path / "log.tsv.gz"
     header, *rows = topics.splitlines(keepends=True)
     # Long enough that a worker finds its end, not the launcher, which reads the header.
-    log.write_bytes(gzip.compress("".join([header, *rows * 2000]).encode())[:-200])
+    log = write("log.tsv.gz", "".join([header, *rows * 2000]))
+    log.write_bytes(log.read_bytes()[:-200])
     reason = "Compressed file ended before the end-of-stream marker was reached"
     error = refused(None, "--input", str(log))
     assert error == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
@@ -179,11 +178,11 @@ def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monke
     assert capsys.readouterr().err == ""
 
 
-@pytest.fixture
-def job_graph(tmp_path, topics):
-    """The pipeline's portable form as Dataflow would get it."""
-    log = tmp_path / "log.tsv"
-    log.write_text(topics, "utf-8")
+def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes_alike(
+    write, topics
+):
+    assert DataflowRunner  # importable, so that --runner=DataflowRunner resolves
+    log = write("log.tsv", topics)
     files = find_files([str(log)])
     flags = [
         "--runner=DataflowRunner", "--project=p", "--region=europe-west1",
@@ -194,12 +193,7 @@ def job_graph(tmp_path, topics):
     options = PreprocessOptions((str(log),), "gs://bucket/data")
     settings = Settings(options, 16, "gs://bucket/data.incomplete")
     graph.build(pipeline, plan(files, options.layout), settings, [], Vocabulary((), options.rules))
-    return pipeline
-
-
-def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes_alike(job_graph):
-    assert DataflowRunner  # importable, so that --runner=DataflowRunner resolves
-    proto, _ = job_graph.to_runner_api(return_context=True)
+    proto, _ = pipeline.to_runner_api(return_context=True)
     # A round trip, as the service makes it.
     again = beam.Pipeline.from_runner_api(proto, "DirectRunner", PipelineOptions())
     assert len(again.to_runner_api().components.transforms) == len(proto.components.transforms)

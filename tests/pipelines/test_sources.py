@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow, log_blocks
+from dssm_tf.tables.click_log import LogRow
 from dssm_tf.tables.layout import Layout, Reject
 from pipelines import sources
 from pipelines.sources import find_files, opened, plan
+from tests.tables.rows import rows_of
 
 
 def read(*patterns):
     pieces = plan(find_files([str(pattern) for pattern in patterns]), Layout())
-    return pieces, [row for piece in pieces for row in rows_of(piece)]
-
-
-def rows_of(piece):
-    """The good rows of each block, then its rejects."""
-    with opened(piece, Layout()) as table:
-        for rows, rejects in log_blocks(table):
-            yield from map(LogRow._make, zip(*(one.to_pylist() for one in rows), strict=True))
-            yield from rejects
+    rows = []
+    for piece in pieces:
+        with opened(piece, Layout()) as table:
+            rows += rows_of(table)
+    return pieces, rows
 
 
 def tsv(number, start=0):
@@ -57,44 +52,40 @@ def test_rows_are_read_once_wherever_a_file_is_cut(
     assert len(pieces) == -(-path.stat().st_size // size)
 
 
-def test_an_endless_line_is_a_reject_and_read_to_its_end_by_one_piece(tmp_path, monkeypatch):
+def test_an_endless_line_is_a_reject_and_read_to_its_end_by_one_piece(write, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 1000)
     monkeypatch.setattr(sources, "PIECES", 1000_000)
     long = "x" * (sources.MAX_LINE_BYTES + 5000)
-    path = tmp_path / "log.tsv"
-    path.write_text(f"query\ttitle\na\tb\n{long}\nc\td\n", "utf-8")
-    pieces, rows = read(path)
+    pieces, rows = read(write("log.tsv", f"query\ttitle\na\tb\n{long}\nc\td\n"))
     assert len(pieces) > 1000
     assert rows == [LogRow("a", "b"), Reject(3, "line too long", "x" * 500), LogRow("c", "d")]
 
 
-def test_a_file_whose_cells_may_hold_line_ends_is_not_cut(tmp_path, monkeypatch):
+def test_a_file_whose_cells_may_hold_line_ends_is_not_cut(write, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 10)
-    path = tmp_path / "log.csv"
-    path.write_text('query,title\n"a","one\ntwo\nthree"\n"b","four"\n', "utf-8")
-    pieces, rows = read(path)
+    pieces, rows = read(write("log.csv", 'query,title\n"a","one\ntwo\nthree"\n"b","four"\n'))
     assert len(pieces) == 1
     assert rows == [LogRow("a", "one two three"), LogRow("b", "four")]
 
 
-def test_globs_directories_and_compressed_files_are_read(tmp_path):
-    (tmp_path / "a.tsv").write_text(tsv(3), "utf-8")
-    (tmp_path / "b.tsv.gz").write_bytes(gzip.compress(tsv(2, 10).encode()))
-    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"query": "q", "title": "t"}\n'))
-    (tmp_path / "notes.txt").write_text("not a log", "utf-8")
-    (tmp_path / ".hidden.tsv").write_text("not a log", "utf-8")
+def test_globs_directories_and_compressed_files_are_read(write, tmp_path):
+    write("a.tsv", tsv(3))
+    write("b.tsv.gz", tsv(2, 10))
+    write("c.jsonl.gz", '{"query": "q", "title": "t"}\n')
+    write("notes.txt", "not a log")
+    write(".hidden.tsv", "not a log")
     assert len(read(tmp_path)[1]) == 6
     assert len(read(tmp_path / "*.tsv*", tmp_path / "a.tsv")[1]) == 5
 
 
 def test_a_glob_is_matched_in_the_current_folder_and_brackets_of_a_file_are_letters(
-    tmp_path, monkeypatch
+    write, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     odd = "logs [2024]/clicks[1].tsv"
     for name in ("clicks-1.tsv", "clicks-2.tsv", "clicks1.tsv", "deep/clicks-3.tsv", odd):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(tsv(2), "utf-8")
+        write(name, tsv(2))
     for pattern, expected in {
         "click*-?.tsv": ["clicks-1.tsv", "clicks-2.tsv"],
         "d*/*.tsv": ["deep/clicks-3.tsv"],
@@ -105,24 +96,21 @@ def test_a_glob_is_matched_in_the_current_folder_and_brackets_of_a_file_are_lett
     assert len(read(odd)[1]) == 2
 
 
-def test_an_input_that_matches_nothing_or_is_of_no_known_format_is_refused(tmp_path):
+def test_an_input_that_matches_nothing_or_is_of_no_known_format_is_refused(write, tmp_path):
     with pytest.raises(UserError, match="matches no file"):
         find_files([str(tmp_path / "*.tsv")])
-    (tmp_path / "log.xlsx").write_text("x", "utf-8")
     with pytest.raises(UserError, match=r"log.xlsx is of no known format; expected .*\.tsv"):
-        find_files([str(tmp_path / "log.xlsx")])
+        find_files([str(write("log.xlsx", "x"))])
 
 
-def test_empty_files_are_passed_over_unless_all_are(tmp_path):
-    (tmp_path / "part-0.tsv").write_text("", "utf-8")
+def test_empty_files_are_passed_over_unless_all_are(write, tmp_path):
+    write("part-0.tsv", "")
     with pytest.raises(UserError, match="no rows"):
         find_files([str(tmp_path)])
-    (tmp_path / "part-1.tsv").write_text(tsv(2), "utf-8")
+    write("part-1.tsv", tsv(2))
     assert len(read(tmp_path)[1]) == 2
 
 
-def test_a_header_that_is_not_a_click_logs_is_refused_before_anything_runs(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("term,doc\na,b\n", "utf-8")
+def test_a_header_that_is_not_a_click_logs_is_refused_before_anything_runs(write):
     with pytest.raises(UserError, match="has the columns 'term', 'doc'"):
-        plan(find_files([str(path)]), Layout())
+        read(write("log.csv", "term,doc\na,b\n"))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines import preprocess
 from pipelines.frames import write_part
 
 
@@ -59,12 +58,12 @@ class StoreFileSystem(LocalFileSystem):
             shutil.rmtree(local(path))
 
 
-def test_on_a_remote_store_the_spec_is_written_last(run, topics, tmp_path):
+def test_on_a_remote_store_the_spec_is_written_last(run, refused, topics, tmp_path):
     expected = run(topics).bytes()
     target = tmp_path / "bucket" / "data"
-    arguments = ["--input", str(tmp_path / "log.tsv"), "--output", f"store://{target}"]
-    assert preprocess.run(arguments) == 0
+    place = ("--output", f"store://{target}")
+    run(topics, *place)
     assert {file.name: file.read_bytes() for file in target.iterdir()} == expected
     assert StoreFileSystem.named[-1].endswith("/spec.json")
     assert [file.name for file in target.parent.iterdir()] == ["data"]
-    assert preprocess.run(arguments) == 1
+    assert "exists already" in refused(topics, *place)

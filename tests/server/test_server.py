@@ -19,6 +19,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
 from serving.client import Client, ServingError
+from tests.ports import free_ports
 from tests.server.asking import body_of, connect, rest, wait_for
 from tests.serving.conftest import TinyRanker, served
 
@@ -117,19 +118,10 @@ def is_listening(port: str) -> bool:
     return True
 
 
-def free_ports() -> list[str]:
-    """Two numbers."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as other,
-    ):
-        return [str(free.getsockname()[1]) for free in (one, other)]
-
-
 @contextmanager
 def command(checkout, *arguments: str):
     """`dssm serve` at free ports, until the block ends; yields the process and its addresses."""
-    ports = free_ports()
+    ports = [*map(str, free_ports(2))]
     process = subprocess.Popen(
         [sys.executable, "-m", "dssm_tf.cli", "serve", *arguments,
          "--port", ports[0], "--rest-port", ports[1]],

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
-from contextlib import ExitStack
 
 import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from tests.ports import free_ports
 from tests.rounding import rounding
 from tests.training.configuration import assert_near
 
@@ -25,12 +24,6 @@ CONFIG = {
 }
 # At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates each.
 SAME = rounding(12 * 8 * 3, 1)
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
 
 
 @pytest.fixture(scope="module")

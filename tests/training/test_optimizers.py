@@ -111,7 +111,6 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
 
     told = keras.callbacks.LambdaCallback(on_epoch_end=note)
     model.fit(*batch, epochs=updates, verbose=0, callbacks=[told])
-    assert len(kept) == updates
     for value, left in zip(kept[-1], model.get_weights(), strict=True):
         np.testing.assert_allclose(left, value, atol=1e-6)
 

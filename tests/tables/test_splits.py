@@ -83,9 +83,11 @@ def test_all_rows_of_a_query_are_on_one_side_when_queries_are_held_out():
 
 
 def test_clicks_of_the_other_part_judge_the_titles_of_both():
-    split = Split([LogRow("hat", "Red Hat", 9)], [LogRow("hat", "Cap", 4), LogRow("hat", "Bag", 1)])
+    learned = [LogRow("hat", title, 9) for title in ("Red Hat", "Tie", "Cup", "Box")]
+    split = Split(learned, [LogRow("hat", "Cap", 4), LogRow("hat", "Bag", 1)])
     judgments, corpus = judged_by_clicks(split, None)
-    assert corpus == [("t000001", "Bag"), ("t000002", "Cap"), ("t000003", "Red Hat")]
+    titles = ["Bag", "Box", "Cap", "Cup", "Red Hat", "Tie"]
+    assert corpus == [(f"t00000{n}", title) for n, title in enumerate(titles, start=1)]
     assert [(one.title, one.grade) for one in judgments] == [("Bag", 1.0), ("Cap", 3.0)]
     with pytest.raises(UserError, match="2 to judge by, 0 of them with a title of the corpus"):
         judged_by_clicks(split, [CorpusTitle("d1", "Red Hat")])

@@ -34,5 +34,3 @@ def test_by_default_only_the_forget_gate_has_a_bias(name):
             expected = [0, 1, 0, 0] if "lstm" in name else [0]
             blocks = np.split(weight.numpy(), len(expected))
             assert [set(block) for block in blocks] == [{one} for one in expected]
-        elif weight.path.endswith("/peephole_kernel"):
-            assert not weight.numpy().any()

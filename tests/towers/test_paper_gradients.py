@@ -77,30 +77,25 @@ def lstm_gradient(p: peephole_lstm.LSTMParameters, words, outside) -> dict[str, 
     return found
 
 
-def test_the_printed_gradients_of_the_lstm_hold_where_nothing_but_the_cell_recurs():
-    p = peephole_lstm.LSTMParameters.random(len(KNOWN), UNITS, seed=2)
-    for name in ("rec1", "rec2", "rec3", "rec4", "p1", "p2", "p3"):
-        getattr(p, name)[...] = 0
-    v = np.random.default_rng(3).normal(size=UNITS)
-    found = lstm_gradient(p, TITLES[2], v)
-    expected = lstm_gradients.printed(p, count_matrix(TITLES[2], KNOWN), v)
-    assert set(expected) == {field.name for field in fields(p)}
-    for name, wanted in expected.items():
-        np.testing.assert_allclose(found[name], wanted, atol=1e-14, err_msg=name)
-
-
 def test_the_printed_gradients_of_the_lstm_leave_out_what_passes_from_word_to_word():
     """Else they would be a reference for the towers; this is why finite differences are."""
     p = peephole_lstm.LSTMParameters.random(len(KNOWN), UNITS, seed=2)
     v = np.random.default_rng(3).normal(size=UNITS)
     words = count_matrix(TITLES[2], KNOWN)
     printed = lstm_gradients.printed(p, words, v)
-    found = lstm_gradient(p, TITLES[2], v)
     slope = slopes(lambda: v @ peephole_lstm.encode(p, words), p.b3)
-    np.testing.assert_allclose(found["b3"], slope, atol=1e-8)
+    np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], slope, atol=1e-8)
     assert np.abs(printed["b3"] - slope).max() > 1e-3
-    # For a text of one word there is nothing to leave out, but for the peephole of its output gate.
-    p.p1[...] = 0
-    found = lstm_gradient(p, ["cat"], v)
-    for name, wanted in lstm_gradients.printed(p, count_matrix(["cat"], KNOWN), v).items():
-        np.testing.assert_allclose(found[name], wanted, atol=1e-14, err_msg=name)
+    for text, left_out in (
+        # In a text of one word it is nothing but the peephole of its output gate.
+        (["cat"], ["p1"]),
+        # In any text it is nothing if nothing but the cell recurs.
+        (TITLES[2], ["rec1", "rec2", "rec3", "rec4", "p2", "p3"]),
+    ):
+        for name in left_out:
+            getattr(p, name)[...] = 0
+        found = lstm_gradient(p, text, v)
+        expected = lstm_gradients.printed(p, count_matrix(text, KNOWN), v)
+        assert set(expected) == {field.name for field in fields(p)}
+        for name, wanted in expected.items():
+            np.testing.assert_allclose(found[name], wanted, atol=1e-14, err_msg=name)

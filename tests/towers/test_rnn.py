@@ -13,17 +13,8 @@ pytestmark = pytest.mark.numeric
 HIDDEN = 3
 
 
-def test_its_activations_are_the_states_of_the_reference():
-    p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=0)
-    shown = rnn(p).activations(BATCH)["recurrence"]
-    assert list(shown) == ["y"]
-    for values, words in zip(np.array(shown["y"]), COUNTS, strict=True):
-        expected = reference.states(p, words)[1:]
-        assert values[: len(words)] == pytest.approx(np.reshape(expected, (-1, HIDDEN)))
-
-
 @pytest.mark.parametrize("steps", [None, 1, 2, 3, 4, 5, 9])
-def test_the_gradient_is_the_paper_s_cut_after_as_many_words(steps):
+def test_states_and_vectors_are_the_paper_s_and_the_gradient_is_cut_after_as_many_words(steps):
     p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=1)
     outside = np.random.default_rng(2).normal(size=(len(COUNTS), HIDDEN))
     tower = rnn(p, bptt_steps=steps)
@@ -34,6 +25,9 @@ def test_the_gradient_is_the_paper_s_cut_after_as_many_words(steps):
     np.testing.assert_allclose(kernel[1:].T, sum(part.w for part in parts), atol=1e-13)
     np.testing.assert_allclose(recurrent.T, sum(part.rec for part in parts), atol=1e-13)
     np.testing.assert_allclose(bias, sum(part.b for part in parts), atol=1e-13)
-    # What is cut is the gradient; the vectors are those without truncation.
-    expected = [reference.encode(p, words) for words in COUNTS]
-    np.testing.assert_allclose(vectors, expected, atol=1e-14)
+    # What is cut is the gradient; states and vectors are those without truncation.
+    shown = np.array(tower.activations(BATCH)["recurrence"]["y"])
+    for vector, read, words in zip(vectors, shown, COUNTS, strict=True):
+        states = reference.states(p, words)
+        np.testing.assert_allclose(vector, states[-1], atol=1e-14)
+        np.testing.assert_allclose([states[0], *read[: len(words)]], states, atol=1e-14)

@@ -261,7 +261,6 @@ def test_impossible_shares_are_refused(name, option, share):
     [
         ("rnn", {"hidden": 0}, "0 units; expected at least 1"),
         ("clsm", {"widths": ()}, "expected one or more, each >= 1"),
-        ("dssm", {"widths": ()}, "expected one or more, each >= 1"),
         ("dssm", {"widths": (3, 0)}, "expected one or more, each >= 1"),
     ],
 )

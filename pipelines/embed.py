@@ -8,7 +8,7 @@ runner writes the same bytes: the titles of a file are encoded at once, wherever
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -79,16 +79,11 @@ class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
             yield at, write_part(self._directory, NAME, 0, len(rows), file.getvalue())
 
 
-def _list(directory: str, files: Iterable[tuple[At, Written]]) -> None:
-    save(directory, NAME, sorted(files))
-
-
 def embed(
     *beam_flags: BeamFlags,
     model: str,
     input: Several,
     output: str,
-    encoding: str = "utf-8",
     runner: str = "DirectRunner",
 ) -> None:
     """Encode a corpus of any size on any Beam runner, to Parquet files.
@@ -104,14 +99,13 @@ def embed(
         input: corpora with doc_id and title, or the columns that the model's titles are made of:
             .tsv .csv .jsonl (also .gz) or .parquet files, globs or directories.
         output: directory to write, such as gs://BUCKET/V.
-        encoding: encoding of --input.
         runner: any Beam runner.
 
     Raises:
         UserError: bad input; no file of vectors is left.
     """
     prepare(beam_flags, [*input, output])
-    layout = Layout(encoding, title_fields=load.learned_fields(Path(model)))
+    layout = Layout(title_fields=load.learned_fields(Path(model)))
     dimension = load.load_model(model).encode_titles([], prior=True).shape[1]
     files = [*enumerate(one.path for one in find_files(input))]
     with output_directory(output, overwrite=False) as place:
@@ -126,9 +120,12 @@ def embed(
                 | "Encode and write" >> RunInference(Encoder(model, place.workers))
             )
             once = pipeline | "Once" >> beam.Create([place.workers])
-            _ = once | "List files" >> beam.Map(_list, pvalue.AsIter(written))
+            _ = once | "List files" >> beam.Map(
+                lambda to, files: save(to, NAME, sorted(files)),
+                pvalue.AsIter(written),
+            )
 
-        known = ("--model", "--input", "--output", "--encoding")
+        known = ("--model", "--input", "--output")
         run_pipeline(add_steps, runner, beam_flags, known)
         parts: list[Written] = [one for _, one in place.load(NAME)]
         if not parts:

@@ -23,8 +23,7 @@ from pipelines.sources import Piece
 
 MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
-_PACKED = 4
-"""How many times as large a log is as its `.gz` or Parquet file."""
+"""Of the log, for as many buckets as keep each small."""
 
 
 class Manifest(NamedTuple):
@@ -45,18 +44,11 @@ class Manifest(NamedTuple):
     curve: ExaminationCurve | None
 
 
-def bits_of(files: Iterable[FileMetadata], shards: int) -> int:
-    """2 ** bits is how many files of a kind there are, and in how many buckets the log is grouped.
-
-    Args:
-        files: that are read.
-        shards: how many are asked for, a power of two; 0: as many as keep a bucket small.
-    """
-    size = sum(
-        file.size_in_bytes * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1)
-        for file in files
+def unpacked_size(files: Iterable[FileMetadata]) -> int:
+    """The bytes of files, those of `.gz` and Parquet unpacked, about four times as many."""
+    return sum(
+        file.size_in_bytes * (4 if file.path.endswith((".gz", ".parquet")) else 1) for file in files
     )
-    return ((shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
 
 
 def build(
@@ -122,7 +114,7 @@ def build(
         record_transforms.write_words, settings, vocabulary
     )
     tables = titles.main | "WriteTitles" >> beam.Map(
-        record_transforms.write_titles, settings, prints
+        record_transforms.write_titles, settings, prints, Shared()
     )
     records = queries.main | "WriteQueriesAndPairs" >> outputs(
         record_transforms.write_queries, settings, prints, pvalue.AsIter(titles.all), Shared(),

@@ -21,7 +21,7 @@ from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.frames import BlockList, Settings
-from pipelines.graph import MANIFEST, Manifest, bits_of, build
+from pipelines.graph import BUCKET_BYTES, MANIFEST, Manifest, build, unpacked_size
 from pipelines.options import FLAGS, NONE, TRAIN, PreprocessOptions
 from pipelines.output import (
     CURVE,
@@ -57,12 +57,12 @@ def preprocess(
     """
     prepare(beam_flags, [*options.input, *options.corpus, options.output])
     files, corpus = find_files(options.input), find_files(options.corpus, "--corpus")
-    size = sum(one.size_in_bytes for one in (*files, *corpus))
+    size = unpacked_size([*files, *corpus])
     block_list, known = _block_list(options.block_list, options.rules), _known(options)
     columns = REQUIRED if options.position_weights == NONE else (*REQUIRED, POSITION)
     pieces = plan(files, options.layout, columns)
     titles = plan(corpus, options.layout, ("title",), ())
-    bits = bits_of([*files, *corpus], options.shards)
+    bits = ((options.shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
     with output_directory(options.output, overwrite=options.overwrite) as output:
         store = str(output.local / PARTS) if runner in LOCAL_RUNNERS else None
         settings = Settings(options, bits, output.workers, store, block_list)
@@ -88,7 +88,7 @@ def preprocess(
         manifest = output.load(MANIFEST)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
-        return _finish(manifest, settings, output, tally, known)
+        return _finish(manifest, settings, output, tally)
 
 
 def _block_list(path: str, rules: Rules) -> BlockList:
@@ -149,7 +149,6 @@ def _finish(
     settings: Settings,
     output: Output,
     tally: Tally,
-    known: Vocabulary,
 ) -> dict[str, Any]:
     """Names the workers' files and writes what describes them."""
     options, vocabulary = settings.options, manifest.vocabulary
@@ -158,7 +157,7 @@ def _finish(
     }
     output.take(names)
     vocabulary.save(output.local / VOCABULARY)
-    result = report.make(manifest, options, tally, len(known.ngrams))
+    result = report.make(manifest, options, tally)
     if manifest.curve is not None and not manifest.curve.problem:
         write_curve(output.local / CURVE, manifest.curve)
     report.write(result, output.local)
@@ -169,7 +168,6 @@ def _finish(
         fingerprint=vocabulary.fingerprint,
         negatives=options.negatives,
         negative_alpha=options.negative_alpha,
-        seed=options.seed,
         clicks=manifest.counts[f"{TRAIN}: clicks"],
         # in order of buckets
         rows={kind: [one.rows for one in manifest.files if one.kind == kind] for kind in KINDS},

@@ -33,10 +33,13 @@ def write_words(element: Block, settings: Settings, vocabulary: Vocabulary) -> W
     return write_part(settings.directory, "words", bucket, len(words), records)
 
 
-def write_titles(element: Block, settings: Settings, words: Iterable[Block]) -> Written:
-    """Writes a bucket's table of titles."""
+def write_titles(
+    element: Block, settings: Settings, words: Iterable[Block], shared: Shared
+) -> Written:
+    """Writes a bucket's table of titles; see `write_queries`."""
     bucket, frame = element[0], element[1].frame
-    numbers = _word_numbers(frame["text"], settings, words)
+    prints = shared.acquire(lambda: _joined(words)["fp"].to_numpy())
+    numbers = _word_numbers(frame["text"], settings, prints)
     counts = frame["clicks"], frame["queries"].cast(pl.Int32)
     return write_part(
         settings.directory, "titles", bucket, len(frame), table(frame["text"], numbers, *counts)
@@ -70,8 +73,8 @@ def write_queries(
     before, every = (
         sum(size for one, size in sizes if one < end) for end in (bucket, 1 << settings.bits)
     )
-    every_title = shared.acquire(lambda: Titles(titles, options.negative_alpha))
-    known = every_title.prints
+    texts = shared.acquire(lambda: Texts(titles, words, options.negative_alpha))
+    known = texts.titles
     query, title = pairs["q"].to_numpy(), pairs["t"].to_numpy()
     pairs = pairs.with_columns(
         number=np.searchsorted(known, title),
@@ -82,7 +85,7 @@ def write_queries(
     avoided = (clicked["row"] * len(known) + clicked["number"]).to_numpy()
     shown = pairs.filter("shown").select("number", q="row")
     kept = pairs.filter("kept").sort("key", maintain_order=True)
-    for split, pool in zip(SPLITS, every_title.pools, strict=True):
+    for split, pool in zip(SPLITS, texts.pools, strict=True):
         part = kept.filter(train=split == TRAIN)
         if split == VALIDATION and not options.validation_fraction:
             break
@@ -105,29 +108,31 @@ def write_queries(
                 f"{split}: pairs without a negative": (rows == NONE).all(1).sum(),
             }
         )
-    numbers = _word_numbers(queries["text"], settings, words)
+    numbers = _word_numbers(queries["text"], settings, texts.words)
     lengths = np.bincount(clicked["row"].to_numpy(), minlength=len(queries))
     data = table(queries["text"], numbers, clicked=_lists(clicked["number"].to_numpy(), lengths))
     yield write_part(settings.directory, "queries", bucket, len(queries), data)
 
 
-class Titles:
-    """All titles, by number.
+class Texts:
+    """All titles and words, by number.
 
     Args:
-        blocks: fingerprints and clicks of the titles of each bucket.
+        titles: fingerprints and clicks of the titles of each bucket.
+        words: fingerprints of its words.
         alpha: titles are drawn in proportion to `clicks ** alpha`.
 
     Attributes:
-        prints: their fingerprints, increasing.
-        pools: what is drawn of them for the training part, and for validation. The first are those
+        titles: their fingerprints, increasing.
+        words: likewise.
+        pools: titles to draw for the training part, and for validation. The first are those
             that the training part clicked, by its clicks, so that a title which the model is never
             to see as clicked is not pushed away either.
     """
 
-    def __init__(self, blocks: Iterable[Block], alpha: float) -> None:
-        frame = _joined(blocks)
-        self.prints = frame["fp"].to_numpy()
+    def __init__(self, titles: Iterable[Block], words: Iterable[Block], alpha: float) -> None:
+        frame = _joined(titles)
+        self.titles, self.words = (one["fp"].to_numpy() for one in (frame, _joined(words)))
         self.pools = [NegativePool(frame[name].to_numpy(), alpha) for name in ("clicks", "all")]
 
 
@@ -136,12 +141,12 @@ def _joined(blocks: Iterable[Block]) -> pl.DataFrame:
     return pl.concat(part.frame for _, part in sorted(blocks))
 
 
-def _word_numbers(texts: pl.Series, settings: Settings, prints: Iterable[Block]) -> pa.Array:
+def _word_numbers(texts: pl.Series, settings: Settings, prints: NDArray[np.uint64]) -> pa.Array:
     """The words' numbers of each text, as Arrow lists."""
     rules = settings.options.rules
     flat, counts = words_read(normal_forms(texts, rules), rules)
     words = flat.unique()
-    numbers = np.searchsorted(_joined(prints)["fp"].to_numpy(), fingerprints(words).to_numpy())
+    numbers = np.searchsorted(prints, fingerprints(words).to_numpy())
     return _lists(flat.replace_strict(words, numbers, return_dtype=pl.Int32).to_numpy(), counts)
 
 

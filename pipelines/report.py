@@ -18,22 +18,17 @@ from pipelines.options import PreprocessOptions
 REPORT_JSON = "report.json"
 
 
-def make(
-    manifest: Manifest, options: PreprocessOptions, tally: Tally, known: int = 0
-) -> dict[str, Any]:
+def make(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[str, Any]:
     """The report as plain data.
 
     Args:
         manifest: what the pipeline counted.
         options: the settings.
         tally: how much of the log was malformed.
-        known: trigrams of the vocabulary that this one goes on from.
     """
-    size = len(manifest.vocabulary.ngrams)
     counts = {
         **{name: number for name, number in manifest.counts.items() if ": " in name},
-        "letter trigrams: in all": size,
-        "letter trigrams: new": size - known,
+        "letter trigrams: in all": len(manifest.vocabulary.ngrams),
     }
     curve = manifest.curve
     lines = tally.lines() + listed(counts)

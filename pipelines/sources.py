@@ -149,6 +149,7 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
         or (format_of(one.path, otherwise="") and Path(one.path).name[0] not in "._")
     ]
     if not found:
-        hint = "" if is_local(pattern) else " Does the bucket exist, and may you list it?"
-        raise UserError(f"{flag} {pattern} matches no file that is a table.{hint}")
+        raise UserError(
+            f"{flag} {pattern} matches no file that is a table. Does it exist, and may you list it?"
+        )
     return found

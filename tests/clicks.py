@@ -165,7 +165,6 @@ def write_data(
         fingerprint=vocabulary.fingerprint,
         negatives=negatives,
         negative_alpha=ALPHA,
-        seed=seed,
         clicks=round(sum(clicks.values())),
         rows=rows,
         files={},

@@ -25,11 +25,11 @@ from dssm_tf.benchmark.fusion import PRIOR, Hybrid, fuse
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone
+from dssm_tf.common.files import alone, refuse_others
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.evaluation.evaluate import compare, measured
-from dssm_tf.evaluation.evaluation import COST_NAMES, PRIOR_SUFFIX, Evaluation, Row
+from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import parse_metric
 from dssm_tf.reports.files import write
 from dssm_tf.text.rules import FOLDED
@@ -72,8 +72,7 @@ def benchmark(options: Options) -> Evaluation:
         parse_metric(metric)
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.given)
     rows, hybrids = _table(options, systems)
-    if out.exists() and any(out.iterdir()) and not (out / WORK).exists():
-        raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
+    refuse_others(out, (WORK, "*"))
     (out / WORK).mkdir(parents=True, exist_ok=True)
     with alone(out / WORK):
         inputs = prepare(options.sources, out)
@@ -106,13 +105,12 @@ def benchmark(options: Options) -> Evaluation:
                     continue
                 for seed in max((found[name] for name in own), key=len):
                     # A member that is not random is beside every seed of the others.
-                    members = {
-                        name: found[name].get(seed, [*found[name].values()][-1]) for name in own
+                    runs = {
+                        name: found[name].get(seed, [*found[name].values()][-1])[0] for name in own
                     }
-                    runs = {name: run for name, (run, _) in members.items()}
-                    run, about = fuse(hybrid, runs, log_prior, task, fold, options.tune)
-                    costs = _sum_of([known for _, known in members.values()])
-                    found[hybrid.name][seed] = run, about | costs
+                    found[hybrid.name][seed] = fuse(
+                        hybrid, runs, log_prior, task, fold, options.tune
+                    )
                 progress.advance()
 
         for row in rows:
@@ -137,7 +135,6 @@ def benchmark(options: Options) -> Evaluation:
             against,
             seen=np.any(seen, axis=0),
             half=fold,
-            traffic=np.array([facts["traffic"].get(key, 0.0) for key in keys]),
             settings={
                 "seeds": options.seeds,
                 "tune": options.tune,
@@ -230,12 +227,6 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
     for name in {*options.against} - {*rows, "all"}:
         raise UserError(f"--against {name}: there is no such row; the rows are {', '.join(rows)}.")
     return [*rows.values()], [*hybrids.values()]
-
-
-def _sum_of(abouts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A hybrid costs what its members cost; unknown where one of them is unknown."""
-    found = {name: [one.get(name) for one in abouts] for name in COST_NAMES}
-    return {name: None if None in one else sum(one) for name, one in found.items()}
 
 
 def _against(asked: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -109,13 +109,13 @@ def megabytes(directory: Path) -> float:
 
 
 def microseconds(scores: Scores, task: RankingTask) -> float:
-    """The median time to score one query against its titles, which another query had encoded."""
+    """The median time to score one query against its titles, which are already encoded."""
     rows = np.linspace(0, len(task.queries) - 1, min(_TIMED, len(task.queries))).astype(int)
     taken = []
-    for other, row in zip(np.roll(rows, 1), rows, strict=True):
+    for row in rows:
         own = task.judged.filter(pl.col("query") == row)["title"]
         titles = task.titles if task.whole_corpus else tuple(task.titles[one] for one in own)
-        scores([task.queries[other]], titles)
+        scores([""], titles)
         started = time.perf_counter()
         scores([task.queries[row]], titles)
         taken.append(time.perf_counter() - started)

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -50,15 +49,15 @@ class Candidate(NamedTuple):
     """A system with one setting of its free parameters.
 
     Attributes:
-        run: ranks.
         about: costs and notes.
-        timed: what a query's time is measured of.
+        scores: what titles are ranked by; or the ranking, if it was made elsewhere.
+        timed: what a query's time is measured of, if not of `scores`.
         setting: values by name.
         baseline: to be saved.
     """
 
-    run: Callable[[], pl.DataFrame]
     about: dict[str, Any]
+    scores: Scores | pl.DataFrame
     timed: Scores | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
     baseline: Baseline | None = None
@@ -72,11 +71,6 @@ class Fit(NamedTuple):
     task: RankingTask
     folder: Path
 
-    def candidate(self, scores: Scores, about: dict[str, Any], **more: Any) -> Candidate:
-        """Ranks by scores, of which the time is measured unless others are given."""
-        run = partial(make_run, self.job["name"], scores, self.task)
-        return Candidate(run, about, **{"timed": scores, **more})
-
 
 def fit(folder: Path) -> None:
     """Fits, chooses free parameters, ranks and writes.
@@ -88,22 +82,28 @@ def fit(folder: Path) -> None:
     inputs = Inputs(folder.parents[1] / INPUTS)
     task = inputs.task()
     candidates = KINDS[job["kind"]](Fit(job, inputs, task, folder))
+
+    def run_of(one: Candidate) -> pl.DataFrame:
+        found = one.scores
+        return found if isinstance(found, pl.DataFrame) else make_run(job["name"], found, task)
+
     fold, about = folds(task), dict[str, Any]()
     chosen = [0] * 3
     if len(candidates) > 1:
-        ranks = (relevant_ranks(one.run(), task) for one in candidates)
+        ranks = (relevant_ranks(run_of(one), task) for one in candidates)
         values = [per_query(one, len(task.queries), [job["tune"]])[job["tune"]] for one in ranks]
         best = choose(np.stack(values), fold)
         chosen, about = best or chosen, described([candidates[at].setting for at in best])
-    runs = {place: candidates[place].run() for place in dict.fromkeys(chosen)}
+    runs = {place: run_of(candidates[place]) for place in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
     if final.baseline:
         model = folder / _MODEL
         final.baseline.save(model)
         about["megabytes"] = megabytes(model)
-    if final.timed:
-        about["microseconds_per_query"] = microseconds(final.timed, task)
+    timed = final.timed or final.scores
+    if not isinstance(timed, pl.DataFrame):
+        about["microseconds_per_query"] = microseconds(timed, task)
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
     with atomic_write(folder / RUN, "wb") as file:
@@ -113,9 +113,7 @@ def fit(folder: Path) -> None:
 def _popularity(one: Fit) -> list[Candidate]:
     """Every query ranks by the titles' prior alone."""
     prior = one.inputs.prior()
-    return [
-        one.candidate(lambda asked, titles: np.tile(prior(titles), (len(asked), 1)), {}, timed=None)
-    ]
+    return [Candidate({}, lambda asked, titles: np.tile(prior(titles), (len(asked), 1)))]
 
 
 def _baseline(one: Fit) -> list[Candidate]:
@@ -137,8 +135,7 @@ def _baseline(one: Fit) -> list[Candidate]:
         about = {"training_seconds": time.monotonic() - started}
         for setting in grid(free):
             ranker, setting = fitted.with_parameters(**setting), {**variant, **setting}
-            more = {"setting": setting, "baseline": ranker}
-            found.append(one.candidate(ranker.score_matrix, about, **more))
+            found.append(Candidate(about, ranker.score_matrix, setting=setting, baseline=ranker))
     return found
 
 
@@ -159,8 +156,8 @@ def _tower(one: Fit) -> list[Candidate]:
     shutil.rmtree(one.folder / "compact", ignore_errors=True)
     form = export_compact(model, one.folder / "compact")
     about = {
-        "training_seconds": result.seconds or None,
-        "resumed": resumed,
+        # Of an interrupted one it is known since the last start alone.
+        "training_seconds": None if resumed else result.seconds or None,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
@@ -169,7 +166,7 @@ def _tower(one: Fit) -> list[Candidate]:
     }
     about["notes"] += [f"may have learned nothing: {result.doubt}"] if result.doubt else []
     deployed = without_prior(CompactRanker.load(form))
-    return [one.candidate(without_prior(ranker), about, timed=deployed)]
+    return [Candidate(about, without_prior(ranker), timed=deployed)]
 
 
 def _saved(one: Fit) -> list[Candidate]:
@@ -183,18 +180,18 @@ def _saved(one: Fit) -> list[Candidate]:
     if known is None or known.any():  # a log without a judged query holds no judged click
         log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
         about["notes"] += [f"was trained elsewhere, on {log}: that may include judged clicks"]
-    return [one.candidate(without_prior(ranker), about)]
+    return [Candidate(about, without_prior(ranker))]
 
 
 def _encoder(one: Fit) -> list[Candidate]:
     encode, size = load_encoder(one.job["base"])
-    return [one.candidate(cosines(encode, encode), {"megabytes": size})]
+    return [Candidate({"megabytes": size}, cosines(encode, encode))]
 
 
 def _run(one: Fit) -> list[Candidate]:
     path = Path(one.job["base"])
     run, notes = trec_run(one.job["name"], read_run(path), one.task)
-    return [Candidate(run.clone, {"source": str(path), "notes": notes})]
+    return [Candidate({"source": str(path), "notes": notes}, run)]
 
 
 KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {

@@ -40,7 +40,7 @@ class Hybrid(NamedTuple):
         name: of the row, as written by the user.
         members: rows, and `prior` for the titles' log-prior.
         with_prior: whether it is the score of one row as it is, and the weighted log-prior; else
-            it is a weighted sum of scaled scores.
+            it is a weighted sum of scores that are scaled to 0 to 1, query by query.
     """
 
     name: str
@@ -74,12 +74,7 @@ class Hybrid(NamedTuple):
             tried = [unit * weight for weight in _PRIOR_WEIGHTS]
             return [{PRIOR: one} for one in tried], np.array([[1.0, one] for one in tried])
         found = weightings(len(self.members))
-        settings: list[dict[str, Any]] = [
-            {"scale": scale, "weights": dict(zip(self.members, weights, strict=True))}
-            for scale in ("min-max", "z-norm")
-            for weights in found
-        ]
-        return settings, np.kron(np.eye(2), np.array(found))
+        return [dict(zip(self.members, one, strict=True)) for one in found], np.array(found)
 
     def parts(self, pool: pl.DataFrame) -> Values:
         """What a title's score is the weighted sum of, `(titles, parts)`.
@@ -91,10 +86,8 @@ class Hybrid(NamedTuple):
         if self.with_prior:
             return pool.select(own).to_numpy()
         pool = pool.with_columns(own.fill_null(own.min().over("query")).fill_null(0.0))
-        low, width = own.min(), own.max() - own.min()
-        scales = (own - low) / width, (own - own.mean()) / own.std(ddof=0)
-        parts = [pl.when(width > 0).then(one).otherwise(0.0).over("query") for one in scales]
-        return np.hstack([pool.select(part).to_numpy() for part in parts])
+        scaled = (own - own.min()) / (own.max() - own.min())
+        return pool.select(scaled.over("query").fill_nan(0.0)).to_numpy()
 
 
 def weightings(members: int) -> list[tuple[float, ...]]:

@@ -20,7 +20,7 @@ from dssm_tf.common.versions import digest
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.tables.click_log import read_logs, traffic, write_log
+from dssm_tf.tables.click_log import read_logs, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     read_corpus,
@@ -39,6 +39,7 @@ from dssm_tf.tables.splits import (
 )
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.typos import with_typo
 
 WORK, INPUTS = "work", "inputs"
 RECORDED = 4
@@ -61,6 +62,7 @@ class Sources:
         hold_out_queries: the share of the queries that is judged and not learned from.
         layout: of all files.
         max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
+        typos: whether each judged query gets a typing error, see `with_typo`.
     """
 
     clicks: Sequence[str]
@@ -70,6 +72,7 @@ class Sources:
     hold_out_queries: float | None = None
     layout: Layout = field(default_factory=Layout)
     max_reject_fraction: float = MAX_REJECTED
+    typos: bool = False
 
     def check(self) -> None:
         """Refuses options that do not go together.
@@ -133,7 +136,7 @@ class Inputs:
         return Preprocessed(self.data()).log()
 
     def facts(self) -> dict[str, Any]:
-        """Where the inputs are from, how the log was read and split, and clicks by query."""
+        """Where the inputs are from, and how the log was read and split."""
         found: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
         return found
 
@@ -194,12 +197,14 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         parts = Split(*([*compress(rows, map(side.__eq__, held_out))] for side in (False, True)))
     else:
         parts = Split(rows, rows)
+    if sources.typos:
+        judgments = [one._replace(query=with_typo(one.query)) for one in judgments]
+        said.append("each judged query has a typing error")
     RankingTask(judgments, corpus)  # what is wrong shows before the slow part
     facts |= {
         "rows": tally.described(),
         "split": "" if sources.judgments else parts.in_words(),
         "said": said,
-        "traffic": traffic(parts.judging),
     }
     with atomic_directory(folder) as aside:
         write_judgments(aside / _JUDGMENTS, judgments)

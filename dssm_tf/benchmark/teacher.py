@@ -21,7 +21,6 @@ def teach(
     teacher: tuple[Encode, Encode],
     best: int = 16,
     random: int = 16,
-    title_queries: bool = False,
     seed: int = 0,
     progress: bool = False,
 ) -> Iterator[GradedList]:
@@ -35,7 +34,6 @@ def teach(
         teacher: queries to unit vectors, and titles.
         best: titles a query that the teacher ranks first.
         random: titles a query drawn from all.
-        title_queries: whether each title is a query too.
         seed: of the draw.
         progress: whether it is shown.
 
@@ -45,13 +43,6 @@ def teach(
     if min(best, random) < 0 or best + random < 1:
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
     queries, titles, clicked = data.texts("queries"), data.texts("titles"), data.clicked.to_pylist()
-    if title_queries:
-        for number, place in enumerate(data.find("queries", titles).tolist()):
-            if place < 0:
-                queries.append(titles[number])
-                clicked.append([number])
-            else:
-                clicked[place].append(number)
     (encode_queries, encode_titles), rng = teacher, np.random.default_rng(seed)
     vectors = encode_titles(titles)
     with progress_of("teach", len(queries), progress, unit="queries") as task:

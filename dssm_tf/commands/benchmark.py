@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import PLAIN, Share, Tables
 from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -23,10 +23,11 @@ def benchmark(
     out: Path,
     judgments: Path | None = None,
     corpus: Path | None = None,
-    judge_later: float | None = None,
-    hold_out_queries: float | None = None,
+    judge_later: Share = None,
+    hold_out_queries: Share = None,
     tables: Tables = PLAIN,
     max_reject_fraction: float = 0.1,
+    typos: bool = False,
     systems: str = "all",
     seeds: int = 3,
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
@@ -59,6 +60,7 @@ def benchmark(
             them; without --judgments, their clicks are the judgments.
         tables: how they are laid out.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
+        typos: measure on queries with one typing error each, the same in every run.
         systems: comma-separated baselines and configurations by name, configuration files,
             `popularity`, or the groups all, baselines, towers; NAME=FILE, or a name that comes with
             the package such as NAME=paper/lstm-96, is the row NAME.
@@ -94,7 +96,7 @@ def benchmark(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries,
-                tables.layout(), max_reject_fraction,
+                tables.layout(), max_reject_fraction, typos,
             ),
             out=out,
             systems=_names(systems),

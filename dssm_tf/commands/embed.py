@@ -9,6 +9,7 @@ from typing import Literal
 
 from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
 
@@ -45,8 +46,10 @@ def embed(
     Raises:
         UserError: an input cannot be used, or holds no text.
     """
+    import pyarrow
+    from pyarrow import parquet
+
     from dssm_tf.export.load import load_model
-    from dssm_tf.retrieval.vectors import open_writer
     from dssm_tf.tables.reader import read_texts
 
     if out.suffix != ".parquet" or out.is_dir():
@@ -56,16 +59,21 @@ def embed(
     texts = read_texts(input, side, tables.layout(model))
     ranker = load_model(model)
     encode = ranker.encode_queries if side == "query" else ranker.encode_titles
-    dimension = encode([], prior=not cosine).shape[1]
+    dimension, text = encode([], prior=not cosine).shape[1], pyarrow.string()
+    vector = pyarrow.list_(pyarrow.float32(), dimension)
+    schema = pyarrow.schema({"id": text, "text": text, "vector": vector})
     count = 0
     with (
-        open_writer(out, dimension) as write,
+        atomic_write(out, "wb") as file,
+        parquet.ParquetWriter(file, schema, compression="zstd") as table,
         progress_of("embed", None, unit="texts") as task,
     ):
         while chunk := list(islice(texts, _CHUNK)):
             lines = [text.text for text in chunk]
             ids = [str(count + i if one.id is None else one.id) for i, one in enumerate(chunk)]
-            write(ids, lines, encode(lines, prior=not cosine))
+            vectors = list(encode(lines, prior=not cosine))
+            columns = {"id": ids, "text": lines, "vector": vectors}
+            table.write_table(pyarrow.table(columns, schema))
             count += len(chunk)
             task.update(count)
         if not count:

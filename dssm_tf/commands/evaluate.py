@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import named_paths, refuse_twins
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
     from dssm_tf.baselines.base import Click
     from dssm_tf.evaluation.ranker import Ranker
-    from dssm_tf.tables.layout import Layout
 
 
 def evaluate(
@@ -35,7 +31,6 @@ def evaluate(
     runs: tuple[str, ...] = (),
     corpus: Path | None = None,
     data: Path | None = None,
-    traffic: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     tables: Tables = PLAIN,
 ) -> None:
     """Rank judged queries by models and baselines, measure, test, and write tables and a page.
@@ -54,13 +49,10 @@ def evaluate(
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         corpus: table with doc_id, title: rank all of it.
         data: directory preprocess wrote: baselines learn from its clicks, not from titles alone.
-        traffic: click logs: besides the plain means, show means that weight each query by its
-            clicks there (with --data, by the clicks that baselines learn from).
         tables: how they are laid out.
 
     Raises:
-        UserError: an input is missing or malformed, `out` exists, names clash, or no judged query
-            has traffic.
+        UserError: an input is missing or malformed, `out` exists, or names clash.
     """
     # Only now: the command line must answer --help without these.
     from dssm_tf.baselines.base import Baseline
@@ -73,9 +65,7 @@ def evaluate(
     from dssm_tf.reports.report import show
     from dssm_tf.systems import BASELINES
     from dssm_tf.tables.judgments import read_corpus, read_judgments
-    from dssm_tf.tables.layout import TITLE
     from dssm_tf.tables.trec import read_run
-    from pipelines.sources import find_files
 
     refuse_existing(out)
     models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
@@ -86,7 +76,6 @@ def evaluate(
     refuse_twins([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
     grades = read_judgments(judgments, layout)
-    logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
     if data is not None and not names:
         raise UserError(f"--data {data}: only baselines learn from it, but none is fitted.")
     load_tensorflow()
@@ -104,13 +93,11 @@ def evaluate(
     read = {name: read_run(path, layout.encoding) for name, path in others.items()}
     found = measure(systems, grades, titles, runs=read, about=about, progress=True)
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}
-    asked = found.task.queries
     found = replace(
         found,
-        seen=_seen(asked, log, models),
-        traffic=_clicks(asked, log, logs, replace(layout, title_fields=(TITLE,))),
+        seen=_seen(found.task.queries, log, models),
         settings={
-            "inputs": _fingerprints({**inputs, **others, **{str(path): path for path in logs}}),
+            "inputs": _fingerprints({**inputs, **others}),
             "models": _fingerprints(models),
             "versions": versions(),
         },
@@ -148,26 +135,6 @@ def _seen(
         logged = FOLDED.column(query for query, _, _ in log)
         seen.append(np.isin(FOLDED.column(queries), logged))
     return np.any(seen, axis=0) if seen else None
-
-
-def _clicks(
-    queries: Sequence[str], log: Sequence[Click] | None, files: Sequence[Path], layout: Layout
-) -> NDArray[np.float64] | None:
-    """How often each query was clicked for; None where nobody knows."""
-    import numpy as np
-
-    from dssm_tf.tables.click_log import LogRow, read_logs, traffic
-    from dssm_tf.text.rules import FOLDED
-
-    rows = read_logs(files, layout)[0] if files else starmap(LogRow, log or ())
-    clicks = traffic(rows)
-    found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)
-    if files and not found.any():
-        raise UserError(
-            f"--traffic: none of the {len(queries):,} judged queries was clicked for in the "
-            f"{len(files):,} logs; all their weights would be 0."
-        )
-    return found if clicks else None
 
 
 def _fingerprints(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from dssm_tf.tables.layout import Layout
+
+Share = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1))]
+"""Some part of a whole, or no flag."""
 
 
 @Parameter(name="*")

@@ -6,11 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
+from dssm_tf.tables.cells import one_line
+
+if TYPE_CHECKING:
+    from dssm_tf.retrieval.index import Found
 
 
 def search(
@@ -39,14 +44,9 @@ def search(
     Raises:
         UserError: an input cannot be used.
     """
-    from rich.console import Console
-
-    from dssm_tf.retrieval.display import show
     from dssm_tf.retrieval.index import Index
-    from dssm_tf.tables.cells import one_line
     from dssm_tf.tables.judgments import read_corpus
 
-    console = Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
     made_here = model is not None and corpus is not None
@@ -63,7 +63,31 @@ def search(
             task.update(0.0, "encoding titles")
             searched = Index.build(load_model(model), titles)
     for query in queries or (_typed(len(searched)) if sys.stdin.isatty() else _piped()):
-        show(console, one_line(query), searched.search(query, k))
+        show(query, searched.search(query, k))
+
+
+def show(query: str, found: Found) -> None:
+    """Prints the rankings of one query, the hybrid first; words of the query are bold."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from dssm_tf.retrieval.index import SYSTEMS
+
+    lines = [f"\nQuery: {_printable(query)}", *[found.note] * bool(found.note)]
+    for system, hits in found.rankings.items():
+        lines += [f"\n{SYSTEMS[system]}"] * bool(hits)
+        for rank, hit in enumerate(hits, 1):
+            lines.append(
+                f"{rank:3} {_printable(hit.title)}  ({_printable(hit.doc_id)}: {hit.parts()})"
+            )
+    text = Text("\n".join(lines))
+    text.highlight_words(_printable(query).split(), "bold", case_sensitive=False)
+    Console().print(text, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """The text on one line, without what would move the cursor or change colours."""
+    return "".join(c if c.isprintable() else " " for c in one_line(text))
 
 
 def _typed(titles: int) -> Iterator[str]:

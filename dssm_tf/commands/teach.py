@@ -16,7 +16,6 @@ def teach(
     out: Path,
     best: int = 16,
     random: int = 16,
-    title_queries: bool = False,
     seed: int = 0,
 ) -> None:
     """Write a larger model's scores for a small model to learn.
@@ -34,7 +33,6 @@ def teach(
         out: table to write, new.
         best: titles per query that the teacher ranks first, besides the clicked ones.
         random: random titles per query.
-        title_queries: also score each title as a query.
         seed: seed of the random titles.
 
     Raises:
@@ -49,6 +47,6 @@ def teach(
     from dssm_tf.data.preprocessed import Preprocessed
     from dssm_tf.tables.graded_lists import write_lists
 
-    lists = taught(Preprocessed(data), teacher, best, random, title_queries, seed, progress=True)
+    lists = taught(Preprocessed(data), teacher, best, random, seed, progress=True)
     write_lists(out, "score", lists)
     say(f"written: {out}")

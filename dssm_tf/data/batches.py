@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import Rows
-from dssm_tf.data.shapes import Shapes, plan_shapes
-from dssm_tf.data.texts import Texts, fit, lists_of, text_batch
+from dssm_tf.data.texts import Shapes, Texts, fit, lists_of, plan_shapes, text_batch
 
 _SPARE = 4
 _FRESH, _MINED, _WORDS = (np.array([0, number << 40]) for number in range(3))  # to a step's key

@@ -20,7 +20,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
-_FORMAT = 3
+_FORMAT = 4
 _AGAIN = "Run preprocess again."
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"
@@ -63,7 +63,6 @@ class Spec:
         fingerprint: of the vocabulary.
         negatives: recorded with each pair; where the log had fewer the clicked title fills the row.
         negative_alpha: negatives were drawn in proportion to `clicks ** negative_alpha`.
-        seed: of the split, the negatives and the order.
         clicks: of the training part, unweighted.
         rows: of each file, by kind; none for a kind that is not there.
         files: the SHA-256 of each other file that is read, by name.
@@ -75,7 +74,6 @@ class Spec:
     fingerprint: str
     negatives: int
     negative_alpha: float
-    seed: int
     clicks: int
     rows: Mapping[str, Sequence[int]]
     files: Mapping[str, str]

@@ -84,8 +84,7 @@ class Preprocessed:
 
     def texts(self, kind: Kind) -> list[str]:
         """The texts of queries or titles, as logged, by number."""
-        found: list[str] = self._tables[kind]["text"].to_pylist()
-        return found
+        return list(self._tables[kind]["text"].to_pylist())
 
     def words(self, kind: Kind) -> pa.ListArray:
         """The numbers of each text's words."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.evaluation.description import first_titles
 from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Values
-from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
+from dssm_tf.evaluation.significance import Comparison
 from dssm_tf.evaluation.task import RankingTask
 
 UNKNOWN = "unknown_trigrams"
@@ -25,9 +24,6 @@ PRIOR_SUFFIX = "+prior"
 
 _MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
 
-COST_NAMES = ("training_seconds", "microseconds_per_query", "megabytes")
-"""What may be known of a row's cost: names in `SeedResult.about`."""
-
 
 def about_vocabulary(unknown: float) -> dict[str, Any]:
     """Of the share of the queries' letter trigrams that a model does not know: for `about`."""
@@ -36,23 +32,6 @@ def about_vocabulary(unknown: float) -> dict[str, Any]:
         "trained on texts like these?"
     )
     return {UNKNOWN: unknown, "notes": [note] if unknown >= _MANY_UNKNOWN else []}
-
-
-class Part(NamedTuple):
-    """Some of the queries, or all of them with other weights: what means are taken over.
-
-    Attributes:
-        name: `all`; `known` and `new` to the log; `traffic`.
-        weights: `(queries,)`, 0 for a query that does not count.
-    """
-
-    name: str
-    weights: NDArray[np.float64]
-
-    @property
-    def queries(self) -> int:
-        """How many count."""
-        return int((self.weights > 0).sum())
 
 
 @dataclass(frozen=True)
@@ -107,10 +86,7 @@ class Row:
     @property
     def notes(self) -> list[str]:
         """What a reader of the row has to know."""
-        notes = [note for one in self.seeds[:1] for note in one.about.get("notes", ())]
-        if any(one.about.get("resumed") for one in self.seeds):
-            notes.append("was interrupted; its training time is that since the last start")
-        return notes
+        return [note for one in self.seeds[:1] for note in one.about.get("notes", ())]
 
 
 @dataclass(frozen=True)
@@ -126,7 +102,6 @@ class Evaluation:
         seen: `(queries,)`, whether the click log holds the query (after normalisation); None
             where no log is known.
         half: `(queries,)`, the half of the cross validation; None where there was none.
-        traffic: `(queries,)`, clicks; None where no log is known.
         settings: how it was run: inputs, models, versions; what a benchmark was told.
     """
 
@@ -137,7 +112,6 @@ class Evaluation:
     against: tuple[str, ...]
     seen: NDArray[np.bool_] | None = None
     half: NDArray[np.int64] | None = None
-    traffic: NDArray[np.float64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -158,23 +132,22 @@ class Evaluation:
             for row in self.measured_rows
         }
 
-    def summary(self, part: Part | None = None) -> pl.DataFrame:
+    def summary(self, part: str | None = None) -> pl.DataFrame:
         """The means over queries, a row for each system and metric.
 
         Args:
-            part: which queries, how heavily; all of them alike if None.
+            part: a key of `parts`; all queries if None.
 
         Returns:
             `system`, `metric`, `mean`, `low` and `high` (the 95 % interval over queries), `seeds`
             (the mean of each seed) and `spread` (their standard deviation; null for one seed).
         """
-        weights = (part or self.whole).weights
-        kept, found = weights > 0, []
+        kept, found = self.parts[part] if part else self.task.counted, []
         for row in self.measured_rows:
-            values = np.stack([one.values.to_numpy() for one in row.seeds])
-            seeds = np.average(values[:, kept], axis=1, weights=weights[kept]).T
-            low, high = mean_intervals(values.mean(axis=0), weights).T
-            columns = {"metric": self.metrics, "seeds": seeds.tolist(), "low": low, "high": high}
+            values = np.stack([one.values.to_numpy()[kept] for one in row.seeds])
+            low, high = mean_intervals(values.mean(axis=0)).T
+            seeds = values.mean(axis=1).T.tolist()
+            columns = {"metric": self.metrics, "seeds": seeds, "low": low, "high": high}
             found.append(pl.DataFrame(columns).with_columns(system=pl.lit(row.name)))
         seeds = pl.col("seeds").list
         return pl.concat(found).with_columns(mean=seeds.mean(), spread=seeds.std())
@@ -188,15 +161,10 @@ class Evaluation:
         """By system, the run of its first seed, see `SeedResult`."""
         return {row.name: row.seeds[0].run for row in self.measured_rows}
 
-    @cached_property
-    def first_titles(self) -> Mapping[str, Sequence[str]]:
-        """By system, the label of each counted query's first title, see `first_titles`."""
-        return first_titles(self.task, self.runs)
-
     @property
     def measured_queries(self) -> int:
         """Queries that the means count."""
-        return self.whole.queries
+        return int(self.task.counted.sum())
 
     @cached_property
     def new_queries(self) -> NDArray[np.bool_]:
@@ -204,29 +172,10 @@ class Evaluation:
         return self.task.counted & (False if self.seen is None else ~self.seen)
 
     @cached_property
-    def whole(self) -> Part:
-        """All queries that the means count, alike."""
-        return Part("all", self.task.counted.astype(float))
-
-    @property
-    def parts(self) -> list[Part]:
-        """What is shown beside the means over all queries, where it differs from them."""
-        counted, new = self.task.counted, self.new_queries
-        weights = {
-            "known": counted & ~new,
-            "new": new,
-            "traffic": counted * (0.0 if self.traffic is None else self.traffic),
-        }
-        return [
-            Part(name, one.astype(float))
-            for name, one in weights.items()
-            if len({*one[counted]}) > 1
-        ]
-
-    @property
-    def costed(self) -> bool:
-        """Whether anything is known of what the systems cost."""
-        return any(row.cost(name) is not None for row in self.rows for name in COST_NAMES)
+    def parts(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Queries that the log holds, `known`, and others, `new`; empty if they are all alike."""
+        parts = {"known": self.task.counted & ~self.new_queries, "new": self.new_queries}
+        return parts if all(one.any() for one in parts.values()) else {}
 
     def top(self, system: str, query: int, depth: int = 10) -> pl.DataFrame:
         """The first titles of a system for a query, by the query's place in `task.queries`.
@@ -243,35 +192,3 @@ class Evaluation:
             score="score",
             grade="grade",
         )
-
-    def beaten(self, system: str, metric: str) -> list[str]:
-        """Systems of `against` that this one beats with an adjusted p below 0.05."""
-        won = {
-            worse
-            for test in self.comparisons
-            if test.metric == metric and test.p_adjusted < SIGNIFICANT
-            for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
-            if better == system
-        }
-        return [name for name in self.against if name in won]
-
-    def reference(self, system: str) -> str | None:
-        """The first of `against` to compare a system with: both with the prior, or neither."""
-        prior = {row.name: row.prior for row in self.rows}
-        alike = (name for name in self.against if prior[name] == prior[system])
-        return next((name for name in alike if name != system), None)
-
-    @property
-    def sweeps(self) -> Mapping[str, Sequence[tuple[str, Row]]]:
-        """By what was swept, the values and their rows."""
-        found: dict[str, list[tuple[str, Row]]] = {}
-        for row in self.measured_rows:
-            if row.sweep:
-                target = row.name.split("=")[0] + PRIOR_SUFFIX * row.prior
-                found.setdefault(target, []).append((str(row.sweep[1]), row))
-        return found
-
-    @property
-    def deciding_metric(self) -> str:
-        """The metric that a report opens with: NDCG@10 where it was measured."""
-        return "ndcg@10" if "ndcg@10" in self.metrics else self.metrics[0]

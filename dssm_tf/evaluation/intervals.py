@@ -12,38 +12,33 @@ FEW_QUERIES = 200
 _TAIL = 0.025  # on either side of a 95 % interval
 
 
-def mean_intervals(values: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.float64]:
+def mean_intervals(values: ArrayLike) -> NDArray[np.float64]:
     """95 % intervals of the means over queries of numbers from 0 to 1, by Student's t.
 
-        mean -+ t(n - 1) s,   s^2 = n / (n - 1) * sum w^2 (x - mean)^2 / (sum w)^2
+        mean -+ t(n - 1) s / sqrt(n)
 
-    over the `n` queries with a weight above 0; with equal weights `s^2` is the variance over `n`.
-    Where every value is 0, or every one 1, the spread says nothing: the interval then ends where
-    that would happen with probability 0.025, at `0.025^(1/n)` for 1.
+    over the `n` queries with a value; `s^2` is their variance. Where every value is 0, or every one
+    1, the spread says nothing: the interval then ends where that would happen with probability
+    0.025, at `0.025^(1/n)` for 1.
 
     Args:
         values: `(queries, columns)`, NaN for queries that the means leave out.
-        weights: `(queries,)`, at least 0; equal ones if None.
 
     Returns:
         `(columns, 2)`, low and high, from 0 to 1; all of 0 to 1 for a single query or none.
 
-    Reference: Cochran 1977, sec. 6.4, for the ratio of sums; Clopper and Pearson 1934 for 0 and 1.
+    Reference: Clopper and Pearson 1934 for 0 and 1.
     """
     table = np.asarray(values, dtype=np.float64)
-    weight = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=np.float64)
-    kept = ~np.isnan(table).any(axis=1) & (weight > 0)
-    table, weight = table[kept], weight[kept, None] / (weight[kept].sum() or 1.0)
+    table = table[~np.isnan(table).any(axis=1)]
     queries = len(table)
     if queries < 2:
         return np.tile([0.0, 1.0], (table.shape[1], 1))
-    mean = (weight * table).sum(axis=0)
-    variance = queries / (queries - 1) * (weight**2 * (table - mean) ** 2).sum(axis=0)
-    half = stats.t.ppf(1 - _TAIL, queries - 1) * np.sqrt(variance)
-    low, high = mean - half, mean + half
-    sure = _TAIL ** (1 / queries_in_effect(weight[:, 0]))
-    low = np.where((table == 1).all(axis=0), sure, low)
-    high = np.where((table == 0).all(axis=0), 1 - sure, high)
+    mean = table.mean(axis=0)
+    half = stats.t.ppf(1 - _TAIL, queries - 1) * stats.sem(table)
+    sure = _TAIL ** (1 / queries)
+    low = np.where((table == 1).all(axis=0), sure, mean - half)
+    high = np.where((table == 0).all(axis=0), 1 - sure, mean + half)
     return np.stack([low, high], axis=1).clip(0, 1)
 
 
@@ -56,21 +51,6 @@ def interval(low: float, high: float) -> str:
     return "-".join(f"{end:.3f}"[1:] if end < 0.9995 else "1.00" for end in (low, high))
 
 
-def queries_in_effect(weights: ArrayLike) -> float:
-    """How many queries of equal weight have a mean as uncertain as the weighted one.
-
-    `(sum w)^2 / sum w^2`: their number where all weigh the same, 1 where one has all the weight.
-
-    >>> queries_in_effect([1, 1, 1]), round(queries_in_effect([98, 1, 1]), 2)
-    (3.0, 1.04)
-
-    Reference: Kish 1965, sec. 11.7.
-    """
-    weight = np.asarray(weights, dtype=np.float64)
-    squares = float((weight**2).sum())
-    return float(weight.sum()) ** 2 / squares if squares else 0.0
-
-
 def caution(what: str, queries: float) -> list[str]:
     """A sentence about a figure that rests on few queries; none where they are enough.
 
@@ -79,9 +59,9 @@ def caution(what: str, queries: float) -> list[str]:
 
     Args:
         what: rests on them, in words that the number can follow.
-        queries: their number, or `queries_in_effect`.
+        queries: their number.
     """
     if queries >= FEW_QUERIES:
         return []
-    few = f"{queries:.0f} {'query' if round(queries) == 1 else 'queries'}"
+    few = f"{queries:.0f} {'query' if queries == 1 else 'queries'}"
     return [f"{what} {few}, fewer than {FEW_QUERIES}: other queries may give different figures."]

@@ -56,7 +56,7 @@ def make_run(
     for start in range(0, len(task.queries), size):
         queries = task.queries[start : start + size]
         judged = task.judged.filter(pl.col("query").is_between(start, start + size - 1))
-        columns = np.unique(judged["title"])
+        columns = np.arange(len(task.titles)) if whole else np.unique(judged["title"])
         titles = task.titles if whole else tuple(task.titles[one] for one in columns)
         table = np.asarray(scores(queries, titles))
         expected = (len(queries), len(titles))
@@ -71,20 +71,18 @@ def make_run(
                 f"{name} gave a score that is not finite for the query {queries[row]!r}; the model "
                 "may have diverged in training."
             )
-        if whole:
-            tops = [top_columns(scored, depth) for scored in table]
-            rows, places = (
-                np.repeat(np.arange(len(tops)), list(map(len, tops))),
-                np.concatenate(tops),
-            )
-            score = table[rows, places]
-        else:
-            rows, places = judged["query"].to_numpy() - start, judged["title"].to_numpy()
-            score = table[rows, np.searchsorted(columns, places)]
-        found.append(pl.DataFrame({"query": rows + start, "title": places, "score": score}))
+        if not whole:  # each query its own titles
+            own = np.full(table.shape, -np.inf)
+            cells = judged["query"] - start, np.searchsorted(columns, judged["title"])
+            own[cells] = table[cells]
+            table = own
+        tops = [top_columns(scored, depth) for scored in table]
+        rows, places = np.repeat(range(len(tops)), list(map(len, tops))), np.concatenate(tops)
+        block = {"query": rows + start, "title": columns[places], "score": table[rows, places]}
+        found.append(pl.DataFrame(block))
         if advance is not None:
             advance(len(queries))
-    return ranked(pl.concat(found).filter(pl.col("score") > -np.inf), depth)
+    return ranked(pl.concat(found), depth)
 
 
 def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:

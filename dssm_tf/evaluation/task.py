@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +19,9 @@ from dssm_tf.text.rules import FOLDED
 class RankingTask:
     """Queries, titles in the order of their texts' hashes, and the grades that join them.
 
-    No measurement depends on the order of rows or on ids: queries and titles stand in the order
-    of `tie_key`, and where texts are equal, in that of their judgments. Titles that score the
-    same are ranked in this order.
+    No measurement depends on the order of rows: queries and titles stand in the order of
+    `tie_key`, and where texts are equal, in that of their ids' hashes. Titles that score the same
+    are ranked in this order.
 
     A judged title is found in the corpus by its doc id, else by its exact
     title. One that is in neither way there could not be ranked: with grade 0
@@ -55,11 +54,9 @@ class RankingTask:
             raise UserError("there is no judgment, or no title, to evaluate with.")
         self.whole_corpus = corpus is not None
         entries = {(one.doc_id, one.title) for one in ranked}
-        said = ((one.doc_id, f"{one.grade} {one.query}") for one in judgments)
-        self.doc_ids, self.titles = zip(*_ordered(entries, said), strict=True)
+        self.doc_ids, self.titles = zip(*sorted(entries, key=_order), strict=True)
         texts = {one.query_id: one.query for one in reversed(judgments)}
-        said = ((one.query_id, f"{one.grade} {one.title}") for one in judgments)
-        self.query_ids, self.queries = zip(*_ordered(texts.items(), said), strict=True)
+        self.query_ids, self.queries = zip(*sorted(texts.items(), key=_order), strict=True)
         self.judged = self._join(judgments)
         if not len(self.relevant):
             raise UserError(
@@ -76,11 +73,6 @@ class RankingTask:
         """`(queries,)`, whether means count a query: whether it has a relevant title."""
         return np.isin(np.arange(len(self.queries)), self.relevant["query"])
 
-    def left_out(self) -> list[int]:
-        """Rows of the queries without a relevant title, which no mean counts."""
-        rows: list[int] = np.flatnonzero(~self.counted).tolist()
-        return rows
-
     def foregone(self) -> list[str]:
         """A sentence about queries whose titles are perfect in any order; none if there are none.
 
@@ -96,14 +88,6 @@ class RankingTask:
             f"For {alike:,} of {len(measured):,} queries all judged titles have the same grade: "
             "any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
         ]
-
-    def qrels(self) -> list[Judgment]:
-        """The judgments as used: doc ids of the corpus, without dropped ones."""
-        return [
-            Judgment(self.query_ids[query], self.queries[query], self.doc_ids[title],
-                     self.titles[title], grade)
-            for query, title, grade in self.judged.select("query", "title", "grade").iter_rows()
-        ]  # fmt: skip
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
         """The judgments by places; a title judged twice for a query keeps the higher grade."""
@@ -143,23 +127,6 @@ class RankingTask:
         return table.group_by("query", "title").max().sort("query", "title")
 
 
-def _ordered(
-    entries: Iterable[tuple[str, str]], judged: Iterable[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """Ids and texts in the order of `tie_key`; equal texts by a hash of what is judged of them.
-
-    Args:
-        entries: ids and texts.
-        judged: ids and what a judgment says of each, without ids.
-    """
-    said: dict[str, list[str]] = defaultdict(list)
-    for key, what in judged:
-        said[key].append(what)
-    return sorted(
-        entries,
-        key=lambda one: (
-            *tie_key(one[1]),
-            tie_key("\n".join(sorted(said.get(one[0], ())))),
-            one[0],
-        ),
-    )
+def _order(entry: tuple[str, str]) -> tuple[tuple[int, str], tuple[int, str]]:
+    """What ids and texts are sorted by."""
+    return tie_key(entry[1]), tie_key(entry[0])

@@ -24,7 +24,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -33,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dssm_tf.evaluation import metrics
 from dssm_tf.evaluation.metrics import METRICS, Values, parse_metric
@@ -40,7 +40,6 @@ from dssm_tf.evaluation.metrics import METRICS, Values, parse_metric
 _LIBRARY = "tensorflow_ranking"
 _CELLS = 1 << 20  # of one padded batch: 4 MiB a tensor
 _DIGITS = 6
-_import_lock = threading.Lock()
 
 
 def per_query(
@@ -59,47 +58,37 @@ def per_query(
         labels = np.zeros((queries, 2 * deepest), np.float32)
         labels[query.astype(int), at.astype(int)] = grade
         parts = np.array_split(labels, 1 + labels.size // _CELLS)
-        rows = zip(*(_computation(tuple(cutoffs.items()))(part) for part in parts), strict=True)
-        for name, row in zip(cutoffs, rows, strict=True):
-            values[name][:] = np.where(labels.any(axis=1), np.concatenate(row), np.nan)
+        for name, cutoff in cutoffs.items():
+            found = np.concatenate([_ndcg(cutoff)(part) for part in parts])[:, 0]
+            values[name][:] = np.where(labels.any(axis=1), found, np.nan)
     return {name: row.round(_DIGITS) for name, row in values.items()}
 
 
 @cache
-def _computation(cutoffs: tuple[tuple[str, int], ...]) -> Callable[..., Sequence[Any]]:
-    """One traced function for NDCG at these cut-offs.
+def _ndcg(cutoff: int) -> Callable[[NDArray[np.float32]], Any]:
+    """NDCG at a cut-off: from grades `(queries, titles)`, best title first, to `(queries, 1)`.
 
     In a traced function the library's shuffling draws from the function's own
     random state, so an evaluation between two training steps changes neither.
     """
     import tensorflow as tf
 
-    library = _metrics_module()
+    metric = _metrics_module().NDCGMetric(None, cutoff)
 
-    def compute(labels: Any) -> list[Any]:
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    def compute(labels: Any) -> Any:
         with tf.device("CPU:0"):
             scores = tf.zeros_like(labels) - tf.range(tf.shape(labels)[1], dtype=tf.float32)
-            everything = tf.ones_like(labels, dtype=tf.bool)
-            rows = []
-            for name, cutoff in cutoffs:
-                metric = library.NDCGMetric(name, cutoff)
-                value, _ = metric.compute(labels, scores, mask=everything)
-                rows.append(value[:, 0])
-            return rows
+            return metric.compute(labels, scores, mask=tf.ones_like(labels, dtype=tf.bool))[0]
 
-    return tf.function(
-        compute,
-        autograph=False,
-        input_signature=[tf.TensorSpec([None, None], tf.float32)],
-    )
+    return compute
 
 
 @cache
 def _metrics_module() -> ModuleType:
     """Loads `tensorflow_ranking.python.metrics_impl` without its packages' own code.
 
-    While it loads, two empty packages with the library's paths stand in the
-    module table; what the table held before is put back.
+    While it loads, two empty packages with the library's paths stand in the module table.
     """
     spec = importlib.util.find_spec(_LIBRARY)
     if spec is None or not spec.submodule_search_locations:
@@ -107,20 +96,12 @@ def _metrics_module() -> ModuleType:
             f"{_LIBRARY} is not installed; pip install tensorflow-ranking==0.5.3 --no-deps."
         )
     root = Path(next(iter(spec.submodule_search_locations)))
-    with _import_lock:
-        before = _take_library_modules()
-        try:
-            for name, folder in ((_LIBRARY, root), (f"{_LIBRARY}.python", root / "python")):
-                package = ModuleType(name)
-                package.__path__ = [str(folder)]
-                sys.modules[name] = package
-            return importlib.import_module(f"{_LIBRARY}.python.metrics_impl")
-        finally:
-            _take_library_modules()
-            sys.modules.update(before)
-
-
-def _take_library_modules() -> dict[str, ModuleType]:
-    """Takes the library's modules out of the module table."""
-    names = [name for name in sys.modules if name == _LIBRARY or name.startswith(f"{_LIBRARY}.")]
-    return {name: sys.modules.pop(name) for name in names}
+    for name, folder in ((_LIBRARY, root), (f"{_LIBRARY}.python", root / "python")):
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+    try:
+        return importlib.import_module(f"{_LIBRARY}.python.metrics_impl")
+    finally:
+        for name in [one for one in sys.modules if one.partition(".")[0] == _LIBRARY]:
+            del sys.modules[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ import polars as pl
 
 from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
-from dssm_tf.evaluation.evaluation import Evaluation, Part, Row
+from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports.description import first_titles
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
-from dssm_tf.reports.wording import COSTS, protocol
+from dssm_tf.reports.wording import COSTS, costed, protocol
+from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.trec import write_qrels, write_run
 
 WRITTEN = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
@@ -42,7 +44,7 @@ def write(evaluation: Evaluation, out: Path) -> None:
     }.items():
         with atomic_write(out / name) as file:
             file.write(content)
-    write_qrels(out / "qrels.trec", evaluation.task.qrels())
+    write_qrels(out / "qrels.trec", qrels(evaluation.task))
     with atomic_directory(out / "runs", own=["*.trec"]) as folder:
         rows = evaluation.measured_rows
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
@@ -54,64 +56,69 @@ def write(evaluation: Evaluation, out: Path) -> None:
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """What `metrics.json` holds: all but the values query by query."""
     means: dict[str, dict[str, Any]] = {}
-    for part in (evaluation.whole, *evaluation.parts):
+    first = first_titles(evaluation.task, evaluation.runs)
+    for part, counted in {"": evaluation.task.counted, **evaluation.parts}.items():
         for name, cells in evaluation.summary(part).rows_by_key("system", named=True).items():
-            means.setdefault(name, {})[part.name] = _means(part, cells)
+            means.setdefault(name, {})[part] = _means(int(counted.sum()), cells)
     return {
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
         "queries": {
             "measured": evaluation.measured_queries,
-            "left_out": len(evaluation.task.left_out()),
+            "left_out": len(evaluation.task.queries) - evaluation.measured_queries,
             "new": None if evaluation.seen is None else int(evaluation.new_queries.sum()),
         },
         "metrics": list(evaluation.metrics),
         "against": list(evaluation.against),
         "systems": {
-            row.name: _row(evaluation, row, means.get(row.name)) for row in evaluation.rows
+            row.name: _row(evaluation, row, means.get(row.name), first) for row in evaluation.rows
         },
         "tests": [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons],
     }
 
 
-def _row(evaluation: Evaluation, row: Row, means: dict[str, Any] | None) -> dict[str, Any]:
-    """A system of `metrics.json`, with its means by part."""
+def _row(
+    evaluation: Evaluation,
+    row: Row,
+    means: dict[str, Any] | None,
+    first: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    """A system of `metrics.json`, with its means by part and the labels of its first titles."""
     entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
     if row.sweep:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
     if means:
         entry |= {
-            **means.pop("all"),
+            **means.pop(""),
             "parts": means,
-            **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
+            **({name: row.cost(name) for name in COSTS} if costed(evaluation) else {}),
             "notes": row.notes,
             "about": [{"seed": one.seed, **one.about} for one in row.seeds],
-            "top_1_grades": Counter(evaluation.first_titles[row.name]),
+            "top_1_grades": Counter(first[row.name]),
         }
     return entry
 
 
-def _means(part: Part, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _means(queries: int, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         **{cell["metric"]: cell["mean"] for cell in cells},
         "ci95": {cell["metric"]: (cell["low"], cell["high"]) for cell in cells},
         **{key: {cell["metric"]: cell[key] for cell in cells} for key in ("seeds", "spread")},
-        "queries": part.queries,
+        "queries": queries,
     }
 
 
 def per_query(evaluation: Evaluation) -> pl.DataFrame:
     """What `per_query.tsv` holds: a row for each system, seed and query.
 
-    Without values are queries that means leave out; `in_log`, `traffic` and `half` are empty if
-    nothing is known of them.
+    Without values are queries that means leave out; `in_log` and `half` are empty if nothing is
+    known of them.
     """
     queries = pl.DataFrame(
         {
             "query_id": evaluation.task.query_ids,
             "query": evaluation.task.queries,
             "in_log": evaluation.seen,
-            "traffic": evaluation.traffic,
             "half": None if evaluation.half is None else evaluation.half + 1,
         }
     )
@@ -125,6 +132,15 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
         for row in evaluation.measured_rows
         for one in row.seeds
     )
+
+
+def qrels(task: RankingTask) -> list[Judgment]:
+    """The judgments as used: doc ids of the corpus, without dropped ones."""
+    return [
+        Judgment(task.query_ids[query], task.queries[query], task.doc_ids[title],
+                 task.titles[title], grade)
+        for query, title, grade in task.judged.select("query", "title", "grade").iter_rows()
+    ]  # fmt: skip
 
 
 def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.page import embedded
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.reports.wording import deciding_metric, reference
 
 TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown
@@ -42,7 +43,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         for place, query in enumerate(shown.tolist())
         if query in ranked
     }
-    references = map(evaluation.reference, evaluation.systems)
+    references = [reference(evaluation, name) for name in evaluation.systems]
     return {
         "names": evaluation.systems,
         "means": evaluation.summary()
@@ -50,7 +51,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         .agg(pl.col("mean").round(6))["mean"]
         .to_list(),
         "metrics": [metric_label(name) for name in evaluation.metrics],
-        "metric": evaluation.metrics.index(evaluation.deciding_metric),
+        "metric": evaluation.metrics.index(deciding_metric(evaluation)),
         "references": [one and evaluation.systems.index(one) for one in references],
         "measured": evaluation.measured_queries,
         "tests": all_tests(evaluation),
@@ -76,10 +77,10 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     the best and the worst of each system; then others at random. Equals are in random order, too.
     """
     counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
-    metric, names = evaluation.deciding_metric, evaluation.systems
+    metric, names = deciding_metric(evaluation), evaluation.systems
     values = {name: evaluation.values[name][metric][counted] for name in names}
     best = max(names, key=lambda name: evaluation.mean(name, metric))
-    gains = values[best] - values[evaluation.reference(best) or best]
+    gains = values[best] - values[reference(evaluation, best) or best]
     wanted = [sign * one for one in (gains, *values.values()) for sign in (1, -1)]
     orders = [counted[np.argsort(-one, kind="stable")[:RANKED_QUERIES]] for one in wanted]
     first = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
-from dssm_tf.evaluation.description import labels, lengths
-from dssm_tf.evaluation.evaluation import Evaluation, Part
+from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
+from dssm_tf.reports.description import first_titles, labels, lengths
 from dssm_tf.reports.wording import (
     COSTS,
     PARTS,
     Cell,
-    about_part,
     cautions,
     cells_of,
     cost,
+    costed,
+    deciding_metric,
     mark,
     plural,
     protocol,
+    reference,
     sentence,
 )
 
@@ -45,20 +47,21 @@ def show(evaluation: Evaluation, written: str = "") -> None:
     say(*(textwrap.fill(line, width) if width else line for line in lines))
     say(*filter(None, [written]))
     for part in (*evaluation.parts, None):
-        say("", *([f"{PARTS[part.name]}:", ""] if part else []), means(evaluation, part, width))
+        say("", *([f"{PARTS[part]}:", ""] if part else []), means(evaluation, part, width))
 
 
 def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
     """The report: Markdown, and its figures by name."""
     sweeps, figures = _sweeps(evaluation)
     parts = [
-        "# Benchmark" if evaluation.costed else "# Evaluation",
+        "# Benchmark" if costed(evaluation) else "# Evaluation",
         _lead(evaluation),
         means(evaluation),
         bullets(_remarks(evaluation)),
     ]
-    for part in evaluation.parts:
-        parts += [f"## {PARTS[part.name]}", about_part(evaluation, part), means(evaluation, part)]
+    for name, part in evaluation.parts.items():
+        queries = plural(int(part.sum()), "query", "queries")
+        parts += [f"## {PARTS[name]}", f"{queries}.", means(evaluation, name)]
     if choices := _choices(evaluation):
         parts += ["## What cross validation chose", bullets(choices)]
     parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation), *_lengths(evaluation)]
@@ -66,15 +69,15 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
     return "\n\n".join(filter(None, parts)), figures
 
 
-def means(evaluation: Evaluation, part: Part | None = None, width: int | None = None) -> str:
+def means(evaluation: Evaluation, part: str | None = None, width: int | None = None) -> str:
     """Systems by metrics and costs; best in bold, raised letters for systems beaten.
 
     Args:
         evaluation: what to show.
-        part: of the queries; all of them alike if None.
+        part: of the queries, a key of `parts`; all of them if None.
         width: of the terminal, see `markdown.table`.
     """
-    costs = COSTS if evaluation.costed and part is None else {}
+    costs = COSTS if costed(evaluation) and part is None else {}
     found = cells_of(evaluation, part)
 
     def shown(cell: Cell) -> str:
@@ -95,13 +98,13 @@ def means(evaluation: Evaluation, part: Part | None = None, width: int | None = 
 
 def _lead(evaluation: Evaluation) -> str:
     """The best system in one sentence."""
-    metric = evaluation.deciding_metric
+    metric = deciding_metric(evaluation)
     place = evaluation.metrics.index(metric)
     cells = {name: found[place] for name, found in cells_of(evaluation).items()}
     shown = {name: f"{cell['shown']} ({cell['interval']})" for name, cell in cells.items()}
     best = max(cells, key=lambda name: cells[name]["mean"])
     text = f"**{plain(best)}** reaches {metric_label(metric)} {shown[best]}"
-    if other := evaluation.reference(best):
+    if other := reference(evaluation, best):
         text += f" against {shown[other]} for {plain(other)}"
     text += f" on {plural(evaluation.measured_queries, 'query', 'queries')}; "
     text += f"{plural(len(cells), 'system was', 'systems were')} measured"
@@ -145,12 +148,9 @@ def _choice(chosen: str | Sequence[dict[str, Any]]) -> str:
 
 def _values(values: Mapping[str, Any]) -> str:
     """Parameters with their values; the weights of a fusion by their systems' names."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        flat |= value if isinstance(value, dict) else {name: value}
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in flat.items()
+        for name, value in values.items()
     )
 
 
@@ -160,7 +160,9 @@ def _tests(evaluation: Evaluation) -> list[str]:
     def p(value: float) -> str:
         return plain("< 0.0001") if value < 0.0001 else f"{value:.4f}"
 
-    tests = sorted(evaluation.comparisons, key=lambda one: one.metric != evaluation.deciding_metric)
+    tests = sorted(
+        evaluation.comparisons, key=lambda one: one.metric != deciding_metric(evaluation)
+    )
     rows = [
         [
             f"{plain(one.a)} minus {plain(one.b)}",
@@ -182,12 +184,16 @@ def _tests(evaluation: Evaluation) -> list[str]:
 
 def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
     """P16 table IV, S14 tables 5 and 6; a picture of two values or more."""
-    found = cells_of(evaluation)
+    found, swept = cells_of(evaluation), defaultdict[str, list[tuple[str, Row]]](list)
+    for row in evaluation.measured_rows:
+        if row.sweep:
+            target = row.name.split("=")[0] + PRIOR_SUFFIX * row.prior
+            swept[target].append((str(row.sweep[1]), row))
     parts, figures = [], {}
-    for number, (target, rows) in enumerate(evaluation.sweeps.items(), start=1):
+    for number, (target, rows) in enumerate(swept.items(), start=1):
         cells = [
             [
-                str(value),
+                value,
                 *(f"{cell['shown']} ({cell['interval']})" for cell in found[row.name]),
                 cost("training_seconds", row.cost("training_seconds")),
             ]
@@ -202,7 +208,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
                 metric_label(metric): [found[row.name][place]["mean"] for _, row in rows]
                 for place, metric in enumerate(evaluation.metrics)
             }
-            ticks = [str(value) for value, _ in rows]
+            ticks = [value for value, _ in rows]
             figures[f"sweep{number}"] = lines(f"Sweep over {target}", curves, target, ticks)
             parts.append(f"![Means over {plain(target)}](sweep{number}.svg)")
     return parts, figures
@@ -210,15 +216,15 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
 
 def _first_titles(evaluation: Evaluation) -> list[str]:
     """S14 fig. 3, and table 7 of the best system and the first one that it is compared with."""
-    first, total = evaluation.first_titles, evaluation.measured_queries
+    first = first_titles(evaluation.task, evaluation.runs)
     grades = labels(evaluation.task, first)
     rows = [
-        [plain(name), *(f"{100 * found.count(grade) / total:.1f} %" for grade in grades)]
+        [plain(name), *(f"{100 * found.count(grade) / len(found):.1f} %" for grade in grades)]
         for name, found in first.items()
     ]
     parts = ["## Grade of the first title", table(["System", *grades], rows)]
-    best = max(first, key=lambda name: evaluation.mean(name, evaluation.deciding_metric))
-    if other := evaluation.reference(best):
+    best = max(first, key=lambda name: evaluation.mean(name, deciding_metric(evaluation)))
+    if other := reference(evaluation, best):
         counts = Counter(zip(first[best], first[other], strict=True))
         a, b = plain(best), plain(other)
         body = [[f"{a}: {i}", *(str(counts[i, j]) for j in grades)] for i in grades]

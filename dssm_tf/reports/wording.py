@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part
-from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
+from dssm_tf.evaluation.evaluation import Evaluation
+from dssm_tf.evaluation.intervals import caution, interval
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.text.rules import FOLDED
 
-COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB"), strict=True))
-"""What is known of a row's cost, and how tables head it."""
+COSTS = {
+    "training_seconds": "Training",
+    "microseconds_per_query": "µs a query",
+    "megabytes": "MB",
+}
+"""What may be known of a row's cost, in `SeedResult.about`, and how tables head it."""
 
 PARTS = {
     "known": "Queries in the log",
     "new": "Queries that are not in the log",
-    "traffic": "Weighted by traffic",
 }
 """How tables head the parts of an evaluation."""
 
@@ -30,12 +34,12 @@ Cell = dict[str, Any]
 """A mean as every table shows it: a row of `Evaluation.summary`, and what `cells_of` adds."""
 
 
-def cells_of(evaluation: Evaluation, part: Part | None = None) -> Mapping[str, Sequence[Cell]]:
+def cells_of(evaluation: Evaluation, part: str | None = None) -> Mapping[str, Sequence[Cell]]:
     """The means of every row that has some, metric by metric.
 
     Args:
         evaluation: what was found.
-        part: of the queries, all of them alike if None; of a part, nothing was tested.
+        part: of the queries, a key of `parts`, or all; of a part, nothing was tested.
 
     Returns:
         By system, the rows of its summary with `shown`, the mean in three digits; `interval`;
@@ -48,29 +52,45 @@ def cells_of(evaluation: Evaluation, part: Part | None = None) -> Mapping[str, S
         for cell, text in zip(column, shown, strict=True):
             cell["shown"], cell["best"] = text, text == max(shown) and len(shown) > 1
             cell["interval"] = interval(cell["low"], cell["high"])
-            cell["beaten"] = [] if part else evaluation.beaten(cell["system"], cell["metric"])
+            cell["beaten"] = [] if part else beaten(evaluation, cell["system"], cell["metric"])
     return cells
 
 
-def about_part(evaluation: Evaluation, part: Part) -> str:
-    """Which queries a part counts, and how."""
-    queries = plural(part.queries, "query", "queries")
-    if part.name != "traffic":
-        return f"{queries}."
-    effect = plural(round(queries_in_effect(part.weights)), "query", "queries")
-    return (
-        f"Each query is weighted by its clicks: {part.weights.sum():,.0f} clicks of "
-        f"{queries}, as uncertain as {effect} of equal weight."
-    )
+def beaten(evaluation: Evaluation, system: str, metric: str) -> list[str]:
+    """Systems of `against` that this one beats with an adjusted p below 0.05."""
+    won = {
+        worse
+        for test in evaluation.comparisons
+        if test.metric == metric and test.p_adjusted < SIGNIFICANT
+        for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
+        if better == system
+    }
+    return [name for name in evaluation.against if name in won]
+
+
+def reference(evaluation: Evaluation, system: str) -> str | None:
+    """The first of `against` to compare a system with: both with the prior, or neither."""
+    prior = {row.name: row.prior for row in evaluation.rows}
+    alike = (name for name in evaluation.against if prior[name] == prior[system])
+    return next((name for name in alike if name != system), None)
+
+
+def deciding_metric(evaluation: Evaluation) -> str:
+    """The metric that a report opens with: NDCG@10 where it was measured."""
+    return "ndcg@10" if "ndcg@10" in evaluation.metrics else evaluation.metrics[0]
+
+
+def costed(evaluation: Evaluation) -> bool:
+    """Whether anything is known of what the systems cost."""
+    return any(row.cost(name) is not None for row in evaluation.rows for name in COSTS)
 
 
 def cautions(evaluation: Evaluation) -> list[str]:
     """What means nothing, and what rests on few queries."""
     found = caution("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
-        for part in evaluation.parts:
-            few = queries_in_effect(part.weights)
-            found += caution(f"{PARTS[part.name]}: means rest on", few)
+        for name, part in evaluation.parts.items():
+            found += caution(f"{PARTS[name]}: means rest on", int(part.sum()))
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.task.counted] == h).sum()) for h in (0, 1))
         found += caution("Free parameters were chosen on halves, the smaller of", half)
@@ -127,7 +147,7 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
     """What the tests leave out: another seed would have given another model."""
     if not evaluation.comparisons:
         return []
-    metric = evaluation.deciding_metric
+    metric = deciding_metric(evaluation)
     spreads = evaluation.summary().filter(metric=metric)["spread"].drop_nulls().to_list()
     known = (
         f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
@@ -141,7 +161,7 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
 def protocol(evaluation: Evaluation) -> list[str]:
     """What was done, in sentences: shown with every table."""
     task, settings = evaluation.task, evaluation.settings
-    left_out = len(task.left_out())
+    left_out = len(task.queries) - evaluation.measured_queries
     measured = plural(evaluation.measured_queries, "query", "queries")
     sentences = [
         f"Each query ranks the whole corpus of {len(task.titles):,} titles; "

@@ -5,7 +5,6 @@ So may `position`. Other columns, such as `doc_id`, are ignored.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ from dssm_tf.tables.lines import Read, Table
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.rules import FOLDED
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
@@ -108,14 +106,6 @@ def read_logs(
             "log?"
         )
     return rows, tally
-
-
-def traffic(rows: Iterable[LogRow]) -> Counter[str]:
-    """How often each query, normalised, was clicked for."""
-    clicks: Counter[str] = Counter()
-    for row in rows:
-        clicks[FOLDED.key(row.query)] += row.clicks
-    return clicks
 
 
 def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:

@@ -32,17 +32,9 @@ class Split(NamedTuple):
 
 
 def check_shares(judge_later: float | None, hold_out_queries: float | None) -> None:
-    """Refuses shares that cannot be, or both at once.
-
-    Raises:
-        UserError: saying which.
-    """
-    flags = {"--judge-later": judge_later, "--hold-out-queries": hold_out_queries}
-    for flag, share in flags.items():
-        if share is not None and not 0 < share <= 1:
-            raise UserError(f"{flag} {share:g}: expected a share above 0 and at most 1.")
-    if None not in flags.values():
-        raise UserError(f"expected one of {', '.join(flags)}.")
+    """Raises UserError if both are given."""
+    if None not in (judge_later, hold_out_queries):
+        raise UserError("expected one of --judge-later, --hold-out-queries.")
 
 
 def split_log(

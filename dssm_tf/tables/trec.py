@@ -40,8 +40,6 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
                     f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
                 )
             run[query_id][doc_id] = score
-    if not run:
-        raise UserError(f"{path} is empty; expected {_RUN}.")
     return run
 
 

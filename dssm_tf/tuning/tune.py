@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -19,7 +18,7 @@ from scipy import stats
 
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone, atomic_write
+from dssm_tf.common.files import alone, atomic_write, refuse_others
 from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
@@ -33,7 +32,6 @@ from dssm_tf.training.train import check_settings, train
 from dssm_tf.tuning.search import Search, typed
 
 STUDY = "trials.db"
-_SURE = 0.05
 
 
 def tune(
@@ -67,8 +65,7 @@ def tune(
             )
         check_settings(pinned(config), log)
         check_optimizer(config.optimizer)
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / STUDY).exists()):
-        raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
+    refuse_others(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
     with alone(out):
         study = _study(search, data, out)
@@ -188,8 +185,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
             f"all {len(rows)} trials failed, the first because: {rows[0][-2]} When the cause is "
             "mended, give the same command again."
         )
-    best, where = done[0], data[0] if len(data) == 1 else "DATA"
-    words = ["train", "--config", out / "best.yaml", "--data", where, "--out", "RUN"]
+    best = done[0]
     head = [
         f"Chosen by validation {search.measure} from {len(done)} trials; {len(rows) - len(done)} "
         f"failed or were pruned. {search.measure} {_spread(_by_seed(best))}:",
@@ -197,26 +193,13 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
         *caution(
             "The trial, its epoch and its log-prior are chosen on", best.user_attrs["queries"]
         ),
-        *_alike(done),
         f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",
-        f"Command:    dssm {shlex.join(map(str, words))}",
+        f"Command:    dssm train --config {out}/best.yaml --data DATA --out RUN",
     ]
     with atomic_write(out / "best.yaml") as file:
         file.writelines(f"# {line}\n" for line in head)
         file.write(pinned(search.load(*typed(best.params))).dump())
     return head
-
-
-def _alike(done: Sequence[FrozenTrial]) -> list[str]:
-    """Says which trials seeds do not tell from the best: Welch's t-test, p of .05 or more."""
-    best, *others = map(_by_seed, done)
-    alike = [
-        str(trial.number)
-        for trial, one in zip(done[1:], others, strict=True)
-        if len(best) > 1 and not stats.ttest_ind(best, one, equal_var=False).pvalue < _SURE
-    ]
-    which = f"Trial {', '.join(alike)}: not told from the best one by the seeds"
-    return [f"{which} (t-test, p of .05 or more), which is no reason to choose."] if alike else []
 
 
 def _spread(values: Sequence[float] | NDArray[np.float64]) -> str:

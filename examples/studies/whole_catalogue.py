@@ -2,10 +2,9 @@
 
     python -m examples.studies.whole_catalogue --data DATA --out OUT
 
-reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes four tables for
+reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes three tables for
 `dssm benchmark`: `clicks.tsv` without the queries that are measured, `corpus.tsv` with every title,
-`judgments.tsv` of the queries whose CRC-32 is a multiple of five and that have a good title, and
-`typos.tsv` of these queries with a typing error.
+and `judgments.tsv` of the queries whose CRC-32 is a multiple of five and that have a good title.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pathlib import Path
 from zlib import crc32
 
 from dssm_tf.common.files import atomic_write
-from dssm_tf.text.typos import with_typo
 
 JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
 
@@ -39,11 +37,9 @@ def split(data: Path, out: Path) -> None:
         (row for row in learned if not is_test(row[0])),
     )
     _write(out / "corpus.tsv", ("doc_id", "title"), sorted(corpus.items()))
-    tested = [row for row in judgments if is_test(row["query"]) and row["query"] in good]
-    for name, edit in (("judgments.tsv", str), ("typos.tsv", with_typo)):
-        rows = ({**row, "query": edit(row["query"])} for row in tested)
-        cells = ([row[column] for column in JUDGMENT_COLUMNS] for row in rows)
-        _write(out / name, JUDGMENT_COLUMNS, cells)
+    tested = (row for row in judgments if is_test(row["query"]) and row["query"] in good)
+    rows = ([row[column] for column in JUDGMENT_COLUMNS] for row in tested)
+    _write(out / "judgments.tsv", JUDGMENT_COLUMNS, rows)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

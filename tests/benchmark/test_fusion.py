@@ -76,7 +76,7 @@ def test_a_system_that_knows_nothing_gets_no_weight():
     fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
     assert ranks(fused, task) == [1] * 12
     for half in about["chosen"]:
-        assert half["values"]["weights"]["good"] > half["values"]["weights"]["bad"]
+        assert half["values"]["good"] > half["values"]["bad"]
 
 
 def test_scores_add_up_by_weight_after_scaling():
@@ -88,7 +88,7 @@ def test_scores_add_up_by_weight_after_scaling():
     fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map")
     # Evenly weighted, the first of the settings, title 0 ties with title 1 at 1/2 and wins by
     # its hash; so nothing is better, and the first setting is chosen.
-    assert about["chosen"][0]["values"] == {"scale": "min-max", "weights": {"a": 0.5, "b": 0.5}}
+    assert about["chosen"][0]["values"] == {"a": 0.5, "b": 0.5}
     titles, scores = first(fused, task)
     assert titles == [0, 1, 2, 3]
     assert scores.tolist() == [0.5, 0.5, 0.25, 0.25]
@@ -187,7 +187,7 @@ def test_weights_for_a_half_are_chosen_by_the_members_as_they_were_tuned_for_tha
     members = {"a": by_fold([good, bad, good]), "b": by_fold([bad, good, bad])}
     fused, about = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1")
     assert ranks(fused, task) == [1] * 24
-    own, other = (one["values"]["weights"] for one in about["chosen"])
+    own, other = (one["values"] for one in about["chosen"])
     assert own["a"] > own["b"]
     assert other["b"] > other["a"]
 
@@ -245,5 +245,5 @@ def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankin
     }
     hybrid = Hybrid.parse("first+other", ["first", "other"])
     fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
-    assert about["final"]["weights"]["first"] > 0.5
+    assert about["final"]["first"] > 0.5
     assert set(ranks(fused, task)) != {1}

@@ -163,7 +163,7 @@ def test_flags_that_do_not_fit_are_refused_before_anything_runs(folder, done, ar
 
 def test_a_directory_with_something_else_is_left_alone(folder, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="exists and holds no benchmark"):
+    with pytest.raises(UserError, match="holds no work, which this command writes"):
         benchmark(folder, "--systems", "bm25", "--out", str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

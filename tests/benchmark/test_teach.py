@@ -65,15 +65,6 @@ def test_drawn_titles_are_others_for_every_query_and_the_same_for_a_seed(data):
     assert first == again != other
 
 
-def test_titles_are_queries_too_where_asked_for(data, texts):
-    queries, titles = texts
-    more = {one.query: one for one in taught(data, title_queries=True)}
-    assert set(more) > set(queries)
-    for title in titles:  # each beside itself
-        (own,) = (one for one in more.values() if FOLDED.key(one.query) == FOLDED.key(title))
-        assert title in own.titles
-
-
 def test_texts_are_one_by_the_rules_of_the_directory(tmp_path):
     log = [Click("pâté", "Crème"), Click("pate", "creme"), Click("Pate", "Crème")]
     kept = taught(write_data(tmp_path / "kept", log, rules=Rules(keep_accents=True)), 2, 0)

@@ -163,7 +163,7 @@ def test_the_version_is_the_packages(capsys):
         ("search --k x", 2, "dssm"),
         ("export --model m --out o --bogus", 2, "dssm"),
         ("data split --clicks a --out b --judge_latr 1", 2, "Did you mean --judge-later?"),
-        ("data split --clicks a --out b --judge_later 2", 1, "--judge-later 2: expected a share"),
+        ("data split --clicks a --out b --judge_later 2", 2, "Must be <= 1"),
         ("preprocess --inptu=a --output b", 2, "--input is required. Is --inptu a typing error?"),
     ],
 )

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dssm_tf.commands.evaluate import _clicks
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import KINDS, Spec
-from dssm_tf.tables.layout import Layout
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
@@ -53,7 +51,7 @@ def folder(tmp_path, monkeypatch):
         run.mkdir(parents=True)
         (run / "config.yaml").touch()
         np.save(run / "query_ids.npy", [FOLDED.id("Red HAT")])
-        Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, 0, dict.fromkeys(KINDS, ()), {}).save(run)
+        Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, dict.fromkeys(KINDS, ()), {}).save(run)
 
 
 def metrics(out="out"):
@@ -110,28 +108,6 @@ def test_the_metrics_name_inputs_models_and_versions(evaluate):
     Path("lstm/model.weights.h5").write_text("other weights")
     evaluate("mine=lstm", out="new")
     assert metrics("new")["settings"]["models"]["mine"]["sha256"] != before["sha256"]
-
-
-def test_queries_weigh_as_much_as_they_were_clicked_for(evaluate):
-    log = "query\ttitle\tclicks\nRED hat\tx\t8\nred hat\ty\t1\nblue box\tx\t1\nother\tx\t50\n"
-    Path("log.tsv").write_text(log)
-    evaluation = evaluate("lstm", traffic=("log.tsv",))
-    red, blue = map(evaluation.task.queries.index, ("red hat", "blue box"))
-    values = evaluation.values["lstm"]["ndcg@3"]
-    found = metrics()["systems"]["lstm"]["parts"]["traffic"]["ndcg@3"]
-    assert found == pytest.approx(0.9 * values[red] + 0.1 * values[blue])
-    table = Path("out/report.md").read_text()
-    assert "## Weighted by traffic" in table
-    assert "10 clicks of 2 queries, as uncertain as 1 query of equal weight" in table
-    Path("log.tsv").write_text("query\ttitle\nother\tx\n")
-    with pytest.raises(UserError, match="none of the 2 judged queries was clicked for"):
-        evaluate(traffic=("log.tsv",), out="new")
-    assert not Path("new").exists()
-
-
-def test_clicks_weighted_below_one_count_in_the_traffic():
-    log = [("red hat", "x", 0.4), ("RED hat", "y", 0.2)]
-    assert _clicks(["red hat", "other"], log, [], Layout()).tolist() == pytest.approx([0.6, 0])
 
 
 def test_without_a_corpus_and_without_models_the_baseline_stands_alone(evaluate):

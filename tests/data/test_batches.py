@@ -16,8 +16,7 @@ from pytest import approx
 
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.rows import Rows
-from dssm_tf.data.shapes import Part, Shapes, TextShape
-from dssm_tf.data.texts import Texts
+from dssm_tf.data.texts import Part, Shapes, Texts, TextShape
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dssm_tf.data.shapes import Part, plan_shapes
+from dssm_tf.data.texts import Part, plan_shapes
 
 
 def text_batch(lengths, word_lengths):

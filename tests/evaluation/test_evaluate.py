@@ -8,8 +8,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.reports.files import metrics_json
-from dssm_tf.reports.wording import protocol
+from dssm_tf.reports.files import metrics_json, qrels
+from dssm_tf.reports.wording import beaten, protocol, reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import log_the_end
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
@@ -47,7 +47,8 @@ def test_without_a_corpus_each_query_ranks_its_judged_titles_only():
 def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     evaluation = evaluate(systems(), JUDGMENTS, corpus)
     assert evaluation.measured_queries == 2
-    assert [evaluation.task.query_ids[row] for row in evaluation.task.left_out()] == ["q3"]
+    counted = dict(zip(evaluation.task.query_ids, evaluation.task.counted, strict=True))
+    assert counted == {"q1": True, "q2": True, "q3": False}
     assert evaluation.mean("good", "ndcg@1") == 1.0
     assert "1 further query has no relevant title" in " ".join(protocol(evaluation))
     assert metrics_json(evaluation)["systems"]["good"]["queries"] == 2
@@ -64,7 +65,12 @@ def test_a_system_is_told_beside_one_that_has_the_prior_if_it_has():
     lifted = [replace(row, name=f"{row.name}+prior", prior=True) for row in found.rows]
     rows = [*found.rows, *lifted]
     found = replace(found, rows=rows, against=tuple(row.name for row in rows))
-    assert [*map(found.reference, found.against)] == ["good", "bad", "good+prior", "bad+prior"]
+    assert [reference(found, name) for name in found.against] == [
+        "good",
+        "bad",
+        "good+prior",
+        "bad+prior",
+    ]
 
 
 def test_a_model_with_a_prior_beside_a_system_without_is_said_to_have_it():
@@ -84,7 +90,7 @@ def test_a_title_judged_under_another_id_too_is_found_by_its_text_with_the_highe
     for some in (judgments[:1], judgments):
         evaluation = evaluate({"good": GOOD}, some, CORPUS)
         assert evaluation.mean("good", "ndcg@1") == 1.0
-        assert [(one.doc_id, one.grade) for one in evaluation.task.qrels()] == [("d1", 2.0)]
+        assert [(one.doc_id, one.grade) for one in qrels(evaluation.task)] == [("d1", 2.0)]
 
 
 def test_relevant_titles_missing_from_the_corpus_are_an_error_and_others_change_nothing():
@@ -189,8 +195,8 @@ def test_every_pair_is_tested_the_later_against_the_earlier():
     assert test.difference == pytest.approx(means)
     assert test.ci95[0] < test.difference < test.ci95[1]
     assert test.p < test.p_adjusted < 0.01  # one pair, six metrics
-    assert evaluation.beaten("better", "ndcg@1") == ["worse"]
-    assert evaluation.beaten("worse", "ndcg@1") == []
+    assert beaten(evaluation, "better", "ndcg@1") == ["worse"]
+    assert beaten(evaluation, "worse", "ndcg@1") == []
 
 
 def test_only_significant_differences_are_marked():
@@ -199,7 +205,7 @@ def test_only_significant_differences_are_marked():
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert test.difference > 0
     assert test.p_adjusted > 0.05
-    assert evaluation.beaten("better", "ndcg@1") == []
+    assert beaten(evaluation, "better", "ndcg@1") == []
 
 
 def test_progress_is_shown_if_asked_for(monkeypatch, capsys):

@@ -39,20 +39,6 @@ def test_loading_it_changes_nothing_for_the_rest_of_the_process():
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
-def test_a_placeholder_someone_else_made_for_the_library_stays():
-    import types
-
-    mine = types.ModuleType("tensorflow_ranking.mine")
-    sys.modules["tensorflow_ranking.mine"] = mine
-    try:
-        tf_ranking._metrics_module.cache_clear()
-        tf_ranking._metrics_module()
-        assert sys.modules["tensorflow_ranking.mine"] is mine
-        assert "tensorflow_ranking.python" not in sys.modules
-    finally:
-        del sys.modules["tensorflow_ranking.mine"]
-
-
 def test_an_evaluation_between_two_draws_does_not_change_the_second():
     def second_draw(evaluate):
         tf.random.set_seed(7)

@@ -1,6 +1,5 @@
 """The split of Home Depot's whole catalogue, on invented judgments."""
 
-from dssm_tf.text.typos import with_typo
 from examples.studies.whole_catalogue import is_test, main
 
 QUERIES = [f"query {n}" for n in range(40)]
@@ -23,5 +22,4 @@ def test_no_test_query_is_learned_and_every_title_is_ranked(tmp_path):
         "clicks.tsv": clicks,
         "corpus.tsv": 'doc_id\ttitle\nd1\t3" lamp\nd2\tred lamp\nd3\tblue lamp\nd4\trug\n',
         "judgments.tsv": head + judged,
-        "typos.tsv": head + judged.replace(TESTED, with_typo(TESTED)),
     }

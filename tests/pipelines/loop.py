@@ -79,7 +79,9 @@ def run(
         options.min_ngram_count,
     )
     written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
-    tables = [record_transforms.write_titles(one, settings, words("prints")) for one in titles()]
+    tables = [
+        record_transforms.write_titles(one, settings, words("prints"), Shared()) for one in titles()
+    ]
     records = step(
         record_transforms.write_queries, queries(), words("prints"), titles("all"), Shared(),
         queries("sizes"),

@@ -16,7 +16,7 @@ from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import graph, runners, sources
+from pipelines import graph, launcher, runners, sources
 from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
 from pipelines.sources import find_files, plan
@@ -213,10 +213,15 @@ def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes
         assert key.spec.urn == "beam:coder:varint:v1", one.unique_name
 
 
-def test_no_bucket_grows_with_the_log():
-    for log_bytes in (1, 10**9, 10**12, 10**15):
-        bits = graph.bits_of([FileMetadata("log.tsv", log_bytes)], 0)
-        assert log_bytes >> bits <= graph.BUCKET_BYTES
-        assert bits == 0 or log_bytes >> bits > graph.BUCKET_BYTES / 2 - 1
-    assert graph.bits_of([FileMetadata("log.tsv.gz", 10**9)], 0) == 9
-    assert graph.bits_of([FileMetadata("log.tsv", 10**9)], 4) == 2
+@pytest.mark.parametrize(("bucket", "shards"), [(1 << 20, 1), (100, 4), (50, 8)])
+def test_no_bucket_grows_with_the_log(tmp_path, monkeypatch, bucket, shards):
+    log = tmp_path / "log.tsv"
+    log.write_text("query\ttitle\n" + "red hat\tRed Hat\n" * 20)
+    assert log.stat().st_size == 332
+    monkeypatch.setattr(launcher, "BUCKET_BYTES", bucket)
+    launcher.preprocess(
+        PreprocessOptions((str(log),), str(tmp_path / "data"), validation_fraction=0)
+    )
+    assert len([*(tmp_path / "data").glob("queries-*")]) == shards
+    packed, plain = (FileMetadata(name, 10**9) for name in ("log.tsv.gz", "log.tsv"))
+    assert graph.unpacked_size([packed, plain]) == 5 * 10**9

@@ -23,6 +23,7 @@ from dssm_tf.reports import queries as carried
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
+from dssm_tf.reports.wording import reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests import rankers
 
@@ -219,8 +220,8 @@ def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, t
     matrix = shown.split('id="matrix"')[1].split("</table>")[0]
     assert matrix.count("<td") == 4 * 5  # a mean and four cells a system
     best = max(result.systems, key=lambda name: result.mean(name, "ndcg@10"))
-    reference = result.reference(best)
-    values = [result.values[name]["ndcg@10"][result.task.counted] for name in (best, reference)]
+    other = reference(result, best)
+    values = [result.values[name]["ndcg@10"][result.task.counted] for name in (best, other)]
     gained = int((values[0] > values[1]).sum())
     lines = re.sub("<[^>]+>", "", shown.split('id="summary"')[1].split("</p>")[0])
     assert f"{gained} queries gained" in lines

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.reports.wording import cells_of, mark
+from dssm_tf.reports.wording import beaten, cells_of, mark
 from tests.rankers import GOOD, JUDGMENTS, many
 
 
@@ -18,9 +18,9 @@ def test_letters_are_of_the_systems_to_compare_with_in_their_order():
     rankers, *judged = many()
     worse, better = rankers.values()
     three = evaluate({"worse": worse, "equal": worse, "better": better}, *judged)
-    assert three.beaten("better", "ndcg@1") == ["worse", "equal"]
+    assert beaten(three, "better", "ndcg@1") == ["worse", "equal"]
     assert [mark(three, [name]) for name in three.systems] == ["ᵃ", "ᵇ", "ᶜ"]
     turned = replace(three, against=("equal", "worse"))
-    assert turned.beaten("better", "ndcg@1") == ["equal", "worse"]
+    assert beaten(turned, "better", "ndcg@1") == ["equal", "worse"]
     assert [mark(turned, [name]) for name in turned.systems] == ["ᵇ", "ᵃ", ""]
-    assert replace(three, against=("equal",)).beaten("better", "ndcg@1") == ["equal"]
+    assert beaten(replace(three, against=("equal",)), "better", "ndcg@1") == ["equal"]

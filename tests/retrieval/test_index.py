@@ -5,11 +5,11 @@ import sys
 import numpy as np
 import pytest
 
+from dssm_tf.commands.search import show
 from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import fuse
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.display import show
 from dssm_tf.retrieval.index import NOTHING_FOUND, SYSTEMS, Index
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle
@@ -105,10 +105,8 @@ def test_a_fast_index_is_measured_on_every_other_word_of_titles(ranker, monkeypa
 
 def test_titles_are_shown_as_they_are_written(ranker, capsys):
     """Brackets are no markup, and a control character moves no cursor."""
-    from rich.console import Console
-
     corpus = [CorpusTitle("[d]", "Red [bold]Hat[/bold] \x1b[2J"), CorpusTitle("e", "Box")]
-    show(Console(width=100), "red \x1b[2J", Index.build(ranker, corpus).search("red \x1b[2J"))
+    show("red \x1b[2J", Index.build(ranker, corpus).search("red \x1b[2J"))
     shown = capsys.readouterr().out
     assert "Red [bold]Hat[/bold]" in shown
     assert "[d]" in shown

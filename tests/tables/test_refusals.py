@@ -80,7 +80,6 @@ def scores(path):
         ),
         (texts, "t.tsv", "", "t.tsv is empty; expected the columns 'title'"),
         (texts, "t.xlsx", "", "expected a name ending in .txt, .tsv, .csv, .jsonl, .parquet"),
-        (read_run, "t.trec", "", "is empty"),
         (read_run, "t.trec", "q1 Q0 a 1 0.5\n", ":1: .*5 columns"),
         (read_run, "t.trec", "q1 Q0 a 1 nan tag\n", ":1: .*score 'nan'"),
         (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' comes twice"),

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dssm_tf.evaluation.description import first_titles, labels
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports.description import first_titles, labels
 from dssm_tf.reports.report import text as report
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import TableRanker
@@ -80,7 +80,8 @@ def table_under(text: str, head: str) -> list[list[str]]:
 
 
 def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
-    assert labels(result.task, result.first_titles) == list(LABELS)
+    first = first_titles(result.task, result.runs)
+    assert labels(result.task, first) == list(LABELS)
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
     for place, system in enumerate(SYSTEMS):
@@ -88,7 +89,7 @@ def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(res
         assert sum(shares) == pytest.approx(100)
         assert rows[place] == [system, *(f"{share:.1f} %" for share in shares)]
         counts = [round(share * QUERIES / 100) for share in shares]
-        assert [result.first_titles[system].count(label) for label in LABELS] == counts
+        assert [first[system].count(label) for label in LABELS] == counts
 
 
 @pytest.mark.parametrize(("down", "across"), [("clsm", "dssm"), ("dssm", "clsm"), ("bm25", "clsm")])

@@ -13,7 +13,6 @@ from dssm_tf.export.load import load_model
 from dssm_tf.systems import BASELINES
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
-PAIR = "red fox", "the red fox"
 TITLES = ["green owl", "the red fox", "", "RED fox!", "green owl"]
 SAME = 1e-5  # two right scores, added in other orders
 
@@ -32,20 +31,17 @@ def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(model):
     assert scores[1] != scores[3]  # of which `the` is one more word
 
 
-def test_scores_are_inner_products_of_vectors_with_the_prior(model):
+def test_scores_are_inner_products_of_unit_vectors_with_the_prior(model):
     queries = model.encode_queries(QUERIES, prior=True)
     titles = model.encode_titles(TITLES, prior=True)
-    assert queries.shape == (4, 7)
     matrix = model.score_matrix(QUERIES, TITLES)
     assert matrix == approx(queries @ titles.T, abs=SAME)
     assert model.score(QUERIES[0], TITLES) == approx(matrix[0], abs=SAME)
-
-
-def test_vectors_are_unit_vectors_and_those_of_nothing_are_zero(model):
-    lengths = np.linalg.norm(model.encode_queries(QUERIES), axis=1)
-    assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)
-    assert model.encode_titles(TITLES).dtype == np.float32
-    assert model.encode_titles(TITLES).shape == (5, 6)
+    vectors = model.encode_queries(QUERIES)
+    assert vectors == approx(queries[:, :6], abs=SAME)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)  # zero for nothing
+    assert (titles.shape, titles.dtype) == ((5, 7), np.float32)
 
 
 def test_every_kind_answers_as_the_run_does(model, models):
@@ -78,16 +74,6 @@ def test_lists_may_be_arrays_and_generators_and_be_empty(model):
 def test_what_is_no_list_of_strings_is_refused(models, method, arguments, message):
     with pytest.raises(TypeError, match=message):
         getattr(models["run"], method)(*arguments)
-
-
-def test_an_explanation_shares_out_the_score_of_the_pair(model, models):
-    found, wanted = (dssm_tf.explain(one, *PAIR) for one in (model, models["run"]))
-    assert found.score == approx(model.score(PAIR[0], PAIR[1:])[0], abs=SAME)
-    assert found.query.words == ["red", "fox"]
-    assert found.prior == approx(wanted.prior, abs=SAME)
-    whole = found.query.start + sum(found.query.contributions)
-    assert whole == approx(found.cosine, abs=SAME)
-    assert found.sentences()
 
 
 def test_a_name_of_ones_own_is_taken(run, exported):
@@ -124,8 +110,6 @@ def test_a_saved_baseline_is_a_ranker_too(tmp_path):
 
 def test_a_damaged_run_is_refused(run, tmp_path):
     weights = shutil.copytree(run, tmp_path / "run") / "model.weights.h5"
-    raw = bytearray(weights.read_bytes())
-    raw[-1] ^= 1
-    weights.write_bytes(raw)
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(dssm_tf.UserError, match=r"model\.weights\.h5"):
         dssm_tf.load(tmp_path / "run")

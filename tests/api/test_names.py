@@ -61,12 +61,13 @@ assert not {{"tensorflow", "keras", "apache_beam"}} & set(sys.modules)
     assert "Did you mean 'lstm'?" in second
 
 
-def test_a_compact_model_is_loaded_and_asked_without_tensorflow(compact):
+def test_a_compact_model_is_loaded_asked_and_explained_without_tensorflow(compact):
     code = f"""
 import sys, dssm_tf
 model = dssm_tf.load({str(compact)!r})
 best, other = model.rank("red fox", ["owl", "the red fox"])
 assert best.score > other.score and model.encode_titles(["owl"]).shape == (1, 6)
+assert dssm_tf.explain(model, "red fox", "the red fox").sentences()
 print(sorted({{"tensorflow", "keras", "apache_beam", "scipy"}} & set(sys.modules)))
 """
     assert python(code) == "[]\n"

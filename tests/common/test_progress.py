@@ -73,11 +73,9 @@ def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, errors):
     assert "\x1b" not in out.getvalue()
 
 
-def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch, errors):
+def test_a_log_gets_few_lines_and_none_of_what_is_short(eager, monkeypatch, errors):
     # A line a 0.4 s at most, and five tasks of 0.2 s: two or three lines by the clock.
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
     monkeypatch.setattr(module, "EVERY", 0.4)
-    monkeypatch.setattr(module, "_last_line", 0.0)
     out = errors()
     started = time.monotonic()
     for number in range(5):

@@ -150,6 +150,6 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
     ]
     if not found:
         raise UserError(
-            f"{flag} {pattern} matches no file that is a table. Does it exist, and may you list it?"
+            f"{flag} {pattern} matches no file that is a table. May you list its folder or bucket?"
         )
     return found

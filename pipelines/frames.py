@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
     Args:
         kind: what the rows are.
-        data: Arrow IPC; or its file, first byte and length.
+        data: an Arrow IPC stream; or its file, first byte and length.
     """
 
     kind: str
@@ -65,11 +65,11 @@ class Part(NamedTuple):
     def frame(self) -> pl.DataFrame:
         """The rows."""
         if isinstance(self.data, bytes):
-            return pl.read_ipc(self.data)
+            return pl.read_ipc_stream(self.data)
         path, start, length = self.data
         with Path(path).open("rb") as file:
             file.seek(start)
-            return pl.read_ipc(file.read(length))
+            return pl.read_ipc_stream(file.read(length))
 
 
 Block = tuple[int, Part | None]
@@ -79,8 +79,8 @@ Group = tuple[int, Iterable[Part | None]]
 
 
 def as_ipc(frame: pl.DataFrame) -> bytes:
-    """A frame as Arrow IPC."""
-    return frame.write_ipc(None, compression="lz4").getvalue()
+    """A frame as Arrow IPC: a stream, which takes microseconds where a file takes hundreds."""
+    return frame.write_ipc_stream(None, compression="lz4").getvalue()
 
 
 def typed(kind: str, frame: pl.DataFrame) -> pl.DataFrame:

@@ -109,17 +109,20 @@ def build(
         | "ChooseTrigrams"
         >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
     )
-    prints = pvalue.AsIter(words.prints)
+    known_texts = pvalue.AsIter(words.prints), pvalue.AsIter(titles.all), Shared()
     hashed = words.main | "WriteWords" >> beam.Map(
         record_transforms.write_words, settings, vocabulary
     )
     tables = titles.main | "WriteTitles" >> beam.Map(
-        record_transforms.write_titles, settings, prints, Shared()
+        record_transforms.write_titles, settings, *known_texts
     )
     records = queries.main | "WriteQueriesAndPairs" >> outputs(
-        record_transforms.write_queries, settings, prints, pvalue.AsIter(titles.all), Shared(),
-        pvalue.AsIter(queries.sizes), tags=(),
-    )  # fmt: skip
+        record_transforms.write_queries,
+        settings,
+        *known_texts,
+        pvalue.AsIter(queries.sizes),
+        tags=(),
+    )
     counts = (
         tuple(one.counts for one in (read, offered, sessions, queries, titles, records))
         | "All counts" >> beam.Flatten()

@@ -34,12 +34,16 @@ def write_words(element: Block, settings: Settings, vocabulary: Vocabulary) -> W
 
 
 def write_titles(
-    element: Block, settings: Settings, words: Iterable[Block], shared: Shared
+    element: Block,
+    settings: Settings,
+    words: Iterable[Block],
+    titles: Iterable[Block],
+    shared: Shared,
 ) -> Written:
     """Writes a bucket's table of titles; see `write_queries`."""
     bucket, frame = element[0], element[1].frame
-    prints = shared.acquire(lambda: _joined(words)["fp"].to_numpy())
-    numbers = _word_numbers(frame["text"], settings, prints)
+    texts = shared.acquire(lambda: Texts(words, titles, settings))
+    numbers = _word_numbers(frame["text"], settings, texts)
     counts = frame["clicks"], frame["queries"].cast(pl.Int32)
     return write_part(
         settings.directory, "titles", bucket, len(frame), table(frame["text"], numbers, *counts)
@@ -61,7 +65,7 @@ def write_queries(
         settings: what every step is told.
         words: the fingerprints of all words by bucket, in the order of their numbers.
         titles: fingerprints and clicks of all titles, by bucket.
-        shared: keeps them once a process.
+        shared: keeps them once a process; every step must be given the same.
         sizes: how many queries each bucket has.
 
     Yields:
@@ -73,7 +77,7 @@ def write_queries(
     before, every = (
         sum(size for one, size in sizes if one < end) for end in (bucket, 1 << settings.bits)
     )
-    texts = shared.acquire(lambda: Texts(titles, words, options.negative_alpha))
+    texts = shared.acquire(lambda: Texts(words, titles, settings))
     known = texts.titles
     query, title = pairs["q"].to_numpy(), pairs["t"].to_numpy()
     pairs = pairs.with_columns(
@@ -108,7 +112,7 @@ def write_queries(
                 f"{split}: pairs without a negative": (rows == NONE).all(1).sum(),
             }
         )
-    numbers = _word_numbers(queries["text"], settings, texts.words)
+    numbers = _word_numbers(queries["text"], settings, texts)
     lengths = np.bincount(clicked["row"].to_numpy(), minlength=len(queries))
     data = table(queries["text"], numbers, clicked=_lists(clicked["number"].to_numpy(), lengths))
     yield write_part(settings.directory, "queries", bucket, len(queries), data)
@@ -118,9 +122,9 @@ class Texts:
     """All titles and words, by number.
 
     Args:
-        titles: fingerprints and clicks of the titles of each bucket.
-        words: fingerprints of its words.
-        alpha: titles are drawn in proportion to `clicks ** alpha`.
+        words: fingerprints of the words of each bucket.
+        titles: fingerprints and clicks of its titles.
+        settings: titles are drawn in proportion to `clicks ** options.negative_alpha`.
 
     Attributes:
         titles: their fingerprints, increasing.
@@ -130,7 +134,8 @@ class Texts:
             to see as clicked is not pushed away either.
     """
 
-    def __init__(self, titles: Iterable[Block], words: Iterable[Block], alpha: float) -> None:
+    def __init__(self, words: Iterable[Block], titles: Iterable[Block], settings: Settings) -> None:
+        alpha = settings.options.negative_alpha
         frame = _joined(titles)
         self.titles, self.words = (one["fp"].to_numpy() for one in (frame, _joined(words)))
         self.pools = [NegativePool(frame[name].to_numpy(), alpha) for name in ("clicks", "all")]
@@ -141,12 +146,12 @@ def _joined(blocks: Iterable[Block]) -> pl.DataFrame:
     return pl.concat(part.frame for _, part in sorted(blocks))
 
 
-def _word_numbers(texts: pl.Series, settings: Settings, prints: NDArray[np.uint64]) -> pa.Array:
+def _word_numbers(column: pl.Series, settings: Settings, texts: Texts) -> pa.Array:
     """The words' numbers of each text, as Arrow lists."""
     rules = settings.options.rules
-    flat, counts = words_read(normal_forms(texts, rules), rules)
+    flat, counts = words_read(normal_forms(column, rules), rules)
     words = flat.unique()
-    numbers = np.searchsorted(prints, fingerprints(words).to_numpy())
+    numbers = np.searchsorted(texts.words, fingerprints(words).to_numpy())
     return _lists(flat.replace_strict(words, numbers, return_dtype=pl.Int32).to_numpy(), counts)
 
 

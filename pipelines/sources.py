@@ -150,6 +150,7 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
     ]
     if not found:
         raise UserError(
-            f"{flag} {pattern} matches no file that is a table. May you list its folder or bucket?"
+            f"{flag} {pattern} matches no file that is a table; check that the path or the bucket "
+            "exists and that you may list it."
         )
     return found

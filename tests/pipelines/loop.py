@@ -79,13 +79,9 @@ def run(
         options.min_ngram_count,
     )
     written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
-    tables = [
-        record_transforms.write_titles(one, settings, words("prints"), Shared()) for one in titles()
-    ]
-    records = step(
-        record_transforms.write_queries, queries(), words("prints"), titles("all"), Shared(),
-        queries("sizes"),
-    )()  # fmt: skip
+    known_texts = words("prints"), titles("all"), Shared()
+    tables = [record_transforms.write_titles(one, settings, *known_texts) for one in titles()]
+    records = step(record_transforms.write_queries, queries(), *known_texts, queries("sizes"))()
     for one in [*written, *tables, *records]:
         Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")

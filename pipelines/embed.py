@@ -73,7 +73,7 @@ class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
         for at, rows in batch:
             ids, texts = zip(*rows, strict=True)
             vectors = model.encode_titles(list(texts), prior=True)
-            vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
+            vector = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
             columns, file = {"id": ids, "text": texts, "vector": vector}, BytesIO()
             parquet.write_table(pa.table(columns), file, compression="zstd")
             yield at, write_part(self._directory, NAME, 0, len(rows), file.getvalue())
@@ -119,14 +119,14 @@ def embed(
                 | "Spread titles" >> beam.Reshuffle()
                 | "Encode and write" >> RunInference(Encoder(model, place.workers))
             )
-            once = pipeline | "Once" >> beam.Create([place.workers])
-            _ = once | "List files" >> beam.Map(
-                lambda to, files: save(to, NAME, sorted(files)),
-                pvalue.AsIter(written),
+            _ = (
+                pipeline
+                | "Once" >> beam.Create([place.workers])
+                | "List files"
+                >> beam.Map(lambda to, files: save(to, NAME, sorted(files)), pvalue.AsIter(written))
             )
 
-        known = ("--model", "--input", "--output")
-        run_pipeline(add_steps, runner, beam_flags, known)
+        run_pipeline(add_steps, runner, beam_flags, ("--model", "--input", "--output"))
         parts: list[Written] = [one for _, one in place.load(NAME)]
         if not parts:
             raise UserError(f"{' '.join(input)} holds no title.")

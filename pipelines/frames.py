@@ -268,7 +268,6 @@ class Settings(NamedTuple):
         if self.store and found:
             path.write_bytes(b"".join(data for _, data in found))
         for bucket, data in found:
-            where = (str(path), start, len(data))
-            block = bucket, Part(kind, where if self.store else data)
+            block = bucket, Part(kind, (str(path), start, len(data)) if self.store else data)
             yield TaggedOutput(tag, block) if tag else block
             start += len(data)

@@ -135,10 +135,12 @@ class Texts:
     """
 
     def __init__(self, words: Iterable[Block], titles: Iterable[Block], settings: Settings) -> None:
-        alpha = settings.options.negative_alpha
         frame = _joined(titles)
         self.titles, self.words = (one["fp"].to_numpy() for one in (frame, _joined(words)))
-        self.pools = [NegativePool(frame[name].to_numpy(), alpha) for name in ("clicks", "all")]
+        self.pools = [
+            NegativePool(frame[name].to_numpy(), settings.options.negative_alpha)
+            for name in ("clicks", "all")
+        ]
 
 
 def _joined(blocks: Iterable[Block]) -> pl.DataFrame:

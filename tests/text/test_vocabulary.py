@@ -44,8 +44,9 @@ def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
 
 
 def test_a_whole_word_comes_after_its_trigrams_and_a_letter_is_none(tmp_path):
-    vocabulary = Vocabulary(CAT, FOLDED).with_words(["cat", "a", "cat", "1␟cat"])
-    assert vocabulary.ngrams == (*CAT, "#cat#", "1#cat#")
+    vocabulary = Vocabulary(CAT, FOLDED).with_words(["cat", "a", "ox", "cat", "1␟cat"])
+    assert vocabulary.ngrams == (*CAT, "#cat#", "#ox#", "1#cat#")
+    assert [*vocabulary.whole_words] == ["#cat#", "#ox#", "1#cat#"]
     assert vocabulary.ngram_ids("cat") == (1, 2, 3, 4)
     assert vocabulary.ngram_ids("cats") == (1, 2)
     vocabulary.save(tmp_path / "vocabulary.txt")
@@ -103,6 +104,8 @@ def test_a_pickled_vocabulary_is_the_same_without_its_cache():
 def test_a_damaged_rule_is_refused(name, value):
     with pytest.raises(ValueError, match=rf"{name} is {value}; expected"):
         Rules.of_json(asdict(FOLDED) | {name: value})
+    least = {"max_words": 1, "max_letters": 1, "hash_buckets": 0, "own_fields": 1}
+    assert Rules.of_json(asdict(FOLDED) | least) == Rules(**asdict(FOLDED) | least)
 
 
 def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():

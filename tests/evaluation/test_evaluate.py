@@ -6,6 +6,7 @@ import pytest
 from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
@@ -41,6 +42,7 @@ def test_without_a_corpus_each_query_ranks_its_judged_titles_only():
     expected = (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
     assert evaluation.values["bad"]["ndcg@10"][hat] == pytest.approx(expected, abs=1e-6)
     assert evaluation.top("bad", hat)["doc_id"].to_list() == ["d3", "d2"]
+    assert evaluation.task.foregone() == []  # both queries have titles of different grades
 
 
 @pytest.mark.parametrize("corpus", [None, CORPUS])
@@ -52,12 +54,32 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     assert evaluation.mean("good", "ndcg@1") == 1.0
     assert "1 further query has no relevant title" in " ".join(protocol(evaluation))
     assert metrics_json(evaluation)["systems"]["good"]["queries"] == 2
+    ids = np.array(evaluation.task.query_ids)
+    for seen in (ids == "q1", ids != "q2"):
+        parts = replace(evaluation, seen=seen).parts
+        assert {name: ids[part].tolist() for name, part in parts.items()} == {
+            "known": ["q1"],
+            "new": ["q2"],
+        }
 
 
 def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so():
     said = "not in training: with one seed, the effect of another is unknown"
     assert said in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
     assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
+
+
+def test_the_interval_of_several_seeds_is_that_of_their_mean_over_queries():
+    found = evaluate(systems(), JUDGMENTS, CORPUS)
+    seeds = [one for row in found.rows for one in row.seeds]
+    merged = replace(found, rows=[replace(found.rows[0], name="both", seeds=seeds)])
+    (cell,) = merged.summary().filter(metric="ndcg@10").to_dicts()
+    values = np.stack([one.values["ndcg@10"].to_numpy() for one in seeds])[:, found.task.counted]
+    assert cell["seeds"] == pytest.approx(values.mean(axis=1).tolist())
+    assert cell["mean"] == pytest.approx(values.mean())
+    assert cell["spread"] == pytest.approx(values.mean(axis=1).std(ddof=1))
+    interval = mean_intervals(values.mean(axis=0)[:, None])[0]
+    assert [cell["low"], cell["high"]] == pytest.approx(interval.tolist())
 
 
 def test_a_system_is_told_beside_one_that_has_the_prior_if_it_has():

@@ -94,6 +94,7 @@ SAME = {
     "recall@10": R @ 10,
     "precision@3": P @ 3,
     "map": AP,
+    "map@2": AP @ 2,
 }
 
 

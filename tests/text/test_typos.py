@@ -20,14 +20,17 @@ EDITS = {
 
 
 def test_the_longest_word_gets_one_edit_of_each_kind_alike_often():
-    kinds = Counter()
+    kinds, words = Counter(), set()
     for number in range(400):
         first, changed, last = with_typo(f"{number}xyz abcd box").split()
         assert (first, last) == (f"{number}xyz", "box")
-        (kind,) = (kind for kind, words in EDITS.items() if changed in words)
+        (kind,) = (kind for kind, edited in EDITS.items() if changed in edited)
         kinds[kind] += 1
+        words.add(changed)
     # 100 of each expected, standard deviation 8.7.
     assert min(kinds[kind] for kind in EDITS) > 65
+    assert words >= EDITS["deletion"] | EDITS["transposition"]  # at every place
+    assert len({with_typo("abcd", number) for number in range(9)}) > 1
 
 
 @pytest.mark.parametrize("query", ["", "box", "2 x 4 in.", "16x25x1 air"])

@@ -120,7 +120,9 @@ def test_a_fast_index_says_its_recall(run_with_prior, corpus_file, tmp_path, cap
     index(
         model=run_with_prior, corpus=corpus_file, out=out, kind="fast", queries=tmp_path / "q.txt"
     )
-    assert "fast: recall@10 1.000, @100 1.000, on 3 queries" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "fast: recall@10 1.000, @100 1.000, on 3 queries" in said
+    assert "%|" not in said  # no bar of the library
     assert "d1" in shown(capsys, "red hat", index=out)
 
 

@@ -101,6 +101,8 @@ def test_a_fast_index_is_measured_on_every_other_word_of_titles(ranker, monkeypa
     corpus = [CorpusTitle("a", "Red Felt Hat"), CorpusTitle("b", "Blue Box")]
     assert "on 2 queries" in Index.build(ranker, corpus, "fast").nearest.measured
     assert asked == ["red hat", "blue"]
+    monkeypatch.setattr("dssm_tf.retrieval.index._PROBES", 1)  # of many titles every nth
+    assert "on 1 queries" in Index.build(ranker, corpus, "fast").nearest.measured
 
 
 def test_titles_are_shown_as_they_are_written(ranker, capsys):

@@ -16,6 +16,7 @@ LAYERS = [
     PeepholeLSTMCell(4, False, True, 0.25, "glorot_normal", "random_normal", "random_uniform"),
     WordRecurrence(TanhCell(4), 3, go_backwards=True, dtype="mixed_bfloat16", name="reader"),
     WordRecurrence(PeepholeLSTMCell(4, forget_gate=False)),
+    WordRecurrence(TanhCell(1), 1, name="smallest"),
 ]
 
 

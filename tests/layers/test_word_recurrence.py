@@ -48,6 +48,17 @@ def test_padding_at_the_end_in_the_middle_and_at_the_start_changes_nothing(backw
         np.testing.assert_allclose(found, plain, atol=1e-14)
 
 
+def test_without_a_mask_every_word_is_read_and_a_first_word_alone_as_before_others():
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
+    made, words = lstm(p, bptt_steps=2), tf.constant(WORDS @ p.side_by_side("w"))
+    everything = tf.ones(words.shape[:2], bool)
+    plain, masked = (made(words, mask=mask, training=True) for mask in (None, everything))
+    np.testing.assert_allclose(plain, masked)
+    first = made.activations(words[:, :1], everything[:, :1])
+    for name, value in made.activations(words, everything).items():
+        np.testing.assert_allclose(first[name], value[:, :1])
+
+
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_the_state_before_the_last_words_is_a_constant(steps, backwards):

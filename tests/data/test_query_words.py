@@ -120,6 +120,18 @@ def test_passes_differ_in_words_a_seed_repeats_them_and_no_title_is_its_own_nega
     assert all(row.clicked not in row.rivals for row in first + second)
 
 
+def test_in_the_order_of_the_rows_nothing_is_misspelt(data):
+    texts = Numbers(data).texts(typos=True)
+    source = {"train": click_rows(data.parts["train"], 0, "log", SIZE)}
+    plain, misspelt, shuffled = (
+        [rows_of(*element) for element in Batches(texts, (source,), typos=typos).epochs(seed, 0, 1)]
+        for typos, seed in ((0.0, None), (1.0, None), (1.0, 3))
+    )
+    assert misspelt == plain
+    queries = [sorted(row.query for step in steps for row in step) for steps in (plain, shuffled)]
+    assert queries[0] != queries[1]
+
+
 def test_words_that_texts_hold_twice_have_rows_below_the_trigrams(data):
     whole = data.with_whole_words()
     texts = [text for kind in ("queries", "titles") for text in data.texts(kind)]

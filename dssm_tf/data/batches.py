@@ -202,8 +202,7 @@ class Batches:
                 yield self._unclicked(query, titles, self.fresh)
             if width:
                 titles = tf.gather(mined, query).to_tensor(-1, shape=[None, width])
-                last = tf.cast(titles < 0, tf.float64)
-                order = tf.argsort(uniform(_MINED, width) - last, direction="DESCENDING")
+                order = tf.argsort(uniform(_MINED, width), direction="DESCENDING")
                 titles = tf.gather(titles, order, batch_dims=1)
                 yield self._unclicked(query, titles, self.mined_count)
 

@@ -45,15 +45,14 @@ class Tower(keras.layers.Layer, abc.ABC):
             if not 0 <= share < 1:
                 raise ValueError(f"A tower received {name}={share}; expected 0 <= {name} < 1.")
         self.vocabulary_size = vocabulary_size
+        # Words are summed and looked up in the precision of the weights: a gradient adds up all
+        # places of a trigram, of which bfloat16 would lose the later ones, and a GPU adds bfloat16
+        # to one row a hundred times more slowly.
+        full = self.variable_dtype
         self.hashing = WordHashing(
-            vocabulary_size,
-            hashed_units,
-            initializer,
-            ngram_dropout,
-            name="hashing",
-            dtype=self.dtype_policy,
+            vocabulary_size, hashed_units, initializer, ngram_dropout, name="hashing", dtype=full
         )
-        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
+        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=full)
 
     def build(self, *_):
         """Builds the sublayers; no weight's shape depends on the input."""
@@ -71,7 +70,8 @@ class Tower(keras.layers.Layer, abc.ABC):
 
     def _vectors(self, words, tokens):
         present = ops.not_equal(tokens, 0)
-        vectors = self.encode(ops.take(words, tokens, axis=0), present)
+        taken = ops.cast(ops.take(words, tokens, axis=0), self.compute_dtype)
+        vectors = self.encode(taken, present)
         return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
 
     @abc.abstractmethod

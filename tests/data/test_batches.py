@@ -293,6 +293,7 @@ def test_sources_take_even_turns_each_with_its_own_mean():
     assert Counter(turns[: both.steps]) == {0: one.steps, 1: -(-len(LOG) // 4)}
     for start in range(0, 2 * both.steps - 6, 6):
         assert 1 <= turns[start : start + 6].count(0) <= 3  # a third of them
+    assert turns == turns[::-1]
     assert (np.mean(weights[0]), np.mean(weights[1])) == (approx(1), approx(0.25))
     assert both.held_out().rows[0].source == 1
     assert one.held_out() is None

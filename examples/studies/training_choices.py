@@ -96,7 +96,7 @@ def prepared(data: Path, out: Path, asked: Sequence[str], mined: bool) -> dict[s
         if asked and name not in asked:
             continue
         found[name] = out / name.lower().replace(" ", "")
-        done = found[name] / "SHA256SUMS"
+        done = found[name] / "spec.json"
         if not done.exists() and run(
             [*flags, "--output", str(found[name]), "--validation-fraction", "0.3", "--overwrite"]
         ):
@@ -156,8 +156,9 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
     """A table a log: mean and half the range over seeds; `won` beyond both ranges."""
     lines = []
     for log, choices in found.items():
-        base = np.array([[one[name] for name in CUTOFFS] for one in choices[BASE]])
-        queries = choices[BASE][0]["queries"]
+        first = next(iter(choices))
+        base = np.array([[one[name] for name in CUTOFFS] for one in choices[first]])
+        queries = choices[first][0]["queries"]
         lines += [
             f"{log}, {queries:,.0f} validation queries:",
             "",
@@ -174,20 +175,20 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
             widest = max(np.ptp(values[:, 2]), np.ptp(base[:, 2]))
             verdict = "won" if gain > widest else "lost" if -gain > widest else "level"
             verdict = verdict if min(len(values), len(base)) > 1 else "one seed"
-            against = "" if choice == BASE else f"{gain:+.3f} {verdict}"
+            against = "" if choice == first else f"{gain:+.3f} {verdict}"
             epochs, seconds = (np.mean([one[key] for one in runs]) for key in ("epoch", "seconds"))
             lines.append(
                 f"| {choice} | {' | '.join(cells)} | {against} | {epochs:.0f} | {seconds:.0f} s |"
             )
         lines.append("")
-        kept = {name: choices[name] for name in (BASE, NESTED) if NESTED in choices}
+        kept = {name: choices[name] for name in (first, NESTED) if NESTED in choices}
         lines += length_table(kept) if kept else []
     return lines
 
 
 def length_table(choices: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     """NDCG@10 by length, means over seeds."""
-    lengths = [*choices[BASE][0]["lengths"]["first"]]
+    lengths = [*choices[NESTED][0]["lengths"]["first"]]
     lines = [f"| NDCG@10 by cosine | {' | '.join(lengths)} |", "|---" * (len(lengths) + 1) + "|"]
     for name, runs in choices.items():
         for kind in ("first", "principal"):
@@ -212,6 +213,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--also", action="append", default=[], metavar="NAME:KEY=VALUE;...", help="another choice"
     )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="in every choice"
+    )
     options = parser.parse_args(argv)
     load_tensorflow()
     choices = dict(CHOICES)
@@ -234,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                         one.format(bm25=bm25_table(data)) if "{bm25}" in one else one
                         for one in choices[choice]
                     ]
-                    overrides += [f"training.seed={seed}"]
+                    overrides += [*options.set, f"training.seed={seed}"]
                     value = measured(options.config, overrides, data, run)
                     with atomic_write(kept) as file:
                         json.dump(value, file)

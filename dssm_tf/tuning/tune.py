@@ -181,8 +181,9 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
     heads = ["trial", *search.space, *(path.name for path in data), search.measure, "state", "runs"]
     write_table(out / "trials.tsv", heads, rows)
     if not done:
+        reason = rows[0][-2].rstrip(".")
         raise UserError(
-            f"all {len(rows)} trials failed, the first because: {rows[0][-2]} When the cause is "
+            f"all {len(rows)} trials failed, the first because: {reason}. When the cause is "
             "mended, give the same command again."
         )
     best = done[0]

@@ -20,7 +20,7 @@ from dssm_tf.cli import main
 from dssm_tf.common.checksums import CHECKSUMS, files_in
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, next_version
-from dssm_tf.export.compact import export_compact
+from dssm_tf.export.compact import copy_compact, export_compact
 from dssm_tf.export.saved_model import ExportedRanker, export
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
@@ -202,6 +202,11 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
 
 
 # ------------------------------------------------------------------------------- the directory
+
+
+def test_a_saved_model_has_no_weights_to_copy(exported, tmp_path):
+    with pytest.raises(UserError, match="holds no weights"):
+        copy_compact(exported, tmp_path / "copy")
 
 
 def test_versions_are_numbered_and_the_newest_is_taken(folder, exported, tmp_path):

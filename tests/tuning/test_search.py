@@ -6,6 +6,7 @@ import shlex
 from itertools import pairwise
 
 import pytest
+from optuna.distributions import FloatDistribution, IntDistribution
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tuning.search import Search, parse_space, typed
@@ -96,6 +97,11 @@ def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(
 
 def test_yaml_would_read_a_range_in_base_60():
     assert parse_space(["loss.gamma=5:20"])["loss.gamma"].high == 20
+
+
+def test_a_range_is_of_whole_numbers_if_both_ends_are():
+    found = [parse_space([f"x={ends}"])["x"] for ends in ("1:4", "1:4.5", "0.5:4")]
+    assert found == [IntDistribution(1, 4), FloatDistribution(1, 4.5), FloatDistribution(0.5, 4)]
 
 
 def test_the_guides_commands_can_be_run():

@@ -229,6 +229,18 @@ def test_a_failed_trial_is_a_row_and_is_tried_again(folder, tmp_path, monkeypatc
     assert [row["state"] for row in table(tmp_path / "out")] == ["complete", "complete"]
 
 
+def test_if_all_trials_fail_the_first_says_why(folder, tmp_path, monkeypatch):
+    def fails(config, data):
+        raise RuntimeError(f"no {config.loss.arguments['gamma']:g}")
+
+    Training(monkeypatch, fails)
+    reason = "all 2 trials failed, the first because: RuntimeError: no 5. When"
+    with pytest.raises(UserError, match=reason):
+        tune(search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out")
+    states = [row["state"] for row in table(tmp_path / "out")]
+    assert states == ["RuntimeError: no 5", "RuntimeError: no 10"]
+
+
 def test_a_full_disk_is_nobodys_setting_and_stops_the_search(folder, tmp_path, monkeypatch):
     def full(config, data):
         raise OSError(28, "No space left on device")

@@ -73,11 +73,11 @@ def test_judgments_survive_a_round_trip(tmp_path_factory, table):
 
 def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
     clicks = [
-        ("Halo", "a", 3),
-        ("halo!", "a", 1),  # the same query, so a has 4
-        ("halo", "b", 4),  # a tie with the most clicked
-        ("halo", "c", 2),  # half
-        ("halo", "d", 1),  # less than half
+        ("Halo", "a", 4),
+        ("halo!", "a", 2),  # the same query, so a has 6
+        ("halo", "b", 6),  # a tie with the most clicked
+        ("halo", "c", 3),  # half
+        ("halo", "d", 2),  # less than half
         ("?!", "a", 9),  # no word
     ]
     found = judgments_from_clicks(clicks, FOLDED, {"a": "A1", "b": "B7", "c": "C", "d": "D"})

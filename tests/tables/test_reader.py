@@ -199,6 +199,9 @@ def test_a_stray_quote_never_loses_rows_in_silence(write, opened):
         UserError, match=r"two\.csv:9: a quote opens here that swallows 43 lines, up"
     ):
         list(read_rows(path, ("query", "title")))
+    rows[8] = 'q8,title 8" wide,3'
+    three = checked(write("three.csv", "\n".join(["query,title,clicks", *rows[:50]]) + "\n"))
+    assert [n for n, row in three if isinstance(row, Reject)] == [9, 10]
 
 
 def test_text_in_quotes_may_go_over_lines_with_commas(write):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,3 +99,24 @@ def test_a_file_that_is_missing_is_named(tmp_path):
     for read in (map_array, read_arrays):
         with pytest.raises(UserError, match=r"a\.npy cannot be read: No such file or directory\."):
             read(tmp_path / "a.npy", "Mend.")
+
+
+class Touches:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("read", [map_array, read_arrays])
+def test_nothing_is_unpickled(read, tmp_path):
+    array = np.array([Touches(tmp_path / "touched")], object)
+    path = tmp_path / "a"
+    with path.open("wb") as file:
+        np.save(file, array) if read is map_array else np.savez(file, array)
+    with pytest.raises(UserError, match=f"{path} is no "):
+        read(path, "Mend.")
+    assert not (tmp_path / "touched").exists()

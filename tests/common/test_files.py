@@ -178,8 +178,11 @@ def test_killed_at_any_operation_one_whole_directory_stands_or_the_next_start_pu
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
-def test_others_may_read_what_the_umask_lets_them(tmp_path):
-    before = os.umask(0o027)
+@pytest.mark.parametrize(
+    ("umask", "file_mode", "folder_mode"), [(0o027, 0o640, 0o750), (0o002, 0o664, 0o775)]
+)
+def test_others_may_read_what_the_umask_lets_them(tmp_path, umask, file_mode, folder_mode):
+    before = os.umask(umask)
     try:
         with atomic_write(tmp_path / "file") as file:
             file.write("x")
@@ -187,5 +190,5 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
             pass
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
-    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == file_mode
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == folder_mode

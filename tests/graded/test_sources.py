@@ -60,6 +60,20 @@ def test_pairs_with_titles_that_the_data_lack_are_counted_and_named(data, tmp_pa
     assert "'a zebra' for 'zebra'" in said
 
 
+def test_clicked_titles_of_grade_0_are_left_out_and_counted(data, tmp_path):
+    every = [one for part in data.pairs.values() for one in part]
+    judged = []
+    for query, title in {one.query: one.title for one in data.pairs["train"]}.items():
+        clicked = {one.title for one in every if one.query == query}
+        others = [other for other in titles_of(data) if other not in clicked][:2]
+        judged.append(GradedList(query, (title, *others), (0.0, 1.0, 2.0)))
+    judged = judged[:2]
+    write_lists(tmp_path / "j.tsv", "grade", judged)
+    (source,) = sources(data, tmp_path / "j.tsv", validation=0.0)
+    assert [one.values for one in source.training] == [(1.0, 2.0)] * 2
+    assert "judgments: 2 pairs of grade 0 are left out" in " ".join(source.said())
+
+
 @pytest.mark.parametrize(
     ("titles", "numbers", "says"),
     [

@@ -29,7 +29,7 @@ from dssm_tf.config import Config, find_config, load_config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import build_model
-from dssm_tf.training.devices import Devices, use_xla
+from dssm_tf.training.devices import Devices, reuse_memory, use_xla
 from dssm_tf.training.fitting import configured_loss, configured_optimizer, training_batches
 from dssm_tf.training.train import settled
 from tests.benchmarks.scale import measure, write_log
@@ -135,7 +135,8 @@ def main(
 ) -> None:
     """Prints a table in Markdown, a row a system."""
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # torch needs some of it
-    write, devices = sys.stdout.write, Devices.choose()
+    reuse_memory()
+    write, devices = sys.stdout.write, Devices(tf.distribute.get_strategy())  # one of them
     columns = list(product(batch_size, precision))
     write(" | ".join(["\n| pairs/s", *(f"{size}, {kind}" for size, kind in columns)]))
     write(f" |\n|{'---|' * (len(columns) + 1)}\n")

@@ -1,4 +1,4 @@
-"""Losses, negatives and vector lengths in one table, on the validation parts of four logs.
+"""What each choice of the default configuration is worth, on the validation parts of four logs.
 
     python -m examples.studies.training_choices --data DATA --out OUT
 
@@ -32,10 +32,23 @@ from examples.studies.later_clicks import split_by_time
 from examples.studies.whole_catalogue import split
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
-BASE, NESTED = "softmax", "nested lengths"
+BASE, NESTED = "shipped", "nested lengths"
 PLAIN = ("training.refit=false", "training.epochs=10")
 CHOICES: dict[str, tuple[str, ...]] = {
     BASE: (),
+    "no title queries": ("training.title_queries=0",),
+    "1 title query": ("training.title_queries=1",),
+    "4 title queries": ("training.title_queries=4",),
+    "no typing errors": ("training.typos=0",),
+    "no whole words": ("whole_words=false",),
+    "no idf start": ("training.idf_start=false",),
+    "dropout 0": ("tower.dropout=0",),
+    "dropout 0.5": ("tower.dropout=0.5",),
+    "batch 256": ("training.batch_size=256",),
+    "batch 512": ("training.batch_size=512",),
+    "batch 1,024": ("training.batch_size=1024",),
+    "batch 2,048": ("training.batch_size=2048",),
+    "no averaging": ("training.averaging=0",),
     "pairwise logistic": ("loss={name: pairwise_logistic}",),
     "hinge": ("loss={name: hinge}",),
     "sigmoid": ("loss={name: sigmoid}",),
@@ -43,7 +56,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "4 mined by bm25": ("negatives.mined=4", "negatives.mined_from={bm25}"),
     NESTED: ("training.nested_lengths=[16,32,64,128]",),
 }
-"""What differs from the configuration: the first line is what ships."""
+"""What differs from the configuration."""
 LENGTHS = (16, 32, 64, 128)
 
 
@@ -214,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--also", action="append", default=[], metavar="NAME:KEY=VALUE;...", help="another choice"
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="in every choice"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="unless a choice has it"
     )
     options = parser.parse_args(argv)
     load_tensorflow()
@@ -234,11 +247,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if not kept.exists():
                     run = options.out / "run"
                     shutil.rmtree(run, ignore_errors=True)
-                    overrides = [
+                    overrides = [*options.set, f"training.seed={seed}"]
+                    overrides += [
                         one.format(bm25=bm25_table(data)) if "{bm25}" in one else one
                         for one in choices[choice]
                     ]
-                    overrides += [*options.set, f"training.seed={seed}"]
                     value = measured(options.config, overrides, data, run)
                     with atomic_write(kept) as file:
                         json.dump(value, file)

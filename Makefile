@@ -56,16 +56,16 @@ demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
 
 test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
 	@echo "Running the default tests: about 8 minutes on two cores"
-	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-changed: SINCE ?= main
 test-changed: $(STAMP)  ## the tests that the changes since the commit SINCE=main can touch
 	@files=$$($(PY) -m tests.changed $(SINCE)) || exit 1; \
-	if [ -n "$$files" ]; then $(PY) -m pytest -q -n $(WORKERS) --dist loadfile $$files $(ARGS); \
+	if [ -n "$$files" ]; then $(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $$files $(ARGS); \
 	else echo "No test imports what has changed since $(SINCE)."; fi
 
 test-all: $(STAMP)  ## the slow tests too
-	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark and not engines' $(ARGS)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not gpu and not benchmark and not engines' $(ARGS)
 
 test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread counts compute them
 	@$(PY) -m tests.cpus $(ARGS)

@@ -52,7 +52,7 @@ EXTRAS = {
         "mypy",
         "nbclient",
         "pytest>=8.2",
-        "pytest-xdist",
+        "pytest-xdist>=3.7",
         "qdrant-client",  # a recipe of docs/search_engines.md runs in its memory
         "ruff",
         "types-PyYAML",

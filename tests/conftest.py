@@ -29,6 +29,12 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+LONGEST = {"test_readme.py", "test_repeatability.py", "test_tune.py"}
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")

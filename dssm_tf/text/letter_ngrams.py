@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dssm_tf.text.fields import unmarked
+from dssm_tf.text.rules import Rules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
 
 
-def letter_ngrams(word: str, max_letters: int = 64) -> list[str]:
+def letter_ngrams(word: str, max_letters: int = Rules.max_letters) -> list[str]:
     """The letter trigrams of `#word#`, in order and with repetition: one a letter.
 
     A word longer than `max_letters` is cut there, so that one pasted blob cannot widen a batch.
@@ -25,7 +26,7 @@ def letter_ngrams(word: str, max_letters: int = 64) -> list[str]:
     return [mark + whole[i : i + 3] for i in range(len(whole) - 2)]
 
 
-def whole_word(word: str, max_letters: int = 64) -> str:
+def whole_word(word: str, max_letters: int = Rules.max_letters) -> str:
     """A word between boundary marks, an n-gram of its own for a word of two letters or more.
 
     >>> whole_word("cat"), whole_word("1␟cat")

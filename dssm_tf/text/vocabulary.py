@@ -50,7 +50,7 @@ class Vocabulary:
         counts: Mapping[str, int],
         max_size: int,
         rules: Rules,
-        min_count: int = 1,
+        min_count: int,
     ) -> Vocabulary:
         """The `max_size` most frequent trigrams; equal counts in code point order."""
         kept = [ngram for ngram, count in counts.items() if count >= min_count]

@@ -10,7 +10,7 @@ from tests.baselines import cases
 from tests.baselines.cases import QUERIES, TITLES
 from tests.reference import translation as reference
 
-CLICKS = [*cases.CLICKS, ("black ops", "Call of Duty: Black Ops", 2.0)]
+CLICKS = [*cases.CLICKS, ("black ops", "Call of Duty: Black Ops", 2.0), ("2 reach", "2 reach", 1.0)]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,8 @@ def phrase_table(model):
 
 
 WORDS = sorted({word for query, title, _ in CLICKS for word in FOLDED.words(f"{query} {title}")})
-TEXT = st.lists(st.sampled_from(WORDS), max_size=6)
+PARTS = [*WORDS, "call of duty", "2 reach"]
+TEXT = st.lists(st.sampled_from(PARTS), max_size=6).map(" ".join).map(str.split)
 
 
 @given(

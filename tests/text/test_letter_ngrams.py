@@ -42,6 +42,7 @@ def test_a_bucket_is_the_documented_hash():
     # "abc" is 97 98 99: their products with the multipliers, summed, modulo 2^31 - 1, modulo 10.
     mixed = 97 * 1_000_003_337 + 98 * 2_654_435_761 + 99 * 1_620_619_981
     assert bucket("abc", 10) == mixed % (2**31 - 1) % 10
+    assert bucket("2abc", 10) == (mixed + 2 * 1_181_783_497) % (2**31 - 1) % 10
     assert bucket("abc", 10**9) != bucket("cba", 10**9)
 
 

@@ -20,12 +20,12 @@ CAT = ["#ca", "cat", "at#"]
 
 
 def test_ids_start_at_one_most_frequent_first():
-    vocabulary = Vocabulary.from_counts({"cat": 2, "#ca": 5, "at#": 2, "dog": 1}, 3, FOLDED)
+    vocabulary = Vocabulary.from_counts({"cat": 2, "#ca": 5, "at#": 2, "dog": 1}, 3, FOLDED, 1)
     # "at#" before "cat": equal counts stand in code point order; "dog" is beyond the size.
     assert vocabulary.ngrams == ("#ca", "at#", "cat")
     assert vocabulary.ngram_ids("cat") == (1, 3, 2)
     assert vocabulary.size == 3
-    assert Vocabulary.from_counts({"cat": 2, "dog": 1}, 9, FOLDED, min_count=2).ngrams == ("cat",)
+    assert Vocabulary.from_counts({"cat": 2, "dog": 1}, 9, FOLDED, 2).ngrams == ("cat",)
 
 
 def test_the_unknown_share_counts_every_letter_trigram():

@@ -72,22 +72,19 @@ class LCE(MRF):
         step = max(1, _CELLS // len(self._corpus))
         blocks = []
         for start in range(0, len(queries), step):
-            part = queries[start : start + step]
-            # A query without words would take whatever titles come first.
-            has_words = self.terms.count(part).getnnz(axis=1) > 0
-            scores = super()._score(part, self._corpus)
-            blocks.append(self._largest(self._feedback(scores, has_words)))
+            scores = super()._score(queries[start : start + step], self._corpus)
+            blocks.append(self._largest(self._feedback(scores)))
         return sparse.vstack(blocks, format="csr")
 
-    def _feedback(self, scores: Floats, has_words: np.ndarray) -> sparse.csr_matrix:
+    def _feedback(self, scores: Floats) -> sparse.csr_matrix:
         """`P(e | Q)` up to a factor, of every word in the best titles: `(queries, words)`."""
-        order = np.argsort(-scores[has_words], axis=1, kind="stable")
+        order = np.argsort(-scores, axis=1, kind="stable")
         best = np.sort(order[:, : self.feedback_titles], axis=1)
-        values = np.take_along_axis(scores[has_words], best, axis=1)
+        values = np.take_along_axis(scores, best, axis=1)
         likelihoods = np.exp(values - values.max(axis=1, keepdims=True))
         # exp f(e, D) = (tf + mu cf / |C|) / (|D| + mu)
         likelihoods /= (self._corpus.lengths + self.mu)[best]
-        starts = np.concatenate([[0], np.cumsum(has_words * best.shape[1])])
+        starts = np.arange(len(scores) + 1) * best.shape[1]
         titles = sparse.csr_matrix(
             (likelihoods.ravel(), best.ravel(), starts), shape=(len(scores), len(self._corpus))
         )

@@ -176,7 +176,12 @@ def ratios(counts: sparse.csr_matrix, shares: Floats, words: Floats) -> sparse.c
 
 
 def normalized(weights: Floats, axis: int) -> Floats:
-    """Weights that sum to 1 along an axis; equal ones where all are 0."""
+    """Weights that sum to 1 along an axis; equal ones where all are 0.
+
+    >>> normalized(np.array([[3.0, 1.0], [0.0, 0.0]]), axis=1)
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
     totals = weights.sum(axis=axis, keepdims=True)
     equal = np.full_like(weights, 1 / max(1, weights.shape[axis]))
     return np.divide(weights, totals, out=equal, where=totals > 0)

@@ -75,8 +75,9 @@ def test_titles_are_prepared_again_only_for_parameters_that_matter():
     assert other.prepared is None
     assert model.with_parameters(power=2).score("q", titles).tolist() == [1.0, 0.25]
     assert model.score("q", titles).tolist() == [0.5, 0.25]
-    with pytest.raises(ValueError, match=r"factor is -1: input should be greater than 0\.$"):
-        model.with_parameters(factor=-1)
+    for wrong in (-1, np.inf):
+        with pytest.raises(ValueError, match=rf"factor is {wrong}: input should be [a-z0 ]+\.$"):
+            model.with_parameters(factor=wrong)
 
 
 def settings(**values):

@@ -59,9 +59,9 @@ def test_without_a_forget_gate_nothing_is_stored_for_it():
 
 
 def test_only_the_forget_gate_starts_with_a_bias_unless_told_otherwise():
-    cell = PeepholeLSTMCell(2, forget_bias=1.5)
+    cell = PeepholeLSTMCell(2)
     cell.build()
-    assert cell.bias.numpy().tolist() == [0, 0, 1.5, 1.5, 0, 0, 0, 0]
+    assert cell.bias.numpy().tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
     assert not cell.peephole_kernel.numpy().any()
     cell = PeepholeLSTMCell(1, forget_bias=1.5, bias_initializer=keras.initializers.Constant(0.25))
     cell.build()

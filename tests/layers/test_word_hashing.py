@@ -30,7 +30,7 @@ def test_one_word_by_hand():
     made.build()
     made.kernel.assign([[9.0, 9.0], [1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
     # Trigrams 1, 3, 3 of word 1: (1 + 4 + 4, 10 + 40 + 40); row 0 never counts.
-    words = np.array(made(np.array([[0, 0, 0, 0], [1, 3, 3, 0]])))
+    words = np.array(made(np.array([[0, 0, 0, 0], [1, 3, 3, 0]]), training=True))
     assert words.tolist() == [[0.0, 0.0], [9.0, 90.0]]
 
 

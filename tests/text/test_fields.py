@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.fields import SEPARATOR, join_fields, parse_fields, split_fields
-from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
+from dssm_tf.text.letter_ngrams import bucket
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
@@ -39,7 +39,6 @@ def test_rules_count_words_of_all_fields_and_letters_without_the_mark():
 def test_a_bucket_depends_on_the_field():
     found = {bucket(mark + "abc", 2_000_003) for mark in ("", "1", "2", "3", "4", "5")}
     assert len(found) == 6
-    assert letter_ngrams("5␟a") == ["5#a#"]
 
 
 @given(FIELDS, st.sampled_from([FOLDED, OWN]))

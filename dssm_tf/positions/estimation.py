@@ -61,7 +61,7 @@ def estimate(shown: Shown, seed: int = 0) -> ExaminationCurve:
     times = random.multinomial(queries, np.full(queries, 1 / queries), _DRAWS).astype(float)
     sums = [moves.sums(one) for one in (np.ones(queries), *times)]
     reached = np.array([tied(clicks) for _, clicks in sums])
-    positions = min(reached[0], np.sort(reached[1:])[int((1 - _LEAST_TIED) * _DRAWS)])
+    positions = np.sort(reached[1:])[int((1 - _LEAST_TIED) * _DRAWS)]  # at most those of the log
     if positions < 2:
         return _cannot_tell(shown, "too few queries have clicked titles shown at several positions")
     of_tied = [one for one, number in zip(sums, reached, strict=True) if number >= positions]

@@ -194,7 +194,7 @@ def test_costs_are_told(written):
     for one in (entry, bm25):
         assert one["training_seconds"] > 0
         assert one["megabytes"] > 1e-4
-        assert one["microseconds_per_query"] > 0
+        assert 0 < one["microseconds_per_query"] < 1e8
 
 
 def test_queries_the_log_does_not_hold_are_reported_apart(done, written, folder):

@@ -8,6 +8,7 @@ tfds = pytest.importorskip("tensorflow_datasets")
 
 from dssm_tf.data.preprocessed import Preprocessed  # noqa: E402
 from pipelines import tfds_builder  # noqa: E402
+from tests.pipelines.written import Record  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # tfds warns about what it imports itself
 
@@ -27,12 +28,15 @@ def plain(value):
 def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, tmp_path):
     for rows in (60, 120):
         log = "".join(topics.splitlines(keepends=True)[: 1 + rows])
-        path = run(log, "--negatives", "3", "--validation_fraction", "0.3").path
+        written = run(log, "--negatives", "3", "--validation_fraction", "0.3")
         dataset = tfds.load(
-            "click_log", data_dir=str(tmp_path / "tfds"), builder_kwargs={"data": path}
+            "click_log", data_dir=str(tmp_path / "tfds"), builder_kwargs={"data": written.path}
         )
         for split in ("train", "validation"):
-            expected = list(tfds_builder.read_examples(Preprocessed(path), split))
+            expected = list(tfds_builder.read_examples(Preprocessed(written.path), split))
             found = [plain(one) for one in tfds.as_numpy(dataset[split])]
             assert len(expected) > rows / 6
             assert found == expected
+            assert written.records(split) == [
+                Record(one["query"], tuple(one["titles"]), one["clicks"]) for one in found
+            ]

@@ -79,7 +79,7 @@ def test_the_standard_error_is_that_of_a_mean_over_pairs_of_orders():
     assert errors == pytest.approx(np.sqrt(found * (1 - found) / (pairs - 1)))
 
 
-VECTORS = {"ice": [3.0, 0.0], "cream": [0.0, 2.0], "cone": [1.0, 1.0], "hot": [-1.0, 0.0]}
+VECTORS = {"ice": [3.0, 0.0], "cream": [0.0, 2.0], "cone": [1.0, 1.0], "hot": [-2.0, 0.0]}
 
 
 def bag(texts):
@@ -91,7 +91,7 @@ def test_in_a_bag_of_words_a_pair_is_worth_the_product_of_its_words():
     query, title = ["ice", "cream"], ["cream", "hot", "cone"]
     queries, titles = (bag([" ".join(text), *without_each(text)]) for text in (query, title))
     lost_query, lost_title, pairs = losses(queries @ titles.T)
-    # The title's vector is (0, 3), the query's (3, 2).
-    assert lost_query == pytest.approx([0, 6])
-    assert lost_title == pytest.approx([4, -3, 5])
-    assert pairs == pytest.approx(np.array([[0, -3, 3], [4, 0, 2]]))
+    # The title's vector is (-1, 3), the query's (3, 2).
+    assert lost_query == pytest.approx([-3, 6])
+    assert lost_title == pytest.approx([4, -6, 5])
+    assert pairs == pytest.approx(np.array([[0, -6, 3], [4, 0, 2]]))

@@ -1,16 +1,10 @@
 """The log of the order experiment: who can be right about it, and who cannot."""
 
-import subprocess
-import sys
 from collections import Counter
 from itertools import combinations
 
-import numpy as np
 import pytest
 
-from dssm_tf import load
-from dssm_tf.cli import main
-from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.reader import read_rows
 from examples.order_log import KINDS, LEARNED, NOISE, NOT, PARTS, WORDS, OrderLog, write_log
@@ -101,27 +95,3 @@ def test_the_share_is_that_of_order_and_of_negation_together(tmp_path, share, ex
     assert len(rows) == 2 * len(clicked) == 1200
     found = Counter(kind for query in clicked for kind in KINDS if of_kind(query, kind))
     assert found == Counter(order=expected, negation=expected, topic=600 - 2 * expected)
-
-
-@pytest.mark.slow
-def test_a_bag_of_words_trains_on_the_log_and_stays_at_chance_where_order_decides(tmp_path):
-    """As a reader runs it."""
-    log, data, run = (tmp_path / name for name in ("log", "data", "run"))
-    drawn = f"--out {log} --queries 400 --distances 2 --judged 200"
-    subprocess.run([sys.executable, "examples/order_log.py", *drawn.split()], check=True)
-    negatives = "--negatives 1 --negatives-from impressions"
-    assert main(f"preprocess --input {log}/clicks.tsv --output {data} {negatives}".split()) == 0
-    settings = (
-        "--set negatives.recorded=1 --set negatives.in_batch=false --set training.epochs=6"
-        " --set optimizer.learning_rate=0.01 --set tower.dropout=0 --set ranking.prior=0"
-    )
-    assert main(f"train --config dssm --data {data} --out {run} {settings}".split()) == 0
-    found = evaluate({"run": load(run)}, read_judgments(log / "judgments.tsv"), metrics=["ndcg@1"])
-    right = {kind: [] for kind in KINDS}
-    for query, value in zip(found.task.query_ids, found.values["run"]["ndcg@1"], strict=True):
-        right[query.split("-")[0]].append(value)
-    # Equal bags have equal vectors but for the rounding of a sum, which tosses a coin: of 200 the
-    # share of heads has a standard deviation of .035.
-    assert 0.3 <= np.mean(right["order"]) <= 0.7
-    assert 0.3 <= np.mean(right["negation"]) <= 0.7
-    assert np.mean(right["topic"]) >= 0.8

@@ -164,8 +164,8 @@ def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
     "unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800", "\u0301", "ß"]
 )
 def test_a_text_of_any_length_reads_as_its_first_words(unit):
-    for name in ("defaults", "tight"):
-        assert_same(name, ["a cat", f"first {unit * 3000} last", ""])
+    for name in ("defaults", "tight", "tight, own fields"):
+        assert_same(name, ["a cat␟a cat", f"first {unit * 3000} last", ""])
 
 
 LIMITED = """

@@ -31,7 +31,7 @@ def lists(data: Data, queries: int = 40, titles: int = 5, seed: int = 0) -> list
     for number in range(queries):
         named = random.choice(known)
         wanted = [word for word in FOLDED.words(named) if word not in ("the", "story")]
-        chosen = list(dict.fromkeys([named, *random.sample(known, titles)]))[:titles]
+        chosen = list(dict.fromkeys([named, *random.sample(known, titles)]))[: titles - number % 2]
         grades = tuple(
             2.0 * sum(word in FOLDED.words(title) for word in wanted) for title in chosen
         )

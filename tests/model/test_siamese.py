@@ -67,7 +67,7 @@ def test_a_saved_model_keeps_its_lengths(tmp_path):
 
 @pytest.mark.numeric
 def test_encoded_vectors_have_length_one_and_their_products_are_the_cosines():
-    model = siamese()
+    model = siamese(dropout=0.5)
     queries = np.array(model.encode_query(INPUTS["query"]))
     titles = np.array(model.encode_title(INPUTS["titles"]))
     lengths = np.linalg.norm(np.concatenate([queries, titles]), axis=1)

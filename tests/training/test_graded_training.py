@@ -76,7 +76,7 @@ def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
 def test_the_card_and_the_run_s_files_say_what_was_learned_from(data, run):
     out, _ = run
     card = (out / "MODEL_CARD.md").read_text("utf-8")
-    assert "| judgments | 300 grades of 60 queries from j.tsv (SHA-256 " in card
+    assert "| judgments | 270 grades of 60 queries from j.tsv (SHA-256 " in card
     assert "`training.clicks: false`" in card
     assert "Judged queries held out of training" in card
     assert "sha256: " in (out / "config.yaml").read_text("utf-8")

@@ -241,6 +241,12 @@ def test_a_wrong_override_is_refused_by_name(tmp_path, override, reason):
     assert reason in message
 
 
+@pytest.mark.parametrize(("override", "in_file"), [("tower.name=lstm", True), ("tower.x=3", False)])
+def test_a_key_of_the_file_that_no_longer_fits_is_told_apart(tmp_path, override, in_file):
+    message = refusal(tmp_path, "tower: {name: dssm, widths: [4]}", override)
+    assert ("The file has it; replace the whole section" in message) == in_file
+
+
 @pytest.mark.parametrize("tower", TOWERS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("graded", GRADED_LOSSES)

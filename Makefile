@@ -14,6 +14,7 @@ STAMP := $(VENV)/installed
 EXTRAS ?= dev,serving,serve,search,tune,baselines,docs
 WORKERS ?= 2
 ARGS ?=
+PYTEST = $(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The stamp holds the checkout's path: an environment that was copied or moved is made again.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -55,17 +56,17 @@ demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
 	@$(VENV)/bin/dssm demo --out build/demo
 
 test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
-	@echo "Running the default tests: about 8 minutes on two cores"
-	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@echo "Running the default tests: 7 to 9 minutes on two cores"
+	@$(PYTEST) $(ARGS)
 
 test-changed: SINCE ?= main
 test-changed: $(STAMP)  ## the tests that the changes since the commit SINCE=main can touch
 	@files=$$($(PY) -m tests.changed $(SINCE)) || exit 1; \
-	if [ -n "$$files" ]; then $(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $$files $(ARGS); \
+	if [ -n "$$files" ]; then $(PYTEST) $$files $(ARGS); \
 	else echo "No test imports what has changed since $(SINCE)."; fi
 
 test-all: $(STAMP)  ## the slow tests too
-	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not gpu and not benchmark and not engines' $(ARGS)
+	@$(PYTEST) -m 'not gpu and not benchmark and not engines' $(ARGS)
 
 test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread counts compute them
 	@$(PY) -m tests.cpus $(ARGS)

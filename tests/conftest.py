@@ -29,7 +29,7 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-LONGEST = {"test_readme.py", "test_repeatability.py", "test_tune.py"}
+LONGEST = {"test_readme.py", "test_killed.py", "test_tune.py"}
 
 
 def pytest_collection_modifyitems(items):

@@ -10,6 +10,7 @@ import sys
 from tests.clicks import click_log
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.S | re.M)
+CHATTER = re.compile(r"tensorflow/|\.cc:|Warning|WARNING|oneDNN|\x1b")
 LINES = 160
 
 
@@ -25,7 +26,8 @@ def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_pat
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dssm_tf.cli "$@"\n', "utf-8")
     program.chmod(0o755)
     path = f"{program.parent}:{os.environ['PATH']}"
-    env = os.environ | {"PATH": path, "PYTHONPATH": str(checkout)}
+    chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
+    env = chatty | {"PATH": path, "PYTHONPATH": str(checkout)}
     shown = {}
     blocks.remove(("bash", "make demo\n"))  # has a test of its own
     for language, code in blocks:
@@ -35,6 +37,7 @@ def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_pat
         )
         assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
         shown[code] = done.stdout
+        assert not CHATTER.findall(done.stdout + done.stderr)
         printed = [line[2:] for line in code.splitlines() if line.startswith("# ")]
         assert printed == (done.stdout.splitlines() if language == "python" else [])
     (search,) = (out for code, out in shown.items() if "dssm search" in code)

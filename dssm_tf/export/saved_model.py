@@ -20,34 +20,38 @@ from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
-from dssm_tf.model.text_features import Table, TextFeatures, hash_texts, normalize
+from dssm_tf.model.text_features import Table, hash_texts, normalize
 from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors
 
 _AGAIN = "Copy the export again, or write it again with `dssm export`."
 
 
-def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
-    """The functions behind the signatures, by name."""
-    features, model, weighted_prior = TextFeatures(ranker.vocabulary), ranker.model, _prior(ranker)
+def _signatures(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
+    """The functions behind the signatures, by name; each tower is in the graph once."""
+    towers, weighted_prior = ranker.encoder.functions, _prior(ranker)
 
+    def signature(function):
+        specs = [tf.TensorSpec([None], tf.string, one) for one in INPUTS[function.__name__]]
+        # Autograph would leave files in the temporary directory when it is killed.
+        return tf.function(function, input_signature=specs, autograph=False)
+
+    @signature
     def encode_query(queries):
-        vectors = model.encode_query(features(queries))
+        vectors = towers["query"](queries)
         return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
 
+    @signature
     def encode_title(titles):
-        vectors = model.encode_title(features(titles))
+        vectors = towers["title"](titles)
         return {"embeddings": tf.concat([vectors, weighted_prior(titles)[:, None]], axis=1)}
 
+    @signature
     def score(queries, titles):
         products = encode_query(queries)["embeddings"] * encode_title(titles)["embeddings"]
         return {"scores": tf.reduce_sum(products, 1)}
 
-    return {
-        "encode_query": encode_query,
-        "encode_title": encode_title,
-        "score": score,
-        "serving_default": score,
-    }
+    found = {one.__name__: one for one in (encode_query, encode_title, score)}
+    return found | {"serving_default": score}
 
 
 def _prior(ranker: SemanticRanker) -> Callable[..., Any]:
@@ -95,16 +99,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     with atomic_directory(target) as aside:
         served = tf.Module()
         served.weights = [weight.value for weight in ranker.model.weights]
-        # Autograph would leave files in the temporary directory when it is killed.
-        signatures = {
-            name: tf.function(
-                function,
-                input_signature=[tf.TensorSpec([None], tf.string, one) for one in INPUTS[name]],
-                autograph=False,
-            )
-            for name, function in _functions(ranker).items()
-        }
-        tf.saved_model.save(served, str(aside), signatures=signatures)
+        tf.saved_model.save(served, str(aside), signatures=_signatures(ranker))
         extra = aside / EXTRA
         extra.mkdir()
         write_warmup(extra / "tf_serving_warmup_requests", ranker.name)

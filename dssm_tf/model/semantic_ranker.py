@@ -66,27 +66,31 @@ class Encoder:
         model: a `Siamese`.
         vocabulary: what its towers were trained with.
         batch_size: texts encoded at once.
+
+    Attributes:
+        functions: of `query` and `title`, string `(texts,)` to vectors `(texts, dimension)` as a
+            `tf.function`, traced once.
     """
 
     def __init__(self, model: Siamese, vocabulary: Vocabulary, batch_size: int = 1024) -> None:
         self.batch_size = batch_size
-        features = self.features = TextFeatures(vocabulary)
+        self.features = TextFeatures(vocabulary)
 
-        def compiled(encode: Callable[[dict[str, Any]], Any]) -> Any:
-            return tf.function(
-                lambda texts: encode(features(texts)),
-                input_signature=[tf.TensorSpec([None], tf.string)],
-                autograph=False,
-            )
+        def compiled(function: Callable[[tf.Tensor], Any]) -> Any:
+            spec = [tf.TensorSpec([None], tf.string)]
+            return tf.function(function, input_signature=spec, autograph=False)
 
-        queries = compiled(model.encode_query)
-        titles = queries if model.shared else compiled(model.encode_title)
-        self._functions = {"query": queries, "title": titles}
+        features = compiled(self.features.__call__)  # one graph for both towers
+        queries = compiled(lambda texts: model.encode_query(features(texts)))
+        titles = queries
+        if not model.shared:
+            titles = compiled(lambda texts: model.encode_title(features(texts)))
+        self.functions = {"query": queries, "title": titles}
         self.dimension = model.query_tower.dimension
 
     def __call__(self, side: str, texts: Sequence[str]) -> Vectors:
         """Vectors float32 `(len(texts), dimension)` of `side` `query` or `title`."""
-        return encode_distinct(self._functions[side], texts, self.dimension, self.batch_size)
+        return encode_distinct(self.functions[side], texts, self.dimension, self.batch_size)
 
 
 def encode_distinct(
@@ -152,7 +156,7 @@ class SemanticRanker(VectorRanker):
         self.prior = prior
         self.prior_weight = prior_weight
         self.bm25_weight, self.cutoff = bm25_weight, cutoff
-        self._encoder = Encoder(model, vocabulary)
+        self.encoder = Encoder(model, vocabulary)
         self._titles = lru_cache(LISTS)(super()._prepared)
 
     @classmethod
@@ -191,7 +195,7 @@ class SemanticRanker(VectorRanker):
     @property
     def features(self) -> TextFeatures:
         """What turns raw texts into text batches of this model."""
-        return self._encoder.features
+        return self.encoder.features
 
     @property
     def mean_prior(self) -> float:  # type: ignore[override]
@@ -199,7 +203,7 @@ class SemanticRanker(VectorRanker):
         return self.prior_weight * self.prior.mean
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        return self._encoder(side, texts)
+        return self.encoder(side, texts)
 
     def _weighted(self, titles: Sequence[str]) -> Vectors:
         weighted: Vectors = self.prior_weight * self.prior(titles)

@@ -131,6 +131,7 @@ class Fitting:
         first, steps, seed = len(keeper.history), batches.steps, config.training.seed
         progress = TrainingProgress(steps, epochs, self._quiet)
         read = iter(devices.read(batches, seed, first, epochs, keeper.step))
+        validation: Any = None if held_out is None else devices.read(held_out, None)
         for epoch in range(first, epochs):
             if keeper.finished:
                 break
@@ -142,7 +143,7 @@ class Fitting:
             logs = _metrics(model)
             if held_out is not None:
                 model.reset_metrics()
-                validating = iter(devices.read(held_out, None))
+                validating = iter(validation)
                 for _ in range(held_out.steps):
                     self._test(validating)
                 logs |= {f"val_{name}": value for name, value in _metrics(model).items()}

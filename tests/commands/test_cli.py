@@ -7,6 +7,8 @@ import pkgutil
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -30,13 +32,12 @@ TRAIN = (
 )
 
 
-def dssm(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, with TensorFlow's logging as a person has it."""
-    chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
-    return subprocess.run(
-        [sys.executable, "-m", "dssm_tf.cli", *command.split()],
-        capture_output=True, text=True, cwd=cwd, env=chatty | {"PYTHONPATH": str(CHECKOUT)},
-    )  # fmt: skip
+def said(command: str, folder: Path) -> list[str]:
+    """The lines of a command that ends well in a folder."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
+        patch.chdir(folder)
+        assert main(command.split()) == 0
+    return out.getvalue().splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +50,12 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(folder) -> subprocess.CompletedProcess[str]:
-    return dssm(TRAIN, folder)
-
-
-@pytest.fixture(scope="module")
-def exported(trained, folder) -> subprocess.CompletedProcess[str]:
-    return dssm("export --model run --out models --name shop", folder)
-
-
-# ------------------------------------------------------------------------------ real processes
+def trained(folder) -> list[str]:
+    return said(TRAIN, folder)
 
 
 def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder):
-    assert trained.returncode == 0
-    begins, *lines = trained.stdout.splitlines()
+    begins, *lines = trained
     assert begins.startswith("training dssm on 23 pairs of 24 queries and 20 titles: at most 2 ")
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
     assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
@@ -77,37 +69,30 @@ def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder)
 
 
 def test_a_finished_training_given_again_says_so_and_ends_with_0(trained, folder):
-    again = dssm(TRAIN, folder)
-    assert (again.returncode, again.stderr) == (0, "")
-    first, *_, last = again.stdout.splitlines()
+    first, *_, last = said(TRAIN, folder)
     assert re.fullmatch(r"run: 2 epochs before; nothing left to do, best [12]", first)
-    assert last == trained.stdout.splitlines()[-1]
+    assert last == trained[-1]
 
 
-def test_nothing_but_our_own_words_reaches_the_terminal(trained, exported):
-    """No TensorFlow chatter, no warnings, no bar where there is no terminal."""
-    said = [line for line in trained.stderr.splitlines() if " epoch " not in line]
-    assert said == []  # but for how far it is, on a slow machine
-    assert exported.stderr == ""
-    assert "\x1b" not in trained.stdout + exported.stdout
-    assert not re.search(r"tensorflow/|\.cc:|Warning|oneDNN", trained.stdout + exported.stdout)
-
-
-def test_ranking_with_bm25_beside_says_nothing_else_either(trained, folder):
-    """It imports JAX where that is installed, which sets TensorFlow's log level."""
-    judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\n1\tred fox\td\tred fox\t1\n"
-    (folder / "judgments.tsv").write_text(judgments, "utf-8")
-    evaluated = dssm("evaluate --model run --judgments judgments.tsv --out evaluation", folder)
-    assert (evaluated.returncode, evaluated.stderr) == (0, "")
-
-
-def test_export_says_where_the_model_is_and_how_to_serve_it(exported, folder):
-    assert exported.returncode == 0
-    first, second = exported.stdout.splitlines()
+def test_export_says_where_the_model_is_and_how_to_serve_it(trained, folder):
+    first, second = said("export --model run --out models --name shop", folder)
     assert first == "models/shop/1: verified against the trained model"
     assert second.startswith("serve it: tensorflow_model_server ")
     assert f"--model_base_path={folder.resolve()}/models/shop" in second
     assert (folder / "models/shop/1/saved_model.pb").exists()
+
+
+def test_ranking_with_bm25_beside_says_nothing_else(trained, folder):
+    """It imports JAX where that is installed, which sets TensorFlow's log level."""
+    judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\n1\tred fox\td\tred fox\t1\n"
+    (folder / "judgments.tsv").write_text(judgments, "utf-8")
+    chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
+    command = "evaluate --model run --judgments judgments.tsv --out evaluation"
+    evaluated = subprocess.run(
+        [sys.executable, "-m", "dssm_tf.cli", *command.split()],
+        capture_output=True, text=True, cwd=folder, env=chatty | {"PYTHONPATH": str(CHECKOUT)},
+    )  # fmt: skip
+    assert (evaluated.returncode, evaluated.stderr) == (0, "")
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported():
@@ -120,9 +105,6 @@ heavy = {{"tensorflow", "keras", "numpy", "apache_beam", "matplotlib"}}
 print("heavy:", heavy & set(sys.modules))
 """
     assert python(code).endswith("heavy: set()\n")
-
-
-# ----------------------------------------------------------------------------- in this process
 
 
 @pytest.mark.parametrize("command", COMMANDS)

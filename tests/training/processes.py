@@ -50,6 +50,10 @@ class Run:
         self._process.start()
         self.kill = self._process.kill
 
+    def signal(self, number: int) -> None:
+        """Sends it a signal."""
+        os.kill(self._process.pid or 0, number)
+
     def wait(self) -> Outcome:
         """Waits for its end."""
         self._process.join(TIMEOUT)

@@ -35,7 +35,6 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
             [
                 ("titles.tsv", 1),  # making the run's directory
                 ("batch", 3),  # in the first epoch, of which two steps are saved
-                ("fit.npz", 4),  # in the midst of an epoch, or at its end
                 ("batch", ANYWHERE),
                 ("refit.npz", 1),
                 ("versions.json", 1),  # with the weights written, and half of the rest

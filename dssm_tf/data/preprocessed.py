@@ -23,7 +23,7 @@ _MIN_COUNT = 2  # times that log and corpus hold a word with a row of its own
 LISTS = pa.list_(pa.int32())
 Kind = Literal["queries", "titles"]
 UNTUNED = tf.data.Options()
-"""In TensorFlow 2.21 the end of an autotuned iterator may wait for its sleeping thread."""
+"""In TensorFlow 2.21 the end of an autotuned iterator may wait a minute for a sleeping thread."""
 UNTUNED.autotune.enabled = False
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import NestedSiamese, Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
@@ -151,7 +152,8 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(tower, sizes, pol
         "titles": text_batch(TITLES[:3], KNOWN),
         "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
     }
-    data = tf.data.Dataset.from_tensors((inputs, all_count(inputs["candidates"]))).repeat()
+    data = tf.data.Dataset.from_tensors((inputs, all_count(inputs["candidates"])))
+    data = data.repeat().with_options(UNTUNED)
     keras.utils.set_random_seed(0)
     model = Siamese(*(tower(len(KNOWN), sizes, dtype=policy) for _ in range(2)))
     model.compile(keras.optimizers.Adam(0.02), RankingLoss("click_softmax"), jit_compile=jit)

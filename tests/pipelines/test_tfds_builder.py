@@ -6,7 +6,7 @@ import pytest
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
-from dssm_tf.data.preprocessed import Preprocessed  # noqa: E402
+from dssm_tf.data.preprocessed import UNTUNED, Preprocessed  # noqa: E402
 from pipelines import tfds_builder  # noqa: E402
 from tests.pipelines.written import Record  # noqa: E402
 
@@ -30,7 +30,10 @@ def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, 
         log = "".join(topics.splitlines(keepends=True)[: 1 + rows])
         written = run(log, "--negatives", "3", "--validation_fraction", "0.3")
         dataset = tfds.load(
-            "click_log", data_dir=str(tmp_path / "tfds"), builder_kwargs={"data": written.path}
+            "click_log",
+            data_dir=str(tmp_path / "tfds"),
+            builder_kwargs={"data": written.path},
+            read_config=tfds.ReadConfig(options=UNTUNED),
         )
         for split in ("train", "validation"):
             expected = list(tfds_builder.read_examples(Preprocessed(written.path), split))

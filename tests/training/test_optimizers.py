@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import OptimizerConfig
+from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.optimizers import (
     ScheduledNesterov,
@@ -110,7 +111,8 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
         assert any(np.abs(step).max() > 1e-4 for step in steps)
 
     told = keras.callbacks.LambdaCallback(on_epoch_end=note)
-    model.fit(*batch, epochs=updates, verbose=0, callbacks=[told])
+    data = tf.data.Dataset.from_tensors(batch).with_options(UNTUNED)
+    model.fit(data, epochs=updates, shuffle=False, verbose=0, callbacks=[told])
     for value, left in zip(kept[-1], model.get_weights(), strict=True):
         np.testing.assert_allclose(left, value, atol=1e-6)
 

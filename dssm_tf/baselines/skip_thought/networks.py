@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import layers, ops
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, encoder_arrays
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.text.rules import FOLDED
 
 Ids = NDArray[np.int32]
@@ -164,10 +166,9 @@ def train(text: Text, name: str, settings: Any) -> Arrays:
             model.stop_training = task.done >= steps
 
         history = model.fit(
-            text.sides,
-            tuple(_told_apart(side[:, 1:], model.output_shape[0][-1]) for side in text.sides[1:]),
-            batch_size=_BATCH,
+            _batches(text, model.output_shape[0][-1]),
             epochs=settings.epochs,
+            shuffle=False,  # they are
             verbose=0,
             callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=step_done)],
         )
@@ -179,6 +180,15 @@ def train(text: Text, name: str, settings: Any) -> Arrays:
     # Row 0 is the padding's; without it row i is the word on line i of the dictionary.
     table = np.asarray(model.get_layer("words").embeddings, np.float32)[1:]
     return encoder_arrays(name, table, model.get_layer("encoder").get_weights())
+
+
+def _batches(text: Text, predicted: int) -> tf.data.Dataset:
+    """Sentences with the neighbours that are seen, and what is to be told; shuffled each pass."""
+    told = (_told_apart(side[:, 1:], predicted) for side in text.sides[1:])
+    columns = tuple(map(tf.constant, text.sides)), tuple(map(tf.constant, told))
+    rows = tf.data.Dataset.range(len(text.sides[0])).shuffle(len(text.sides[0])).batch(_BATCH)
+    batches = rows.map(lambda row: tf.nest.map_structure(lambda one: tf.gather(one, row), columns))
+    return batches.with_options(UNTUNED)  # which Keras's own batches of arrays are not
 
 
 def _log_shares(text: Text, predicted: int) -> NDArray[np.float32]:

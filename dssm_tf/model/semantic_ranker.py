@@ -136,6 +136,9 @@ class SemanticRanker(VectorRanker):
         prior: the log-prior of titles.
         prior_weight: its weight, 0 for the bare cosine.
         bm25_weight: see `VectorRanker`, as `cutoff`.
+
+    Attributes:
+        encoder: texts to vectors, without the prior.
     """
 
     def __init__(

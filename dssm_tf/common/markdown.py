@@ -29,7 +29,11 @@ def plain(text: str) -> str:
 
 
 def marked(words: Sequence[str], chosen: Iterable[object]) -> str:
-    """A text with some of its words, or the words at some places, in bold."""
+    """A text with some of its words, or the words at some places, in bold.
+
+    >>> marked(["red", "hat", "hat"], ["red"]), marked(["red", "hat", "hat"], [2])
+    ('**red** hat hat', 'red hat **hat**')
+    """
     bold = set(chosen)
     return " ".join(
         f"**{plain(word)}**" if word in bold or place in bold else plain(word)

@@ -187,7 +187,11 @@ class Output(ExitStack):
 
 
 def clean(value: object) -> str:
-    """A cell's text on one line, as UTF-8 can hold it, without white space at its ends."""
+    r"""A cell's text on one line, as UTF-8 can hold it, without white space at its ends.
+
+    >>> clean(" caf\u00e9\n\ud800 "), clean(None)
+    ('café ?', '')
+    """
     text = "" if value is None else str(value)
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()

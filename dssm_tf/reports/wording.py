@@ -120,8 +120,8 @@ def cost(name: str, number: float | None) -> str:
 
     >>> cost("megabytes", 0.0312), cost("megabytes", 4.01), cost("microseconds_per_query", 1234.5)
     ('0.03', '4.0', '1,234')
-    >>> [cost("training_seconds", number) for number in (0.034, 8.2, 75, 7300, None)]
-    ['0.03 s', '8.2 s', '75 s', '7,300 s', '-']
+    >>> [cost("training_seconds", number) for number in (0.034, 1, 75, 7300, None)]
+    ['0.03 s', '1.0 s', '75 s', '7,300 s', '-']
     """
     if number is None:
         return "-"

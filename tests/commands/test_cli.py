@@ -79,7 +79,6 @@ def test_export_says_where_the_model_is_and_how_to_serve_it(trained, folder):
     assert first == "models/shop/1: verified against the trained model"
     assert second.startswith("serve it: tensorflow_model_server ")
     assert f"--model_base_path={folder.resolve()}/models/shop" in second
-    assert (folder / "models/shop/1/saved_model.pb").exists()
 
 
 def test_ranking_with_bm25_beside_says_nothing_else(trained, folder):

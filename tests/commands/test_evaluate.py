@@ -89,6 +89,7 @@ def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(evaluate,
     for part in (
         "lstm lacks 54 % of the letter trigrams of the judged queries",
         "Queries that are not in the log:",
+        "1 of the 2 queries are not in the click log",
         "The means rest on 2 queries, fewer than 200",
     ):
         assert part in shown

@@ -105,7 +105,7 @@ u1,11,abcat,rug,2011-09-05 10:00:00.1,2011-09-05 09:59:00.1
     "msmarco": {
         "collection.tsv": "0\tWater boils at 100.\n1\tRugs are woven.\n",
         "queries.train.tsv": "5\twhen does water boil\n6\tunjudged\n",
-        "qrels.train.tsv": "5\t0\t0\t1\n99\t0\t1\t1\n",
+        "qrels.train.tsv": "5\t0\t0\t1\n5\t0\t1\t0\n99\t0\t1\t1\n",
         "queries.dev.small.tsv": "7\thow are rugs made\n",
         "qrels.dev.small.tsv": "7\t0\t1\t1\n",
     },

@@ -51,13 +51,16 @@ def test_queries_whose_clicks_are_trained_on_never_validate(data, tmp_path):
 
 
 def test_pairs_with_titles_that_the_data_lack_are_counted_and_named(data, tmp_path):
-    good = GradedList("fox", tuple(titles_of(data)[:2]), (1.0, 2.0))
-    odd = GradedList("zebra", ("a zebra", titles_of(data)[0], "zebra two"), (3.0, 0.0, 2.0))
+    query, title, *_ = data.pairs["train"][0]
+    first, other = sorted({*titles_of(data)} - {title}, key=lambda one: FOLDED.id(one) % 2**64)[:2]
+    good = GradedList(query, (title, other), (0.0, 2.0))  # a score of 0 is as good as any
+    odd = GradedList("zebra", ("a zebra", first, "zebra two"), (3.0, 0.0, 2.0))
     write_lists(tmp_path / "s.tsv", "score", [good, odd])
     (source,) = sources(data, tmp_path / "s.tsv", "teacher")
     said = " ".join(source.said())
     assert "2 of 5 pairs of teacher have a title that the data directory does not hold" in said
     assert "'a zebra' for 'zebra'" in said
+    assert good in source.training
 
 
 def test_clicked_titles_of_grade_0_are_left_out_and_counted(data, tmp_path):
@@ -67,10 +70,10 @@ def test_clicked_titles_of_grade_0_are_left_out_and_counted(data, tmp_path):
         clicked = {one.title for one in every if one.query == query}
         others = [other for other in titles_of(data) if other not in clicked][:2]
         judged.append(GradedList(query, (title, *others), (0.0, 1.0, 2.0)))
-    judged[0] = judged[0]._replace(values=(0.5, 1.0, 2.0))
+    judged[1] = judged[1]._replace(values=(0.5, 1.0, 2.0))
     write_lists(tmp_path / "j.tsv", "grade", judged)
     (source,) = sources(data, tmp_path / "j.tsv", validation=0.0)
-    expected = [judged[0].values, *[(1.0, 2.0)] * (len(judged) - 1)]
+    expected = [one.values[not one.values[0] :] for one in judged]
     assert [one.values for one in source.training] == expected
     assert f"judgments: {len(judged) - 1} pairs of grade 0 are left" in " ".join(source.said())
 

@@ -88,7 +88,7 @@ def test_a_log_without_positions_and_impressions_is_refused(cells):
 
 def test_few_clicks_at_the_second_position_are_no_curve():
     log = Shown.of([(0, 0, 1, 100, 50), (0, 0, 2, 100, 19)])
-    assert "fewer than 20 clicks" in estimate(log).problem
+    assert "position 2 has fewer than 20 clicks" in estimate(log).problem
 
 
 def test_more_clicks_than_impressions_count_as_many_as_impressions():

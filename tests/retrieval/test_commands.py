@@ -85,7 +85,7 @@ def shown(capsys, *queries, **given):
 
 
 def test_a_search_shows_the_hybrid_first(made, capsys):
-    text = shown(capsys, "red hat", "", index=made, k=2)
+    text = shown(capsys, "red hat", "", index=made, k=1)
     for part in ("BM25", "model", "d1", "1.00", "Nothing was found"):
         assert part in text
     assert text.index("Words + meaning") < text.index("Words (BM25)")

@@ -78,4 +78,3 @@ def test_a_second_training_is_refused_and_the_first_ends_well(data, processes, t
     assert second.error == f"{out} is being written by another process."
     ended = first.wait()
     assert (ended.error, ended.result["epochs"]) == (None, EPOCHS)
-    assert not (tmp_path / ".run.writing").exists()

@@ -109,10 +109,16 @@ def mark(evaluation: Evaluation, systems: Sequence[str]) -> str:
     if not evaluation.comparisons:
         return ""
     places = [evaluation.against.index(name) for name in systems if name in evaluation.against]
-    return "".join(
-        _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)
-        for place in places
-    )
+    return "".join(map(raised, places))
+
+
+def raised(place: int) -> str:
+    """The raised letter of a place, from 0 on, or its raised number where letters end.
+
+    >>> raised(0), raised(24), raised(25)
+    ('ᵃ', 'ᶻ', '⁽²⁶⁾')
+    """
+    return _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)
 
 
 def cost(name: str, number: float | None) -> str:

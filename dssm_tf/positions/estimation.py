@@ -44,9 +44,8 @@ def estimate(shown: Shown, seed: int = 0) -> ExaminationCurve:
         )
     asked, positions = 0, _MOST_POSITIONS
     found = shown
-    while (
-        positions > 1 and asked != positions
-    ):  # a title that moved may be at one of the first positions only
+    # A title that moved may be at one of the first positions only.
+    while positions > 1 and asked != positions:
         asked, found = positions, shown.first(positions)
         enough = found.at(found.clicks * found.moved, asked) >= LEAST_CLICKS
         positions = int(np.argmin(np.append(enough, False)))

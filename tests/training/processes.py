@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,7 @@ class Run:
         self._process = FORKS.Process(target=_work, args=(folder, *work), daemon=True)
         self._process.start()
         self.kill = self._process.kill
-
-    def signal(self, number: int) -> None:
-        """Sends it a signal."""
-        os.kill(self._process.pid or 0, number)
+        self.signal = partial(os.kill, self._process.pid)
 
     def wait(self) -> Outcome:
         """Waits for its end."""

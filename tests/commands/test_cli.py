@@ -62,7 +62,7 @@ def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder)
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
     assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
     ends = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
-    assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {ends}", lines[1])
+    assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {ends} .* s best$", lines[1])
     assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[3])
     assert re.search(rf"^validation NDCG.* {ends} with .*over 4 queries$", lines[4])
     assert lines[-1] == "next: dssm export --model run --out EXPORT"

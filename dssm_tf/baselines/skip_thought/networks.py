@@ -168,7 +168,7 @@ def train(text: Text, name: str, settings: Any) -> Arrays:
         history = model.fit(
             _batches(text, model.output_shape[0][-1]),
             epochs=settings.epochs,
-            shuffle=False,  # they are
+            shuffle=False,  # `_batches` does
             verbose=0,
             callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=step_done)],
         )
@@ -188,7 +188,7 @@ def _batches(text: Text, predicted: int) -> tf.data.Dataset:
     columns = tuple(map(tf.constant, text.sides)), tuple(map(tf.constant, told))
     rows = tf.data.Dataset.range(len(text.sides[0])).shuffle(len(text.sides[0])).batch(_BATCH)
     batches = rows.map(lambda row: tf.nest.map_structure(lambda one: tf.gather(one, row), columns))
-    return batches.with_options(UNTUNED)  # which Keras's own batches of arrays are not
+    return batches.with_options(UNTUNED)  # what Keras makes of arrays is autotuned
 
 
 def _log_shares(text: Text, predicted: int) -> NDArray[np.float32]:

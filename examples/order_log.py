@@ -211,6 +211,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--judged", type=int, default=100, help="queries a kind and distance")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
+    if options.out.exists():
+        parser.error(f"--out: {options.out} exists; name a new directory")
     options.out.mkdir(parents=True)
     write_log(
         OrderLog(options.seed),

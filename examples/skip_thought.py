@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--units", type=int, default=300, help="size of the vector")
     parser.add_argument("--max-steps", type=int, default=400)
     given = parser.parse_args(arguments)
+    if not given.text.is_file():
+        parser.error(f"--text: there is no file {given.text}")
     model = SkipThought(
         kind=given.kind,
         units=given.units,

@@ -277,6 +277,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     if options.data is None and options.sets != "webquestions":
         parser.error("--data is missing; only --sets webquestions needs none.")
+    if options.data is not None and not options.data.is_dir():
+        parser.error(f"--data: there is no folder {options.data}")
     table = options.out / "observations.tsv"
     rows = read_rows(table)
     for name in options.sets.split(","):

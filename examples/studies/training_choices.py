@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -217,7 +216,7 @@ def length_table(choices: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("DSSM_DATA"))
+    parser.add_argument("--data", type=Path, required=True, help="folder with bestbuy/, homedepot/")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--config", default="dssm")
     parser.add_argument("--seeds", type=int, default=2)
@@ -230,6 +229,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="unless a choice has it"
     )
     options = parser.parse_args(argv)
+    if not options.data.is_dir():
+        parser.error(f"--data: there is no folder {options.data}")
     load_tensorflow()
     choices = dict(CHOICES)
     for one in options.also:

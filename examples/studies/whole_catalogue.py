@@ -56,9 +56,11 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 def main(argv: Sequence[str] | None = None) -> None:
     """Splits."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="folder with both tables")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
+    if not options.data.is_dir():
+        parser.error(f"--data: there is no folder {options.data}")
     split(options.data, options.out)
 
 

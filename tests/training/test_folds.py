@@ -113,9 +113,9 @@ def test_the_run_says_how_it_was_chosen(by_folds):
     assert SemanticRanker.load(run).prior_weight == result.prior_weight
 
 
-def test_it_is_refused_beside_judgments_and_an_earlier_run(data, run, write, tmp_path):
+def test_it_is_refused_beside_judgments_and_an_earlier_run(data, by_folds, write, tmp_path):
     lists = write("judgments.tsv", "query\ttitle\tgrade\nfox\tred fox\t2\n")
-    for changes, start in (({"judgments__file": str(lists)}, None), ({}, run[0])):
+    for changes, start in (({"judgments__file": str(lists)}, None), ({}, by_folds[0])):
         with pytest.raises(UserError, match=r"training\.folds is for a log learned from scratch"):
             trained(data, tmp_path / "none", start=start, training__folds=2, **changes)
     assert not (tmp_path / "none").exists()

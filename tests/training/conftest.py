@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.clicks import Data, click_log, write_data
-from tests.training.configuration import trained
 from tests.training.processes import TrainingProcesses
 
 
@@ -31,4 +30,7 @@ def processes(folder) -> TrainingProcesses:
 @pytest.fixture(scope="session")
 def run(folder, data):
     """An uninterrupted run in this process, and its result."""
+    # pytest-xdist's parent reads this file, too, and can spare TensorFlow.
+    from tests.training.configuration import trained
+
     return folder / "run", trained(data, folder / "run")

@@ -6,13 +6,11 @@ Simulates clicks on judged lists with eta 0 and 1, preprocesses each log as it i
 trains a DSSM on each and ranks the judged titles of the queries that were logged. Prints a table of
 NDCG: the mean over seeds, each with lists, clicks and trainings of its own, and of the loss
 (unbiased minus naive) the share that weighted training brings back; below it, the estimated curves.
-Without `--judgments` it takes `homedepot/judgments.tsv` of `DSSM_DATA` or of `../shared/data`.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -124,11 +122,8 @@ def table(found: Sequence[Values], first_seed: int = 0) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measures and prints."""
-    home = Path(os.environ.get("DSSM_DATA", "../shared/data"))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--judgments", type=Path, default=home / "homedepot" / "judgments.tsv", metavar="FILE"
-    )
+    parser.add_argument("--judgments", type=Path, required=True, metavar="FILE")
     parser.add_argument("--lists", type=int, default=500)
     parser.add_argument("--sessions", type=int, default=100_000)
     parser.add_argument("--ranker-noise", type=float, default=1.0)
@@ -139,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path, help="PNG of the curves of eta 0 and 1 to write")
     options = parser.parse_args(argv)
     if not options.judgments.is_file():
-        sys.exit(f"{options.judgments} is not there; name a table with --judgments.")
+        parser.error(f"--judgments: there is no file {options.judgments}")
     load_tensorflow()
     judgments = read_judgments(options.judgments)
     found: dict[str, list[Values]] = {PRIOR: [], COSINE: []}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dssm_tf import UserError
 from dssm_tf.common.files import atomic_directory
-from dssm_tf.config import JudgmentsConfig
+from dssm_tf.config.lists import JudgmentsConfig
 from dssm_tf.tables.cells import LARGEST_GRADE
 from dssm_tf.tables.click_log import LogRow, write_log
 from dssm_tf.tables.graded_lists import read_lists, write_lists

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     import keras
 
     from dssm_tf.model.siamese import Siamese
+    from dssm_tf.training.ranking_validation import RankingValidation
 
 
 class ClickData:
     """A preprocessed directory for `keras.Model.fit`: data sets, model, loss and optimizer.
 
     They are those of `dssm train`, under the same configuration, its sections `judgments` and
-    `teacher` included. What that adds to `fit`, to keep
-    the best epoch by validation NDCG, to go on after a kill and to refit on all records, is the
-    caller's. Make it, the model and `model.compile` inside a strategy's scope to train on several
-    devices of one machine.
+    `teacher` included. What `dssm train` adds to `fit` are callbacks: `ranking_validation()`,
+    `dssm_tf.training.best_weights.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
+    (Its refit on all records is not in `fit`.) To train on several devices of one machine, call
+    this, `build_model` and `model.compile` inside a strategy's scope.
 
     Args:
         directory: what `dssm preprocess` wrote.
@@ -34,13 +35,13 @@ class ClickData:
             `dssm_tf.config.Config`. That of `start`, or else `dssm`, if not given.
         overrides: settings over a file's or a named configuration's, as `dssm train --set` takes
             them: `["tower.cells=64", "training.batch_size=128"]`.
-        start: a finished run to go on from, as `dssm train --from` does; the directory is then of
+        start: a finished run to start from, as `dssm train --from` does; the directory is then of
             `dssm preprocess --vocabulary-from RUN`.
 
     Attributes:
         config: all settings.
-        steps: batches of an epoch, for `steps_per_epoch`.
-        validation_steps: batches of the validation part; None where there is none.
+        steps: batches per epoch, for `steps_per_epoch`.
+        validation_steps: batches of the validation split; None without one.
 
     Raises:
         UserError: directory or configuration are unusable, or do not suit each other or the
@@ -62,9 +63,11 @@ class ClickData:
 
         from dssm_tf.data.preprocessed import Preprocessed
         from dssm_tf.graded.sources import read_sources
-        from dssm_tf.training.devices import Devices, read_cluster, reuse_memory, use_xla
-        from dssm_tf.training.fitting import training_batches
-        from dssm_tf.training.train import check_devices, check_settings, settled
+        from dssm_tf.training.batches import training_batches
+        from dssm_tf.training.checks import check_batch_sizes, check_data
+        from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
+        from dssm_tf.training.resolve import resolve_config
+        from dssm_tf.training.train import batch_sizes
         from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
@@ -73,75 +76,118 @@ class ClickData:
                 f"TF_CONFIG names {workers} workers, for which Keras's fit does not work; "
                 "use `dssm train`, or unset TF_CONFIG."
             )
-        self.config, self._data = settled(self.config, Preprocessed(Path(directory)))
+        self.config, self._data = resolve_config(self.config, Preprocessed(Path(directory)))
+        config = self.config
         self._devices = Devices(tf.distribute.get_strategy())
-        check_settings(self.config, self._data)
-        check_devices(self.config, self._devices)
-        self._start = None if start is None else WarmStart.load(start, self.config, self._data)
-        self._xla = use_xla(self.config, self._devices)
-        self._sources = read_sources(self.config, self._data)
+        check_data(config.negatives, self._data)
+        check_batch_sizes(batch_sizes(config), self._devices.replicas)
+        self._warm_start = None
+        if start is not None:
+            self._warm_start = WarmStart.load(
+                start,
+                config.tower,
+                config.shared_towers,
+                config.ranking.earlier_clicks,
+                self._data,
+            )
+        self._xla = self._devices.use_xla(config.training.xla)
+        self._sources = read_sources(config.lists, self._data)
         self._batches = training_batches(
-            self.config, self._data, self._devices.parts, self._xla, self._sources
+            config.training,
+            config.negatives,
+            self._data,
+            shared_towers=config.shared_towers,
+            replicas=self._devices.replicas,
+            fixed_shapes=self._xla,
+            sources=self._sources,
         )
         self._held_out = self._batches.held_out()
         self.steps = self._batches.steps
         self.validation_steps = None if self._held_out is None else self._held_out.steps
 
     def build_model(self) -> Siamese:
-        """The model to train, a `keras.Model`, with its first weights: random, or of `start`.
+        """The model to train, a `keras.Model`, with its initial weights: random, or of `start`.
 
-        Keras's random seed is set to `training.seed` first, so that the weights repeat. Steps are
-        compiled by XLA only where `training.xla` has batches of one size; on CPUs Keras also wants
-        `jit_compile=True`.
+        Keras's random seed is set to `training.seed` first, so that the weights repeat. XLA
+        compiles the steps only if `training.xla` has batches of one shape; on CPUs Keras also needs
+        `compile(jit_compile=True)`.
 
         Returns:
-            Inputs to cosines float32 `(batch, 1 + negatives)`; see
-            `dssm_tf.model.siamese.Siamese`. It does not take `metrics=`, of which Keras has none
-            that know which candidates count.
+            A model from inputs to cosines float32 `(batch, 1 + negatives)`; see
+            `dssm_tf.model.siamese.Siamese`.
         """
         import keras
 
+        from dssm_tf.common.keras_internals import build_nothing_more
         from dssm_tf.model.semantic_ranker import build_model
-        from dssm_tf.training.keeper import put
-        from dssm_tf.training.keras_internals import build_nothing_more
+        from dssm_tf.training.model_state import assign_all
 
-        keras.utils.set_random_seed(self.config.training.seed)
+        config = self.config
+        keras.utils.set_random_seed(config.training.seed)
         with self._devices.strategy.scope():
             model = build_model(
-                self.config, self._data.vocabulary.size, self.config.training.precision
+                config.tower,
+                config.shared_towers,
+                self._data.vocabulary.size,
+                config.training.precision,
             )
-            if self._start is not None:
-                put(model.weights, self._start.weights)
+            if self._warm_start is not None:
+                assign_all(model.weights, self._warm_start.weights)
         model.supports_jit = self._xla
         build_nothing_more(model)
         return model
 
     def loss(self) -> keras.losses.Loss:
-        """The loss of the configuration; any other `RankingLoss` will do as well.
+        """The loss of the configuration. `compile` takes any other `RankingLoss` as well.
 
-        Not with `judgments` or `teacher`, whose rows have losses of their own; with
-        `training.nested_lengths` as the loss of a `NestedLengths`.
+        With `judgments` or `teacher` it is a `BySource`, because each source has its own loss.
         """
-        from dssm_tf.training.fitting import configured_loss
+        from dssm_tf.training.train import build_loss
 
-        return configured_loss(self.config)
+        return build_loss(self.config)
 
     def optimizer(self, epochs: int) -> keras.optimizers.Optimizer:
-        """The optimizer of the configuration; any of Keras's will do as well.
+        """The optimizer of the configuration. `compile` takes any of Keras's as well.
 
         Args:
-            epochs: how many there will be, for the momentum schedule of `nesterov`.
+            epochs: number of epochs, for schedules of the learning rate and of the momentum.
         """
-        from dssm_tf.training.fitting import configured_optimizer
+        from dssm_tf.training.loop import build_optimizer
 
-        return configured_optimizer(self.config, self._devices.parts, self.steps * epochs)
+        return build_optimizer(
+            self.config.optimizer,
+            self.steps * epochs,
+            self.config.training.averaging,
+            self._devices,
+        )
 
-    def training(self, epochs: int, first: int = 0) -> Any:
-        """Batches of the training part, for `fit` with `steps_per_epoch=clicks.steps`.
+    def ranking_validation(self) -> RankingValidation:
+        """A callback that adds the validation NDCG to the logs of each epoch.
+
+        Raises:
+            UserError: the data have no validation split.
+        """
+        from dssm_tf.model.semantic_ranker import Encoder, build_model
+        from dssm_tf.training.ranking_validation import RankingValidation
+        from dssm_tf.training.train import validation_task
+
+        config, data = self.config, self._data
+        task = validation_task(config, data, self._warm_start, self._sources)
+        if task is None:
+            raise UserError(
+                f"{data.directory} holds no validation records; preprocess with a larger "
+                "--validation-fraction."
+            )
+        ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
+        return RankingValidation(task, ranked, Encoder(ranked, data.vocabulary))
+
+    def training(self, epochs: int, first: int = 0, step: int = 0) -> Any:
+        """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
 
         Args:
-            epochs: in the end; each is shuffled by `training.seed` and its number alone.
-            first: epochs already done, where `fit` goes on (its `initial_epoch`).
+            epochs: number of epochs in the end; each is shuffled by `training.seed` and its index.
+            first: epochs already done, where `fit` continues (its `initial_epoch`).
+            step: steps already done in epoch `first`.
 
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
@@ -149,14 +195,14 @@ class ClickData:
             `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
             shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
         """
-        return self._devices.read(self._batches, self.config.training.seed, first, epochs)
+        return self._devices.read(self._batches, self.config.training.seed, first, epochs, step)
 
     def validation(self) -> Any:
-        """Batches of the validation part, with rivals as in training, for `validation_data`.
+        """Batches of the validation split, with negatives as in training, for `validation_data`.
 
         Returns:
-            A pass over it as `training` has it, for `validation_steps=clicks.validation_steps`;
-            None where there is no validation part.
+            One pass, with elements as `training` has them, for
+            `validation_steps=clicks.validation_steps`; None without a validation split.
         """
         return None if self._held_out is None else self._devices.read(self._held_out, None)
 
@@ -179,10 +225,10 @@ class ClickData:
         from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
         from dssm_tf.model.semantic_ranker import Encoder, build_model
-        from dssm_tf.training.keeper import put
+        from dssm_tf.training.model_state import assign_all
+        from dssm_tf.training.prior_weight import tune_prior_weight
         from dssm_tf.training.run_directory import Result, finish_run, start_run
-        from dssm_tf.training.train import held_out
-        from dssm_tf.training.validation import weigh_prior
+        from dssm_tf.training.train import validation_task
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -196,24 +242,28 @@ class ClickData:
         done = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
         training = self.config.training.model_copy(update=done)
         config = self.config.model_copy(update={"training": training})
-        ranked = build_model(config, data.vocabulary.size)
+        ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
         try:
-            put(ranked.weights, [keras.ops.convert_to_numpy(one) for one in model.weights])
+            weights = [keras.ops.convert_to_numpy(weight) for weight in model.weights]
+            assign_all(ranked.weights, weights)
         except ValueError as error:  # too few, or of other shapes
             reason = " ".join(str(error).split())
             raise UserError(f"{reason} Save what `build_model` made.") from error
-        task = held_out(config, data, self._start, self._sources)
-        titles = data.titles if self._start is None else self._start.titles
-        encode = Encoder(ranked, data.vocabulary)
-        prior = TitlePrior(titles, data.rules)
-        weight, ndcg = weigh_prior(config, prior, task, encode)
+        task = validation_task(config, data, self._warm_start, self._sources)
+        titles = data.titles if self._warm_start is None else self._warm_start.titles
+        weight, ndcg = tune_prior_weight(
+            config.ranking.prior,
+            TitlePrior(titles, data.rules),
+            task,
+            Encoder(ranked, data.vocabulary),
+        )
         result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
-        result.learned_from(self._sources)
-        result.validated = "" if task is None else task.about
+        result.set_sources(self._sources)
+        result.validated = "" if task is None else task.description
         with atomic_directory(out) as folder:
-            start_run(config, data, folder, self._start)
-            finish_run(ranked, config, result, data, folder, self._start)
-            compiled = json.dumps(model.get_compile_config(), indent=2, default=str)
+            start_run(config, data, folder, self._warm_start)
+            finish_run(ranked, config, result, data, folder, self._warm_start)
+            compiled = json.dumps(dict(model.get_compile_config()), indent=2, default=str)
             with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
                 card.write(_COMPILED.format(compiled))
 

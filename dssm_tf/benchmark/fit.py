@@ -164,7 +164,11 @@ def _tower(one: Fit) -> list[Candidate]:
         "megabytes": megabytes(form),
         **about_vocabulary(ranker.vocabulary.unknown_share(one.task.queries)),
     }
-    about["notes"] += [f"may have learned nothing: {result.doubt}"] if result.doubt else []
+    about["notes"] += (
+        [f"may have learned nothing: {result.convergence_warning}"]
+        if result.convergence_warning
+        else []
+    )
     deployed = without_prior(CompactRanker.load(form))
     return [Candidate(about, without_prior(ranker), timed=deployed)]
 

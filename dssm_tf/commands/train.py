@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
+
+# Arguments of the Python function only: a command line has no text for an object. Their types are
+# in the docstring, because the command line reads the annotations without loading Keras.
+_PythonOnly = Parameter(parse=False)
 
 
 def train(
@@ -22,6 +27,10 @@ def train(
     teacher: Path | None = None,
     start: Annotated[Path | None, Parameter(name="--from")] = None,
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    tensorboard: Path | None = None,
+    tower: Annotated[Callable[[int], Any] | None, _PythonOnly] = None,
+    loss: Annotated[Any, _PythonOnly] = None,
+    callbacks: Annotated[Sequence[Any], _PythonOnly] = (),
 ) -> None:
     """Train a model on preprocessed clicks.
 
@@ -43,6 +52,14 @@ def train(
             clicks stay in the prior; --data is from `preprocess --vocabulary-from RUN` and holds
             the clicks since.
         overrides: KEY=VALUE, a setting such as training.epochs=5; may be repeated.
+        tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
+        tower: a function from a vocabulary size to a tower of your own, in place of the
+            configuration's. Its class extends `dssm_tf.towers.tower.Tower` and is registered
+            with `keras.saving.register_keras_serializable`.
+        loss: a `dssm_tf.losses.RankingLoss` for clicks, in place of the configuration's; a class of
+            your own is registered likewise.
+        callbacks: Keras callbacks, such as keras.callbacks.ReduceLROnPlateau; they are called
+            while training and again while training on all records in the end.
 
     Raises:
         UserError: see `load_config` and `dssm_tf.training.train`.
@@ -50,42 +67,43 @@ def train(
     from dssm_tf.config import find_config, load_config
     from dssm_tf.model.run_files import CONFIG
 
-    files = {"judgments": judgments, "teacher": teacher}
-    given = [  # in place of that of the configuration, to which a run is tied
-        setting
-        for name, file in files.items()
-        if file
-        for setting in (f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""')
-    ]
+    settings = []
+    for name, file in (("judgments", judgments), ("teacher", teacher)):
+        if file:  # replaces the configuration's file, and the hash that ties a run to it
+            settings += [f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""']
     if config is None and start is None:
         raise UserError(
             "give --config, such as dssm, or --from RUN, whose configuration is then used."
         )
     path = find_config(config) if config else Path(start or "") / CONFIG
-    settings = load_config(path, [*given, *overrides])
-    settings.check_files()
+    resolved = load_config(path, [*settings, *overrides])
+    resolved.check_files()
     load_tensorflow()
 
+    from dssm_tf.config.custom_parts import with_custom_parts
     from dssm_tf.training.devices import read_cluster
-    from dssm_tf.training.train import train as trained
-    from dssm_tf.training.validation import with_intervals
+    from dssm_tf.training.train import train as run_training
+    from dssm_tf.training.validation import format_ndcg
 
-    result = trained(settings, data, out, start=start)
+    resolved = with_custom_parts(resolved, tower, loss)
+    result = run_training(
+        resolved, data, out, start=start, callbacks=callbacks, tensorboard=tensorboard
+    )
     if read_cluster()[0]:
         return
-    took = f"in {result.seconds:.0f} s" if result.seconds else "before; nothing left to do"
-    began = "" if start is None else f", on from {start}"
-    lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}{began}"]
+    duration = f"in {result.seconds:.0f} s" if result.seconds else "before; nothing left to do"
+    origin = "" if start is None else f", on from {start}"
+    lines = [f"{out}: {result.epochs} epochs {duration}, best {result.best_epoch}{origin}"]
     if result.ndcg:
         lines.append(
-            f"validation {with_intervals(result.ndcg)} with {result.prior_weight:g} x log-prior of "
+            f"validation {format_ndcg(result.ndcg)} with {result.prior_weight:g} x log-prior of "
             f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
         )
     lines.append(
-        f"WARNING: the model may have learned nothing: {result.doubt}. Try another "
-        f"optimizer.learning_rate (it was {settings.optimizer.learning_rate:g}), or train for "
+        f"WARNING: the model may have learned nothing: {result.convergence_warning}. Try another "
+        f"optimizer.learning_rate (it was {resolved.optimizer.learning_rate:g}), or train for "
         "longer."
-        if result.doubt
+        if result.convergence_warning
         else f"next: dssm export --model {out} --out EXPORT"
     )
     say(*lines)

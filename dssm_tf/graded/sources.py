@@ -1,8 +1,8 @@
-"""What a configuration has to learn from besides clicks, read and divided by query."""
+"""Graded lists to train on besides clicks: read, and split by query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
+from dssm_tf.config.lists import JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.texts import Numbers
@@ -21,59 +21,56 @@ from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
 
 SOURCES = ("clicks", "judgments", "teacher")
-"""Where labels come from, in the order of `BySource`'s losses; all but clicks are sections."""
+"""The sources of labels, in the order of the losses of `BySource`."""
 
 _HELD_OUT = "graded validation"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file of lists, divided into those to train on and those held out for validation.
+    """A file of lists, split into those to train on and those held out for validation.
 
     Args:
-        name: of `SOURCES`.
-        section: of the configuration.
+        name: one of `SOURCES`.
+        section: its section of the configuration.
         training: lists to train on.
-        held_out: lists that validate; none of their queries is in `training`.
-        strangers: of the lists' pairs, those with a title that the data directory does not hold.
-        rules: of the data directory's texts.
-        clicked: pairs left out: titles judged to be bad that were clicked for the query.
+        held_out: lists for validation; none of their queries is in `training`.
+        unknown_pairs: pairs of the lists whose title is not in the data directory.
+        rules: text rules of the data directory.
+        clicked: number of pairs left out: titles of grade 0 that were clicked for the query.
     """
 
     name: str
     section: ListsConfig
     training: Sequence[GradedList]
     held_out: Sequence[GradedList]
-    strangers: Sequence[tuple[str, str]]
+    unknown_pairs: Sequence[tuple[str, str]]
     rules: Rules
     clicked: int
 
     @property
     def pairs(self) -> int:
-        """(query, title) pairs of both parts."""
-        return sum(len(one.titles) for one in (*self.training, *self.held_out))
+        """Number of (query, title) pairs, training and held out."""
+        return sum(len(graded.titles) for graded in (*self.training, *self.held_out))
 
     @property
     def query_ids(self) -> NDArray[np.int64]:
-        """The id of each query of both parts."""
-        return self.rules.column(one.query for one in (*self.training, *self.held_out))
+        """The id of each query, training and held out."""
+        return self.rules.column(graded.query for graded in (*self.training, *self.held_out))
 
     @property
-    def about(self) -> str:
-        """What it is, for a model card."""
+    def description(self) -> str:
+        """One sentence for a model card."""
         what = "grades" if self.name == "judgments" else "scores"
-        arguments = ", ".join(
-            f"{key} {value}" for key, value in self.section.loss.arguments.items()
-        )
         return (
             f"{self.pairs:,} {what} of {len(self.training) + len(self.held_out):,} queries from "
             f"{Path(self.section.file).name} (SHA-256 {self.section.sha256[:16]}), "
-            f"{len(self.held_out):,} of the queries held out; loss {self.section.loss.name}, "
-            f"{arguments}, weight {self.section.weight:g}"
+            f"{len(self.held_out):,} of the queries held out; loss {self.section.loss.summary()}, "
+            f"weight {self.section.weight:g}"
         )
 
-    def said(self) -> Iterator[str]:
-        """What a user should know before training: how much there is, and what is suspicious."""
+    def summary_lines(self) -> Iterator[str]:
+        """Lines for the terminal before training: how much there is, and what is suspicious."""
         yield (
             f"{self.name}: {self.pairs:,} pairs of {len(self.training):,} queries to learn from "
             f"and {len(self.held_out):,} held out, {self.section.file}"
@@ -83,24 +80,26 @@ class Source:
                 f"{self.name}: {self.clicked:,} pairs of grade 0 are left out, because somebody "
                 "clicked the title for the query"
             )
-        if self.strangers:
-            query, title = self.strangers[0]
+        if self.unknown_pairs:
+            query, title = self.unknown_pairs[0]
             yield (
-                f"WARNING: {len(self.strangers):,} of {self.pairs:,} pairs of {self.name} have a "
-                f"title that the data directory does not hold, such as {title!r:.60} for "
+                f"WARNING: {len(self.unknown_pairs):,} of {self.pairs:,} pairs of {self.name} have "
+                f"a title that the data directory does not hold, such as {title!r:.60} for "
                 f"{query!r:.40}; letter trigrams that only those titles have are not learned."
             )
 
 
-def pinned(config: Config) -> Config:
-    """The configuration with the SHA-256 of each file of lists, which a run is then tied to.
+def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConfig]:
+    """The sections with the SHA-256 of each file, to which a run is then tied.
+
+    Args:
+        sections: by key of the configuration.
 
     Raises:
-        UserError: a file cannot be read, or is not the one that the configuration asks for; or
-            nothing would be learned from.
+        UserError: a file cannot be read, or is not the one that its section asks for.
     """
-    found = {}
-    for name, section in config.lists.items():
+    hashed = {}
+    for name, section in sections.items():
         sha256 = fingerprint(Path(section.file))
         if section.sha256 not in ("", sha256):
             raise UserError(
@@ -108,29 +107,30 @@ def pinned(config: Config) -> Config:
                 f"{section.sha256[:16]}...; give the file that it was written for, or "
                 f"take this one by dssm train --{name} {section.file}."
             )
-        found[name] = section.model_copy(update={"sha256": sha256})
-    if not (found or config.training.clicks):
-        raise UserError(
-            "training.clicks: false leaves nothing to learn from; give --judgments or --teacher."
-        )
-    return config.model_copy(update=found)
+        hashed[name] = section.model_copy(update={"sha256": sha256})
+    return hashed
 
 
-def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
-    """The files of lists, divided by query into what trains and what validates.
+def read_sources(sections: Mapping[str, ListsConfig], data: Preprocessed) -> tuple[Source, ...]:
+    """The files of lists, each split by query into training and validation.
+
+    Args:
+        sections: by key of the configuration.
+        data: what preprocess wrote.
 
     Raises:
         UserError: a file is unusable, all of its titles are unknown, or no list is left to train
             on.
     """
-    return tuple(_read(name, section, data) for name, section in config.lists.items())
+    return tuple(_read(name, section, data) for name, section in sections.items())
 
 
 def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
-    """A file's lists; if the log has a validation part, its queries validate.
+    """Reads and splits a file of lists.
 
-    So does a share of the queries that the log does not have: one whose clicks are trained on
-    would validate better than a new one. Titles of grade 0 that somebody clicked are left out.
+    Held out are the queries of the log's validation split, if it has one, and a fraction of the
+    queries that the log does not have: a query whose clicks are trained on would validate better
+    than a new one. Titles of grade 0 that were clicked are left out.
     """
     path, rules = Path(section.file), data.rules
     if isinstance(section, JudgmentsConfig):
@@ -138,64 +138,77 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         lists = read_lists(path, "grade", (0, section.max_grade), rules, layout)
     else:
         lists = read_lists(path, "score", SCORES, rules)
-    validating = set(data.parts["validation"].query.tolist())
-    found = data.find("titles", [title for one in lists for title in one.titles])
-    numbers = iter(found.tolist())
-    parts: dict[bool, list[GradedList]] = {False: [], True: []}
-    strangers, left_out = [], 0
-    for one, query in zip(lists, data.find("queries", [one.query for one in lists]), strict=True):
-        clicked = data.clicked[int(query)].as_py() if name == "judgments" and query >= 0 else ()
-        rows = [*zip(one.titles, one.values, numbers, strict=False)]
-        strangers += [(one.query, title) for title, _, number in rows if number < 0]
-        kept = [(title, v) for title, v, number in rows if v > 0 or number not in clicked]
-        new = query < 0 or not validating
-        out = query in validating or (new and is_held_out(one.query, section.validation, _HELD_OUT))
-        if kept:
-            titles, values = zip(*kept, strict=True)
-            parts[out].append(GradedList(one.query, titles, values))
-        left_out += len(rows) - len(kept)
-    if len(strangers) == len(found):
+    validation_queries = set(data.parts["validation"].query.tolist())
+    query_indices = data.find("queries", [graded.query for graded in lists])
+    title_indices = data.find("titles", [title for graded in lists for title in graded.titles])
+    training: list[GradedList] = []
+    held_out: list[GradedList] = []
+    unknown_pairs: list[tuple[str, str]] = []
+    left_out = first_title = 0
+    for graded, query in zip(lists, query_indices.tolist(), strict=True):
+        in_log = query >= 0
+        clicked = data.clicked[query].as_py() if name == "judgments" and in_log else ()
+        end_title = first_title + len(graded.titles)
+        indices = title_indices[first_title:end_title].tolist()
+        first_title = end_title
+        rows = list(zip(graded.titles, graded.values, indices, strict=True))
+        unknown_pairs += [(graded.query, title) for title, _, index in rows if index < 0]
+        counted = [
+            (title, value) for title, value, index in rows if value > 0 or index not in clicked
+        ]
+        left_out += len(rows) - len(counted)
+        if not counted:
+            continue
+        titles, values = zip(*counted, strict=True)
+        may_validate = not in_log or not validation_queries
+        if query in validation_queries or (
+            may_validate and is_held_out(graded.query, section.validation, _HELD_OUT)
+        ):
+            held_out.append(GradedList(graded.query, titles, values))
+        else:
+            training.append(GradedList(graded.query, titles, values))
+    if len(unknown_pairs) == len(title_indices):
         raise UserError(
-            f"{path}: none of its {len(found):,} pairs has a title that the data directory holds, "
-            f"{strangers[0][1]!r:.60} for one; give the file that belongs to these data, or run "
-            "preprocess with its titles as --corpus."
+            f"{path}: none of its {len(title_indices):,} pairs has a title that the data directory "
+            f"holds, {unknown_pairs[0][1]!r:.60} for one; give the file that belongs to these "
+            "data, or run preprocess with its titles as --corpus."
         )
-    if all(len(set(one.values)) < 2 for one in parts[False]):
+    if all(len(set(graded.values)) < 2 for graded in training):
         raise UserError(
-            f"{path}: none of the {len(parts[False]):,} queries to learn from has two titles with "
+            f"{path}: none of the {len(training):,} queries to learn from has two titles with "
             "different numbers; titles are learned by comparing them with others of their query."
         )
-    return Source(name, section, parts[False], parts[True], strangers, rules, left_out)
+    return Source(name, section, training, held_out, unknown_pairs, rules, left_out)
 
 
 def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
-    """The lists of a source as rows by part: a query with its titles, and their numbers as targets.
+    """The lists of a source as rows, by split: a query, its titles, and their values as targets.
 
     Args:
         source: of lists.
-        numbers: of the run's texts; those that the data lack are added.
+        numbers: of the run's texts; texts that the data directory lacks are added.
     """
     section = source.section
-    dealt = {
-        part: [hand for one in lists for hand in deal(one, section.titles)]
-        for part, lists in (("train", source.training), ("validation", source.held_out))
+    chunks_by_split = {
+        split: [chunk for graded in lists for chunk in deal(graded, section.titles)]
+        for split, lists in (("train", source.training), ("validation", source.held_out))
         if lists
     }
-    width = max(len(one.titles) for lists in dealt.values() for one in lists)
-    found = {}
-    for part, lists in dealt.items():
-        titles = np.full((len(lists), width), -1, np.int32)
-        targets = np.zeros((len(lists), width), np.float32)
-        for row, one in enumerate(lists):
-            titles[row, : len(one.titles)] = numbers.of("titles", [*one.titles])
-            targets[row, : len(one.titles)] = one.values
-        found[part] = Rows(
+    width = max(len(chunk.titles) for chunks in chunks_by_split.values() for chunk in chunks)
+    rows = {}
+    for split, chunks in chunks_by_split.items():
+        titles = np.full((len(chunks), width), -1, np.int32)
+        targets = np.zeros((len(chunks), width), np.float32)
+        for row, chunk in enumerate(chunks):
+            titles[row, : len(chunk.titles)] = numbers.of("titles", [*chunk.titles])
+            targets[row, : len(chunk.titles)] = chunk.values
+        rows[split] = Rows(
             SOURCES.index(source.name),
-            numbers.of("queries", [one.query for one in lists]),
+            numbers.of("queries", [chunk.query for chunk in chunks]),
             titles,
-            np.ones(len(lists), np.float32),
+            np.ones(len(chunks), np.float32),
             section.batch_size,
             section.weight,
             targets,
         )
-    return found
+    return rows

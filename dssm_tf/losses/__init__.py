@@ -1,40 +1,65 @@
-"""What training makes small: the losses as functions, and their tables, of clicks and of lists.
+"""The losses, one class per file: of clicks, and of lists of graded titles.
 
-Losses may import common; this file neither Keras nor a loss, so that a configuration is checked at
-once.
+Each works in `model.compile` as an instance, such as `ClickSoftmax(gamma=20)`, or as its string,
+such as `"click_softmax"`. May import common.
 """
 
-from __future__ import annotations
+import keras
 
-from typing import Literal
+from dssm_tf.losses.by_source import BySource
+from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.hinge import Hinge
+from dssm_tf.losses.kl import KL
+from dssm_tf.losses.listwise_softmax import ListwiseSoftmax
+from dssm_tf.losses.margin_mse import MarginMSE
+from dssm_tf.losses.pairwise_logistic import PairwiseLogistic
+from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.losses.sigmoid import Sigmoid
 
-from dssm_tf.common.sections import AboveZero, Choice, Named, Table
+__all__ = [
+    "KL",
+    "BySource",
+    "ClickSoftmax",
+    "Hinge",
+    "ListwiseSoftmax",
+    "MarginMSE",
+    "PairwiseLogistic",
+    "RankingLoss",
+    "Sigmoid",
+    "get",
+]
 
-_FUNCTIONS = "dssm_tf.losses.functions:"
+_BY_NAME: dict[str, type[RankingLoss]] = {
+    "click_softmax": ClickSoftmax,
+    "pairwise_logistic": PairwiseLogistic,
+    "hinge": Hinge,
+    "sigmoid": Sigmoid,
+    "listwise_softmax": ListwiseSoftmax,
+    "kl": KL,
+    "margin_mse": MarginMSE,
+}
 
-LOSSES = Table(
-    {
-        "click_softmax": Choice(
-            _FUNCTIONS + "click_softmax", Named, gamma=(AboveZero | Literal["auto"], 10.0)
-        ),
-        "pairwise_logistic": Choice(
-            _FUNCTIONS + "pairwise_logistic", Named, gamma=(AboveZero, 10.0)
-        ),
-        "hinge": Choice(_FUNCTIONS + "hinge", Named, margin=(AboveZero, 0.2)),
-        "sigmoid": Choice(
-            _FUNCTIONS + "sigmoid", Named, gamma=(AboveZero, 10.0), bias=(float, -5.0)
-        ),
-    },
-    default="click_softmax",
-)
 
-GRADED_LOSSES = Table(
-    {
-        "listwise_softmax": Choice(_FUNCTIONS + "listwise_softmax", Named, gamma=(AboveZero, 10.0)),
-        "kl": Choice(
-            _FUNCTIONS + "kl", Named, gamma=(AboveZero, 10.0), temperature=(AboveZero, 0.1)
-        ),
-        "margin_mse": Choice(_FUNCTIONS + "margin_mse", Named, gamma=(AboveZero, 1.0)),
-    },
-)
-"""Of lists whose titles have grades, or a teacher's scores, in place of a click."""
+def get(identifier: str | keras.losses.Loss) -> keras.losses.Loss:
+    """A loss by its name, with default parameters; an instance is returned as it is.
+
+    Args:
+        identifier: the name of a loss of this package; the name under which
+            `keras.saving.register_keras_serializable` knows a subclass of `RankingLoss`, such as
+            `"my_package>MyLoss"`; or an instance.
+
+    Raises:
+        ValueError: no loss has the name, or the argument is neither a name nor a loss of scores.
+    """
+    if isinstance(identifier, str) and identifier in _BY_NAME:
+        return _BY_NAME[identifier]()
+    if isinstance(identifier, str):
+        registered = keras.saving.get_registered_object(identifier)
+        if isinstance(registered, type) and issubclass(registered, RankingLoss):
+            return registered()
+    if isinstance(identifier, (RankingLoss, BySource)):
+        return identifier
+    raise ValueError(
+        f"received loss={identifier!r}; expected one of {', '.join(_BY_NAME)}, or an instance of a "
+        "RankingLoss such as ClickSoftmax(gamma=20)."
+    )

@@ -1,130 +1,115 @@
-"""The losses as Keras takes them: of one function, by source of labels, by nested lengths."""
+"""The base of all losses: from the scores of a query's titles to one number per query."""
 
 from __future__ import annotations
 
+import abc
+import math
+import re
+from numbers import Real
+from typing import Any
+
 import keras
 from keras import ops
-from pydantic import ValidationError
 
-from dssm_tf.losses import GRADED_LOSSES, LOSSES
-
-_serialize = keras.saving.serialize_keras_object
-_deserialize = keras.saving.deserialize_keras_object
+# The logit of a candidate that must not count. Finite, so that reduced-precision gradients stay
+# free of NaN, and so low that exp() of it is exactly 0 in float32 whatever gamma is.
+MASKED_LOGIT = -1e9
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class RankingLoss(keras.losses.Loss):
-    """A function of `dssm_tf.losses.functions`, of each query from the scores of its titles.
+def snake_case_name(loss_class: type) -> str:
+    """The class's name in snake case.
 
-    Differs from `keras.losses.Loss` by what stands where Keras has `y_true`: a dict of what is
-    known of the candidates.
+    >>> snake_case_name(type("MarginMSE", (), {}))
+    'margin_mse'
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss_class.__name__).lower()
+
+
+class RankingLoss(keras.losses.Loss, abc.ABC):
+    """A loss of each query, from the scores and labels of its titles.
+
+    Differs from `keras.losses.Loss` by `y_true`, which is a dict of what is known of the
+    candidates. A subclass writes `per_query`.
 
     Args:
-        name: of `LOSSES` or `GRADED_LOSSES`.
         reduction: see `keras.losses.Loss`.
+        name: see `keras.losses.Loss`; by default the class's name in snake case, by which a
+            configuration knows the loss.
         dtype: see `keras.losses.Loss`.
-        parameters: of the function; those of the table by default.
 
     Call arguments:
         y_true: dict of `mask`, `correction` and `targets`, each `(batch, columns)`.
         y_pred: scores `(batch, columns)`, such as cosines.
 
-    Raises:
-        ValueError: there is no such loss or parameter, or its value is outside of its range.
+    Returns:
+        A scalar; with `reduction="none"`, `(batch,)`.
     """
 
-    def __init__(self, name, reduction="sum_over_batch_size", dtype=None, **parameters):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
-        table = GRADED_LOSSES if name in GRADED_LOSSES else LOSSES
-        try:
-            self.parameters = table.parse({"name": name, **parameters}).arguments
-        except ValidationError as error:
-            key, reason = error.errors()[0]["loc"], error.errors()[0]["msg"].lower()
-            raise ValueError(
-                f"{name} received {parameters}: {' '.join(map(str, key))} {reason}."
-            ) from None
-        self.function = table[name].kind
+    def __init__(
+        self,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name=name or snake_case_name(type(self)), reduction=reduction, dtype=dtype)
 
     def call(self, y_true, y_pred):
-        """Loss of each query `(batch,)`."""
+        """Loss of each query, `(batch,)`."""
         mask = ops.cast(y_true["mask"], "bool")
-        return self.function(
-            y_pred, y_true["targets"], mask, y_true["correction"], **self.parameters
+        return self.per_query(y_pred, y_true["targets"], mask, y_true["correction"])
+
+    @abc.abstractmethod
+    def per_query(self, scores, targets, mask, correction):
+        """Loss of each query; 0 for a query without a rival.
+
+        Args:
+            scores: `(batch, columns)`, such as cosines, in float32 whatever the model computes in.
+            targets: `(batch, columns)`, 1 for the clicked title and 0 for the others; in a graded
+                list, grades or a teacher's scores.
+            mask: bool `(batch, columns)`, false for a candidate that must not count.
+            correction: `(batch, columns)` in nats: the log of how many candidates the column
+                stands for, minus the log of how often it was drawn (logQ). Losses of graded lists
+                ignore it.
+
+        Returns:
+            `(batch,)`.
+        """
+
+
+def check_positive(owner: object, name: str, value: Any) -> float:
+    """Returns a parameter as a float.
+
+    Raises:
+        ValueError: it is not a finite number above 0.
+    """
+    number = check_finite(owner, name, value)
+    if number <= 0:
+        raise ValueError(f"{type(owner).__name__} received {name}={value!r}; expected above 0.")
+    return number
+
+
+def check_finite(owner: object, name: str, value: Any) -> float:
+    """Returns a parameter as a float.
+
+    Raises:
+        ValueError: it is not a finite number.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(
+            f"{type(owner).__name__} received {name}={value!r}; expected a finite number."
         )
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | self.parameters
+    return float(value)
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class BySource(keras.losses.Loss):
-    """The loss of each query by the source of its labels: clicks, judgments, a teacher.
+def clicked_score(scores, targets):
+    """The score of the clicked title, `(batch, 1)`."""
+    return ops.sum(targets * scores, axis=-1, keepdims=True)
 
-    Args:
-        losses: a `RankingLoss` a source.
 
-    Call arguments:
-        y_true: what a `RankingLoss` takes, and `source`, int `(batch,)`: which of the losses a
-            row has.
-        y_pred: what a `RankingLoss` takes.
+def rival_weights(targets, mask, correction):
+    """Weight of each rival in a sum over a query's rivals, `(batch, columns)`.
+
+    It is how often a softmax with the same correction counts the rival.
     """
-
-    def __init__(self, losses, name="by_source", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.losses = tuple(losses)
-
-    def call(self, y_true, y_pred):
-        """Loss of each query `(batch,)`."""
-        total = 0.0
-        for number, loss in enumerate(self.losses):
-            own = ops.equal(y_true["source"], number)
-            # Another source's targets may be too large for this loss: what is no number times 0
-            # would be none in the gradients.
-            targets = ops.where(own[:, None], y_true["targets"], 0.0)
-            values = loss.call({**y_true, "targets": targets}, y_pred)
-            total = total + ops.where(own, values, 0.0)
-        return total
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"losses": [_serialize(loss) for loss in self.losses]}
-
-    @classmethod
-    def from_config(cls, config):
-        """Rebuilds the loss with those that it holds."""
-        return cls(**config | {"losses": [_deserialize(loss) for loss in config["losses"]]})
-
-
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class NestedLengths(keras.losses.Loss):
-    """The mean of a loss over the lengths to which vectors may be cut, and the whole length.
-
-    Args:
-        loss: of each length.
-
-    Call arguments:
-        y_true: what the loss takes.
-        y_pred: scores `(batch, columns, lengths)`, such as those of a `NestedSiamese`.
-
-    Reference: Kusupati et al. 2022 (Matryoshka), eq. 1, which sums: the mean keeps the loss in its
-    units.
-    """
-
-    def __init__(self, loss, name="nested_lengths", **kwargs):
-        super().__init__(name=name, **kwargs)
-        self.loss = loss
-
-    def call(self, y_true, y_pred):
-        """Loss of each query `(batch,)`."""
-        by_length = ops.unstack(y_pred, axis=-1)
-        return sum(self.loss.call(y_true, scores) for scores in by_length) / len(by_length)
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"loss": _serialize(self.loss)}
-
-    @classmethod
-    def from_config(cls, config):
-        """Rebuilds the loss with the one that it holds."""
-        return cls(**config | {"loss": _deserialize(config["loss"])})
+    rivals = ops.logical_and(mask, ops.equal(targets, 0))
+    return ops.where(rivals, ops.exp(correction), 0.0)

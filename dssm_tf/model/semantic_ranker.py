@@ -14,47 +14,35 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
+from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.evaluation.ranker import LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
-from dssm_tf.model.siamese import NestedSiamese, Siamese
+from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.towers import TOWERS
 
 
-def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
-    """The untrained model of a configuration, weights made.
+def build_model(
+    tower: TowerConfig, shared_towers: bool, vocabulary_size: int, precision: str = "float32"
+) -> Siamese:
+    """The untrained model of a configuration, with its weights.
 
     Args:
-        config: the towers, whether the loss has a factor that is learned, and nested lengths.
+        tower: the tower's section.
+        shared_towers: one tower for queries and titles, or two.
         vocabulary_size: number of trigram ids, padding not counted.
-        precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
-            ranks computes in float32, in which all weights are. In bfloat16 a vector would
-            depend on the CPU, and there on the batch the text is encoded in.
-
-    Raises:
-        UserError: a nested length is not below the tower's dimension.
+        precision: a Keras dtype policy. Training has its own, `training.precision`. Ranking
+            computes in float32, in which all weights are: in bfloat16 a vector would depend on the
+            CPU, and there on the batch in which the text is encoded.
     """
-    make, arguments = TOWERS[config.tower.name], config.tower.arguments
-
-    def tower(side: str) -> Any:
-        return make(vocabulary_size, name=side, dtype=precision, **arguments)
-
-    query_tower, nested = tower("query_tower"), config.training.nested_lengths
-    if nested and nested[-1] >= query_tower.dimension:
-        raise UserError(
-            f"training.nested_lengths: {nested[-1]} is not shorter than the tower's vectors, which "
-            f"have {query_tower.dimension} numbers; that length is always learned."
-        )
-    towers = query_tower, None if config.shared_towers else tower("title_tower")
-    model = (
-        NestedSiamese(*towers, nested_lengths=nested, name="siamese")
-        if nested
-        else Siamese(*towers, name="siamese")
-    )
+    query_tower = tower.build(vocabulary_size, name="query_tower", dtype=precision)
+    title_tower = None
+    if not shared_towers:
+        title_tower = tower.build(vocabulary_size, name="title_tower", dtype=precision)
+    model = Siamese(query_tower, title_tower, name="siamese")
     model.build()
     return model
 
@@ -178,7 +166,7 @@ class SemanticRanker(VectorRanker):
         config = load_config(run / CONFIG)
         spec = Spec.load(run)
         vocabulary = load_vocabulary(run, spec)
-        model = build_model(config, vocabulary.size)
+        model = build_model(config.tower, config.shared_towers, vocabulary.size)
         try:
             model.load_weights(run / WEIGHTS)
         except Exception as error:  # HDF5 and Keras raise almost any kind

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import ClassVar
+from typing import Any
 
 import keras
 from keras import ops
 
+from dssm_tf import losses
+from dssm_tf.common.keras_internals import added_losses
+from dssm_tf.model.ranking_metrics import RankingMetrics
+from dssm_tf.optimizers import ScheduledNesterov
 from dssm_tf.towers.tower import Tower
 
 EPSILON = 1e-12
@@ -43,15 +47,13 @@ class Siamese(keras.Model):
     Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
     """
 
-    nested_lengths: ClassVar = ()
-
     def __init__(self, query_tower, title_tower=None, **kwargs):
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
                 raise ValueError(
-                    f"Siamese received a {type(tower).__name__} as a tower; expected one of "
-                    "dssm_tf.towers.TOWERS."
+                    f"Siamese received a {type(tower).__name__} as a tower; expected a Tower, such "
+                    "as dssm_tf.towers.dssm.DSSM."
                 )
         if title_tower is not None and title_tower.dimension != query_tower.dimension:
             raise ValueError(
@@ -61,6 +63,7 @@ class Siamese(keras.Model):
         self.query_tower = query_tower
         self.shared = title_tower is None
         self.title_tower = query_tower if self.shared else title_tower
+        self._ranking_metrics = RankingMetrics()
 
     def build(self, *_):
         """Builds both towers; no weight's shape depends on the input."""
@@ -69,7 +72,7 @@ class Siamese(keras.Model):
             sides["title_tower"] = self.title_tower
         for side, tower in sides.items():
             if not tower.built:  # a tower that is read from a file comes built
-                # The side stands in the paths of the weights, by which the optimiser clips.
+                # The paths of the weights in a file name the side.
                 with nullcontext() if tower.name == side else keras.name_scope(side):
                     tower.build()
         self.built = True
@@ -95,9 +98,54 @@ class Siamese(keras.Model):
         products = ops.matmul(normalize_vectors(queries), ops.transpose(normalize_vectors(titles)))
         return ops.take_along_axis(products, candidates, axis=1)
 
+    def compile(self, optimizer="adam", loss=None, metrics=None, **kwargs):
+        """Configures the model for training.
+
+        Args:
+            optimizer: see `keras.Model.compile`.
+            loss: a `RankingLoss`, or the name of one, such as `"click_softmax"`.
+            metrics: Keras metrics, or their names. Labels are 1 for the clicked title, and a
+                candidate that does not count has a very low score; see `RankingMetrics`. So
+                `keras.metrics.TopKCategoricalAccuracy(3)` is the fraction of the queries whose
+                clicked title is among the first three. Each query counts once, whatever its weight.
+            kwargs: see `keras.Model.compile`.
+        """
+        if not self.built:
+            self.build()
+        loss = None if loss is None else losses.get(loss)
+        super().compile(optimizer, loss, **kwargs)
+        self._ranking_metrics = RankingMetrics(metrics or ())
+        if isinstance(self.optimizer, ScheduledNesterov):
+            towers = [self.query_tower] if self.shared else [self.query_tower, self.title_tower]
+            self.optimizer.clip_separately([tower.trainable_variables for tower in towers])
+
+    @property
+    def metrics(self):
+        """The mean loss and the compiled metrics."""
+        return [*super().metrics, *self._ranking_metrics.metrics]
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The compiled `RankingLoss`; Keras' own would look for an output for each part of `y`."""
-        return self.loss(y, y_pred, sample_weight)
+        """The compiled loss, plus what `add_loss` added.
+
+        Differs from `keras.Model.compute_loss`, which would look for one output per key of `y`.
+        """
+        del x, training
+        return sum(added_losses(self), self.loss(y, y_pred, sample_weight))
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Updates the compiled metrics and returns the results of all metrics."""
+        del x, sample_weight
+        self._ranking_metrics.update(y, y_pred)
+        return self.get_metrics_result()
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """What `compile` received, for `keras.saving`."""
+        return super().get_compile_config() | {"metrics": self._ranking_metrics.serialize()}
+
+    def compile_from_config(self, config):
+        """Compiles a loaded model."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def encode_query(self, texts):
         """Unit semantic vectors of a text batch of queries, float32 `(texts, dimension)`."""
@@ -132,35 +180,3 @@ class Siamese(keras.Model):
             if config[name] is not None:
                 config[name] = deserialize(config[name], custom_objects=custom_objects)
         return cls(**config)
-
-
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class NestedSiamese(Siamese):
-    """Cosines by the first numbers of the vectors, too: vectors may be cut and still rank.
-
-    Args:
-        query_tower: see `Siamese`.
-        title_tower: see `Siamese`.
-        nested_lengths: to which vectors may be cut, increasing and below the towers' dimension.
-
-    Call arguments: see `Siamese`.
-
-    Returns:
-        `(batch, columns, lengths + 1)`, by each length and, last, by all numbers.
-
-    Reference: Kusupati et al. 2022 (Matryoshka).
-    """
-
-    def __init__(self, query_tower, title_tower=None, nested_lengths=(), **kwargs):
-        super().__init__(query_tower, title_tower, **kwargs)
-        self.nested_lengths = tuple(nested_lengths)
-
-    def cosines(self, queries, titles, candidates):
-        """Cosines `(batch, columns, lengths + 1)`."""
-        lengths = (*self.nested_lengths, None)
-        cut = super().cosines
-        return ops.stack([cut(queries[:, :n], titles[:, :n], candidates) for n in lengths], axis=-1)
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"nested_lengths": self.nested_lengths}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
-from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import WordNgramConvolution
-from dssm_tf.towers import TOWERS
 from dssm_tf.towers.tower import Tower
 
 
@@ -29,20 +30,34 @@ class CLSM(Tower):
         widths: units of each tanh layer after the maximum (W_s); the last is the semantic
             vector's length (L). S14 has one of 128, P16 one of 96; more are the extension that
             S14 sec. 3.5 speaks of.
-        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
+        initializer: see `Tower`.
+        dropout: see `Tower`.
+        ngram_dropout: see `Tower`.
+        kwargs: Keras's own arguments: `name`, `dtype`.
 
     Reference: Shen et al. 2014, sec. 3, eq. 1-3; Palangi et al. 2016, table IV.
     """
 
-    @defaults_of(TOWERS["clsm"].section)
-    def __init__(self, vocabulary_size, window, features, widths, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        window: int = 3,
+        features: int = 300,
+        widths: Sequence[int] = (128,),
+        initializer: Any = "glorot_uniform",
+        dropout: float = 0.0,
+        ngram_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         widths = tuple(widths)
         if not widths or min(widths) < 1:
             raise ValueError(f"CLSM received widths={widths}; expected one or more, each >= 1.")
         convolution = WordNgramConvolution(
             window, features, name="convolution", dtype=kwargs.get("dtype")
         )
-        super().__init__(vocabulary_size, window * features, **kwargs)
+        super().__init__(
+            vocabulary_size, window * features, initializer, dropout, ngram_dropout, **kwargs
+        )
         self.window = window
         self.features = features
         self.widths = widths

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
-from dssm_tf.common.sections import defaults_of
-from dssm_tf.towers import TOWERS
 from dssm_tf.towers.tower import Tower
 
 
@@ -15,24 +16,34 @@ class DSSM(Tower):
     """A feed-forward tower: a bag of letter trigrams through tanh layers.
 
     The bag of a text is the sum of its words' bags, so the first layer is the sum of the hashed
-    words plus a bias. Word order is lost, which CLSM and LSTM-RNN mend.
+    words plus a bias. Differs from CLSM and LSTM-RNN by ignoring the order of the words.
 
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
         widths: units of each tanh layer; the last is the semantic vector's length. S14 has
             300-300-128, P16 288-96.
-        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
+        initializer: see `Tower`.
+        dropout: see `Tower`.
+        ngram_dropout: see `Tower`.
+        kwargs: Keras's own arguments: `name`, `dtype`.
 
     Reference: Huang et al. 2013; Shen et al. 2014, sec. 2.3 and 5.2; Palangi et al. 2016,
     table IV.
     """
 
-    @defaults_of(TOWERS["dssm"].section)
-    def __init__(self, vocabulary_size, widths, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        widths: Sequence[int] = (300, 300, 128),
+        initializer: Any = "glorot_uniform",
+        dropout: float = 0.0,
+        ngram_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         widths = tuple(widths)
         if not widths or min(widths) < 1:
             raise ValueError(f"DSSM received widths={widths}; expected one or more, each >= 1.")
-        super().__init__(vocabulary_size, widths[0], **kwargs)
+        super().__init__(vocabulary_size, widths[0], initializer, dropout, ngram_dropout, **kwargs)
         self.widths = widths
         self.semantic = [
             keras.layers.Dense(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 
-from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import PeepholeLSTMCell
-from dssm_tf.towers import LSTMSection
-from dssm_tf.towers.recurrent import RecurrentTower, described
+from dssm_tf.towers.recurrent import RecurrentTower, serialize_initializer
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
@@ -21,34 +21,56 @@ class LSTMRNN(RecurrentTower):
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
         cells: number of LSTM cells, the semantic vector's length. P16 has 32, 64 and 96.
-        peepholes: whether the gates see the cell state.
-        forget_gate: whether the forget gate is learned, else 1.
+        peepholes: whether the gates also read the cell state.
+        forget_gate: whether the forget gate is learned; without it, its value is 1.
         forget_bias: added to the initial bias of the forget gate.
         peephole_initializer: of `W_p`.
-        kwargs: initializers and `bptt_steps` of `RecurrentTower`, what `Tower` takes.
+        recurrent_initializer: of the matrices `W_rec`; see `RecurrentTower`.
+        bias_initializer: of the biases; see `RecurrentTower`.
+        bptt_steps: see `RecurrentTower`.
+        initializer: see `Tower`.
+        dropout: see `Tower`.
+        ngram_dropout: see `Tower`.
+        kwargs: Keras's own arguments: `name`, `dtype`.
 
     Reference: Palangi et al. 2016, eq. 2 and fig. 2; Palangi et al. 2014, eq. 1-6.
     """
 
-    @defaults_of(LSTMSection)
     def __init__(
         self,
-        vocabulary_size,
-        cells,
-        peepholes,
-        forget_gate,
-        forget_bias,
-        peephole_initializer,
-        **kwargs,
-    ):
-        options = {
-            "peepholes": peepholes,
-            "forget_gate": forget_gate,
-            "forget_bias": forget_bias,
-            "peephole_initializer": described(peephole_initializer),
-        }
-        blocks = 4 if forget_gate else 3
-        super().__init__(vocabulary_size, PeepholeLSTMCell, cells, blocks, options, **kwargs)
+        vocabulary_size: int,
+        cells: int = 96,
+        peepholes: bool = True,
+        forget_gate: bool = True,
+        forget_bias: float = 1.0,
+        peephole_initializer: Any = "zeros",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        bptt_steps: int | None = None,
+        initializer: Any = "glorot_uniform",
+        dropout: float = 0.0,
+        ngram_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            vocabulary_size,
+            cell=PeepholeLSTMCell,
+            units=cells,
+            matrices_per_word=4 if forget_gate else 3,
+            cell_options={
+                "recurrent_initializer": serialize_initializer(recurrent_initializer),
+                "bias_initializer": serialize_initializer(bias_initializer),
+                "peepholes": peepholes,
+                "forget_gate": forget_gate,
+                "forget_bias": forget_bias,
+                "peephole_initializer": serialize_initializer(peephole_initializer),
+            },
+            bptt_steps=bptt_steps,
+            initializer=initializer,
+            dropout=dropout,
+            ngram_dropout=ngram_dropout,
+            **kwargs,
+        )
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""

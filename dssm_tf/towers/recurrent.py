@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
-from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers.word_recurrence import WordRecurrence
-from dssm_tf.towers import RecurrentSection
 from dssm_tf.towers.tower import Tower
 
 
-def described(initializer):
-    """An initializer as what `keras.saving` can write; a name or a configuration stays as it is.
+def serialize_initializer(initializer):
+    """An initializer as `keras.saving` writes it. A name or a configuration stays as it is.
 
-    Making one only to describe it would take a number from the seed's sequence.
+    Constructing an initializer only to serialize it would draw a number from Keras's global seed.
     """
     if isinstance(initializer, (str, dict)):
         return initializer
@@ -32,10 +31,9 @@ class RecurrentTower(Tower):
         vocabulary_size: number of trigram ids, padding not counted.
         cell: class of the cell, such as `PeepholeLSTMCell`.
         units: of the cell.
-        blocks: matrices that a word is multiplied by, `units` columns each.
-        options: further arguments of the cell.
-        recurrent_initializer: of `W_rec`; P16 has small random numbers for all parameters.
-        bias_initializer: of the biases.
+        matrices_per_word: matrices that each word is multiplied by, with `units` columns each.
+        cell_options: further arguments of the cell. Its `recurrent_initializer` is that of
+            `W_rec`; P16 has small random numbers for all parameters.
         bptt_steps: in training, the gradient ends this many words before the last one read (T of
             P16 algorithm 1); None: at the first word.
         kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
@@ -46,32 +44,26 @@ class RecurrentTower(Tower):
     directions: ClassVar = {"recurrence": False}
     """Name of each recurrence, by which weights are stored: whether it reads right to left."""
 
-    @defaults_of(RecurrentSection)
     def __init__(
         self,
-        vocabulary_size,
-        cell,
-        units,
-        blocks,
-        options,
-        recurrent_initializer,
-        bias_initializer,
-        bptt_steps,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        cell: type[keras.layers.Layer],
+        units: int,
+        matrices_per_word: int,
+        cell_options: Mapping[str, Any],
+        bptt_steps: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         if units < 1:
             raise ValueError(f"{type(self).__name__} received {units} units; expected at least 1.")
-        super().__init__(vocabulary_size, len(self.directions) * blocks * units, **kwargs)
+        hashed_units = len(self.directions) * matrices_per_word * units
+        super().__init__(vocabulary_size, hashed_units, **kwargs)
         self.units = units
         self.bptt_steps = bptt_steps
-        self.options = {
-            "recurrent_initializer": described(recurrent_initializer),
-            "bias_initializer": described(bias_initializer),
-            **options,
-        }
+        self.cell_options = dict(cell_options)
         for name, backwards in self.directions.items():
             recurrence = WordRecurrence(
-                cell(units, dtype=self.dtype_policy, **self.options),
+                cell(units, dtype=self.dtype_policy, **self.cell_options),
                 bptt_steps,
                 go_backwards=backwards,
                 name=name,
@@ -85,7 +77,7 @@ class RecurrentTower(Tower):
         return [getattr(self, name) for name in self.directions]
 
     def build(self, *_):
-        """Builds the recurrences, each on `(texts, max_words, blocks * units)`."""
+        """Builds the recurrences, each on `(texts, max_words, matrices_per_word * units)`."""
         for recurrence in self.recurrences:
             recurrence.build((None, None, self.hashing.units // len(self.directions)))
         super().build()
@@ -120,4 +112,4 @@ class RecurrentTower(Tower):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | self.options | {"bptt_steps": self.bptt_steps}
+        return super().get_config() | self.cell_options | {"bptt_steps": self.bptt_steps}

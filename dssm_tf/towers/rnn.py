@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 
-from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import TanhCell
-from dssm_tf.towers import TOWERS
-from dssm_tf.towers.recurrent import RecurrentTower
+from dssm_tf.towers.recurrent import RecurrentTower, serialize_initializer
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
@@ -19,14 +19,44 @@ class RNN(RecurrentTower):
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
         hidden: neurons, the semantic vector's length. P16 has 288.
-        kwargs: initializers and `bptt_steps` of `RecurrentTower`, what `Tower` takes.
+        recurrent_initializer: of `W_rec`; see `RecurrentTower`.
+        bias_initializer: of the bias; see `RecurrentTower`.
+        bptt_steps: see `RecurrentTower`.
+        initializer: see `Tower`.
+        dropout: see `Tower`.
+        ngram_dropout: see `Tower`.
+        kwargs: Keras's own arguments: `name`, `dtype`.
 
     Reference: Palangi et al. 2016, eq. 1 and fig. 1.
     """
 
-    @defaults_of(TOWERS["rnn"].section)
-    def __init__(self, vocabulary_size, hidden, **kwargs):
-        super().__init__(vocabulary_size, TanhCell, hidden, 1, {}, **kwargs)
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden: int = 288,
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        bptt_steps: int | None = None,
+        initializer: Any = "glorot_uniform",
+        dropout: float = 0.0,
+        ngram_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            vocabulary_size,
+            cell=TanhCell,
+            units=hidden,
+            matrices_per_word=1,
+            cell_options={
+                "recurrent_initializer": serialize_initializer(recurrent_initializer),
+                "bias_initializer": serialize_initializer(bias_initializer),
+            },
+            bptt_steps=bptt_steps,
+            initializer=initializer,
+            dropout=dropout,
+            ngram_dropout=ngram_dropout,
+            **kwargs,
+        )
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import keras
 from keras import ops
 
-from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import WordHashing
-from dssm_tf.towers import TowerSection
 
 
 class Tower(keras.layers.Layer, abc.ABC):
@@ -22,8 +21,9 @@ class Tower(keras.layers.Layer, abc.ABC):
         vocabulary_size: number of trigram ids, padding not counted.
         hashed_units: columns of the first matrix.
         initializer: of the first matrix.
-        dropout: share of the hashed words' entries dropped in training.
-        ngram_dropout: share of the words' trigrams dropped in training.
+        dropout: fraction of the hashed words' entries dropped in training, in [0, 1).
+        ngram_dropout: fraction of the words' trigrams dropped in training, in [0, 1).
+        kwargs: Keras's own arguments: `name`, `dtype`.
 
     Call arguments:
         texts: dict with `word_ngrams` int `(distinct_words, max_ngrams_per_word)` and `tokens`
@@ -36,14 +36,21 @@ class Tower(keras.layers.Layer, abc.ABC):
         `(texts, dimension)`.
     """
 
-    @defaults_of(TowerSection)
     def __init__(
-        self, vocabulary_size, hashed_units, initializer, dropout, ngram_dropout, **kwargs
-    ):
+        self,
+        vocabulary_size: int,
+        hashed_units: int,
+        initializer: Any = "glorot_uniform",
+        dropout: float = 0.0,
+        ngram_dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        for name, share in (("dropout", dropout), ("ngram_dropout", ngram_dropout)):
-            if not 0 <= share < 1:
-                raise ValueError(f"A tower received {name}={share}; expected 0 <= {name} < 1.")
+        for name, fraction in (("dropout", dropout), ("ngram_dropout", ngram_dropout)):
+            if not 0 <= fraction < 1:
+                raise ValueError(
+                    f"{type(self).__name__} received {name}={fraction}; expected 0 <= {name} < 1."
+                )
         self.vocabulary_size = vocabulary_size
         # Words are summed and looked up in the precision of the weights: a gradient adds up all
         # places of a trigram, of which bfloat16 would lose the later ones, and a GPU adds bfloat16

@@ -1,4 +1,4 @@
-"""What a training runs on: devices and machines. Only this file knows `tf.distribute`."""
+"""The devices and hosts of a training. Only this file uses `tf.distribute`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import Config
 from dssm_tf.data.batches import Batches
 
 
 def read_cluster() -> tuple[int, int]:
-    """This process's number and how many share each step, from `TF_CONFIG`; (0, 1) without it.
+    """The index of this process, and the number of processes, from `TF_CONFIG`; else (0, 1).
 
     Raises:
         UserError: it is not JSON with a cluster of workers and this task.
@@ -38,9 +37,9 @@ def read_cluster() -> tuple[int, int]:
 
 
 def reuse_memory() -> None:
-    """Makes TensorFlow keep freed memory for the next step; before its first use of a device.
+    """Makes TensorFlow keep freed memory. To be called before its first use of a device.
 
-    XLA returns updated weights in fresh memory. Got from the system at every step, its pages
+    XLA returns updated weights in fresh memory. Requesting its pages from the system at every step
     took a third of the time of training `lstm`.
     """
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
@@ -48,12 +47,12 @@ def reuse_memory() -> None:
 
 @dataclass(frozen=True)
 class Devices:
-    """What trains: the processes that share each step, and the devices of each.
+    """The processes that share each step, and the devices of each.
 
     Attributes:
         strategy: the devices.
-        worker: number of this process, from 0; the first, the chief, writes the files.
-        workers: how many processes share each step.
+        worker: index of this process; process 0, the chief, writes the files.
+        workers: number of processes that share each step.
     """
 
     strategy: tf.distribute.Strategy
@@ -62,9 +61,9 @@ class Devices:
 
     @classmethod
     def choose(cls) -> Devices:
-        """Several workers, all local GPUs, several logical CPUs, or the plain default.
+        """Several workers, all local GPUs, several logical CPUs, or the default device.
 
-        To be called first: it configures TensorFlow's collectives and memory.
+        To be called first, because it configures TensorFlow's collectives and memory.
 
         Raises:
             UserError: `TF_CONFIG` is not usable.
@@ -79,8 +78,8 @@ class Devices:
         return cls(tf.distribute.get_strategy())
 
     @property
-    def parts(self) -> int:
-        """Into how many parts all devices cut a step."""
+    def replicas(self) -> int:
+        """Devices that share a step, over all processes."""
         return int(self.strategy.num_replicas_in_sync)
 
     @property
@@ -101,49 +100,46 @@ class Devices:
         stop: int = 1,
         step: int = 0,
     ) -> Any:
-        """This process's share of passes `start`, from a step on, to `stop`; see `Batches`."""
-        layout = self.worker, self.workers, self.parts // self.workers
+        """This process's batches of epochs `start` to `stop`, from `step` on; see `Batches`."""
+        layout = self.worker, self.workers, self.replicas // self.workers
         return self.strategy.distribute_datasets_from_function(
             lambda _: batches.epochs(seed, start, stop, *layout, step)
         )
 
-    def step(self, step: Callable[[Any], Any], xla: bool) -> Callable[[Any], tf.Tensor]:
-        """What takes a step of a model on the next batch, a part on each device, from an iterator.
+    def distribute(self, step: Callable[[Any], Any], xla: bool) -> Callable[[Any], tf.Tensor]:
+        """A function that pulls one distributed batch and runs a step on every replica.
 
-        Differs from `keras.Model.fit`, which cannot train on several workers (keras issue 20585)
-        nor begin within an epoch.
+        Differs from `keras.Model.fit`, which cannot train on several hosts (keras issue 20585) nor
+        start within an epoch.
 
         Args:
-            step: `train_step` or `test_step`.
+            step: `train_step` or `test_step` of a model.
             xla: whether XLA compiles it.
 
         Returns:
-            A function of the iterator; it returns the loss of a part.
+            A function of an iterator over batches. It returns the loss of the first local replica.
         """
-        part = tf.function(step, reduce_retracing=True, autograph=False, jit_compile=xla)
+        replica_step = tf.function(step, reduce_retracing=True, autograph=False, jit_compile=xla)
 
         @tf.function(reduce_retracing=True, autograph=False)
         def next_step(batches: Any) -> tf.Tensor:
-            metrics = self.strategy.run(part, args=(next(batches),))
+            metrics = self.strategy.run(replica_step, args=(next(batches),))
             return self.strategy.experimental_local_results(metrics["loss"])[0]
 
         return next_step
 
+    def use_xla(self, xla: bool | Literal["auto"]) -> bool:
+        """Whether XLA compiles the steps.
 
-def use_xla(config: Config, devices: Devices) -> bool:
-    """Whether XLA compiles the steps: as `training.xla` says, or on a GPU.
+        XLA does not compile the exchange of gradients between CPUs, or between hosts. On CPUs it
+        quarters the speed of batches of 256, and compiling costs about ten seconds.
 
-    It does not compile the exchange of gradients between CPUs, or between workers. On CPUs it
-    quarters the speed of batches of 256, and compiling costs about ten seconds.
-
-    Args:
-        config: the model and how to train it.
-        devices: what trains.
-    """
-    xla = config.training.xla
-    if devices.parts > 1:
-        return xla is True and devices.gpus and devices.workers == 1
-    return devices.gpus if xla == "auto" else xla
+        Args:
+            xla: `training.xla` of the configuration; `auto` compiles on GPUs.
+        """
+        if self.replicas > 1:
+            return xla is True and self.gpus and self.workers == 1
+        return self.gpus if xla == "auto" else xla
 
 
 def all_reduce_sum(gradients: list[Any]) -> list[Any]:

@@ -1,128 +1,142 @@
-"""The number of epochs of a small log: by holding every query out once, in several trainings."""
+"""Cross-validation for small logs: every query is held out once, in several trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from typing import Literal, Protocol
 
 import numpy as np
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import Config
+from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.training.fitting import Fitting
-from dssm_tf.training.keeper import merit
+from dssm_tf.training.best_weights import monitored_value
+from dssm_tf.training.loop import TrainingLoop
+from dssm_tf.training.prior_weight import PRIOR_WEIGHTS
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.validation import (
-    BY_CLICKS,
+    GRADED_BY_CLICKS,
     NDCG_NAMES,
-    PRIOR_WEIGHTS,
     Matrix,
     ValidationTask,
     Values,
     Vectors,
-    with_ends,
+    mean_with_ci,
 )
+
+
+class BuildLoop(Protocol):
+    """Builds the training of one fold."""
+
+    def __call__(self, fold: Preprocessed, *, directory: Path, patience: int) -> TrainingLoop:
+        """Builds a loop on a fold's data, with a directory for its checkpoints."""
 
 
 @dataclass(frozen=True)
 class _FoldTask(ValidationTask):
-    """The held-out queries of a fold, which also remembers each query's NDCG.
+    """The held-out queries of a fold. It records the NDCG of each query after each epoch.
 
     Args:
-        bonuses: weighted log-priors of the titles, the first by 0.
+        bonuses: weighted log-priors of the titles; the first has weight 0.
         values: of each epoch, `(bonuses, queries, cutoffs)`.
     """
 
     bonuses: Sequence[Matrix] = ()
     values: list[Values] = field(default_factory=list)
 
-    def measured(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
-        """By the cosine alone; notes NDCG with each bonus."""
+    def metrics_with_ci(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
+        """By the cosine alone; records NDCG with each bonus."""
+        del bonus
         self.values.append(self.per_query(vectors, self.bonuses))
-        return with_ends(self.values[-1][0])
+        return mean_with_ci(self.values[-1][0])
 
 
-def choose_by_folds(
-    config: Config,
+def choose_epochs_by_folds(
+    training: TrainingConfig,
+    prior_weight: float | Literal["auto"],
+    max_titles: int,
     data: Preprocessed,
-    fitting: Callable[[Config, Preprocessed, Path], Fitting],
+    build_loop: BuildLoop,
     console: Console,
 ) -> Result:
-    """Trains once a fold, for all epochs, and picks the epoch whose mean over all queries is best.
+    """Trains once per fold for all epochs, and picks the epoch with the best mean over all queries.
 
-    Each fold holds other queries out, and no query is held out twice. Interrupted, it begins again.
+    Each fold holds other queries out, and no query is held out twice. If interrupted, it starts
+    again.
 
     Args:
-        config: with `training.folds`.
-        data: what preprocess wrote; queries of its validation part are treated as all others.
-        fitting: makes a training of a configuration, data and a directory for its state.
-        console: told which fold it is.
+        training: with `folds`.
+        prior_weight: of `RankingConfig`.
+        max_titles: largest number of titles that a validation query ranks.
+        data: what preprocess wrote; queries of its validation split are treated as all others.
+        build_loop: builds the training of a fold.
+        console: prints which fold it is.
 
     Raises:
-        UserError: there are fewer queries than folds, or a fold learns nothing, see `Keeper`.
+        UserError: there are fewer queries than folds, or a weight is not finite.
     """
-    training, folds = config.training, config.training.folds or 1
+    folds = training.folds or 1
     if len(data.clicked) < folds:
         raise UserError(
             f"training.folds: {folds} folds of {len(data.clicked)} queries; expected at least one "
-            "query a fold."
+            "query per fold."
         )
-    patient = {"training": training.model_copy(update={"patience": training.epochs})}
-    fixed = config.ranking.prior
-    weights = PRIOR_WEIGHTS if fixed == "auto" else (0.0, fixed)
+    weights = PRIOR_WEIGHTS if prior_weight == "auto" else (0.0, prior_weight)
     values, histories = [], []
-    for number in range(folds):
-        fold = data.fold(number, folds)
-        task = ValidationTask.of(fold, fold.count("validation"), config.validation.titles)
+    for index in range(folds):
+        fold = data.fold(index, folds)
+        task = ValidationTask.from_clicks(fold, fold.count("validation"), max_titles)
         console.print(
-            f"fold {number + 1}/{folds}: {fold.count('train'):,} pairs, "
+            f"fold {index + 1}/{folds}: {fold.count('train'):,} pairs, "
             f"{len(task.queries):,} queries held out"
         )
         prior = TitlePrior(fold.titles, fold.rules)(task.titles)
-        noted = _FoldTask(**vars(task), bonuses=[np.float32(one) * prior for one in weights])
-        with TemporaryDirectory(prefix="dssm-fold-") as state:
-            trained = fitting(config.model_copy(update=patient), fold, Path(state))
-            histories.append(trained.fit("fit", ["train"], training.epochs, noted).history)
-        values.append(np.stack(noted.values))
+        bonuses = [np.float32(weight) * prior for weight in weights]
+        fold_task = _FoldTask(**vars(task), bonuses=bonuses)
+        with TemporaryDirectory(prefix="dssm-fold-") as directory:
+            # No fold stops early: the mean over all folds needs every epoch.
+            loop = build_loop(fold, directory=Path(directory), patience=training.epochs)
+            histories.append(loop.fit("fit", ["train"], training.epochs, fold_task).history)
+        values.append(np.stack(fold_task.values))
     # (epochs, weights of the prior, queries of all folds, cutoffs)
-    result = _choice(np.concatenate(values, axis=2), histories, training.monitor, weights)
+    result = _choose(np.concatenate(values, axis=2), histories, training.monitor, weights)
     result.validated = (
         f"Each query of the log was held out once, in {folds} trainings, whose best epoch by the "
-        f"mean over all queries is the number of epochs here. {BY_CLICKS}"
+        f"mean over all queries is the number of epochs here. {GRADED_BY_CLICKS}"
     )
     return result
 
 
-def _choice(
+def _choose(
     values: Values,
     histories: Sequence[Sequence[Mapping[str, float]]],
     monitor: str,
     weights: Sequence[float],
 ) -> Result:
-    """Picks epoch and weight.
+    """Picks the epoch and the weight of the prior.
 
     Args:
         values: NDCG `(epochs, weights of the prior, queries, cutoffs)`; the first weight is 0.
         histories: of each fold.
         monitor: of `TrainingConfig`.
-        weights: of the prior; a single one beside 0 is not chosen but given.
+        weights: of the prior. If there are two, the second is fixed and not chosen.
     """
     history = [
-        {name: fmean(one[name] for one in of) for name in ("loss", "val_loss")}
-        | with_ends(values[epoch, 0])
-        for epoch, of in enumerate(zip(*histories, strict=True))
+        {name: fmean(fold[name] for fold in epoch_of_folds) for name in ("loss", "val_loss")}
+        | mean_with_ci(values[epoch, 0])
+        for epoch, epoch_of_folds in enumerate(zip(*histories, strict=True))
     ]
-    best = int(np.argmax([merit(one, monitor) for one in history]))
-    for number, one in enumerate(history):
-        one["best"] = float(number == best)
+    best = int(np.argmax([monitored_value(epoch, monitor) for epoch in history]))
+    for index, epoch_metrics in enumerate(history):
+        epoch_metrics["best"] = float(index == best)
     means = values[best].mean(axis=(1, 2))
-    chosen = 1 if len(weights) == 2 else int(means.argmax())  # the smaller of equals
+    chosen = 1 if len(weights) == 2 else int(means.argmax())  # argmax takes the smaller of equals
     by_cosine = {f"cosine {name}": history[best][name] for name in NDCG_NAMES}
-    ndcg = with_ends(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
+    ndcg = mean_with_ci(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
     return Result(len(history), best + 1, history, weights[chosen], ndcg, refitted=True)

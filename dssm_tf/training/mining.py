@@ -14,7 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import refuse_existing
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.config import NegativesConfig
+from dssm_tf.config.training import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, top_columns
 from dssm_tf.tables.graded_lists import HardNegative, read_hard_negatives, write_hard_negatives

@@ -1,4 +1,4 @@
-"""The model card of a run: what it is, what it saw, how well it ranks, what it cannot do."""
+"""The model card of a run: model, data, validation, limits."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def write_model_card(
     config: Config,
     result: Result,
     spec: Spec,
-    start: WarmStart | None = None,
+    warm_start: WarmStart | None = None,
 ) -> None:
     """Writes `MODEL_CARD.md` into a run's directory.
 
     Args:
         out: the run.
-        model: the trained towers.
-        config: how they were trained.
-        result: what the training ended with.
-        spec: of the data they were trained on.
-        start: the earlier run that the training went on from.
+        model: the trained model.
+        config: how it was trained.
+        result: of the training.
+        spec: of the data it was trained on.
+        warm_start: the earlier run that the training started from.
     """
     ndcg = result.ndcg
     metrics = "\n".join(
@@ -47,29 +47,28 @@ def write_model_card(
     )
     searched = ""
     if "cutoff" in ndcg:
-        told = _SEARCHED.format(ndcg["bm25_weight"], 1 - ndcg["bm25_weight"], ndcg["cutoff"])
-        searched = f"\n{fill(told, 100)}\n"
+        sentences = _SEARCHED.format(ndcg["bm25_weight"], 1 - ndcg["bm25_weight"], ndcg["cutoff"])
+        searched = f"\n{fill(sentences, 100)}\n"
     few = caution("\nThey rest on", ndcg["queries"]) if ndcg else []
     negatives = [
         f"{name} {value}" for name, value in config.negatives.model_dump().items() if value
     ]
     ranked = metrics or "| no validation part | | | |"
-    kept = f"{result.epochs}, best {result.best_epoch}"
+    epochs = f"{result.epochs}, best {result.best_epoch}"
     if config.training.folds:
-        kept = f"{result.best_epoch}, the best of {result.epochs} by folds; on all records"
+        epochs = f"{result.best_epoch}, the best of {result.epochs} by folds; on all records"
     elif result.refitted:
-        kept += "; then trained on, on training and validation part, for two thirds as many"
-    learned = "".join(f"| {name} | {about} |\n" for name, about in result.learned.items())
+        epochs += "; then trained on, on training and validation part, for two thirds as many"
+    learned = "".join(f"| {name} | {sentence} |\n" for name, sentence in result.learned.items())
     if not config.training.clicks:
         learned += "| clicks | not learned from: `training.clicks: false` |\n"
     known = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
-    arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
-    went_on = before = ""
-    if start is not None:
-        new = spec.trigrams - start.ngrams
-        went_on = (
-            f"\n| went on from | `{start.run}`, fingerprint {start.fingerprint:.16}, with "
-            f"{new:,} new letter trigrams; pairs and clicks below "
+    earlier_run = before = ""
+    if warm_start is not None:
+        new = spec.trigrams - warm_start.ngrams
+        earlier_run = (
+            f"\n| started from | `{warm_start.run}`, fingerprint {warm_start.fingerprint:.16}, "
+            f"with {new:,} new letter trigrams; pairs and clicks below "
             "are those since; the log-prior of titles also counts "
             f"{config.ranking.earlier_clicks:g} times the clicks before |"
         )
@@ -88,7 +87,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 ## Training
 
 | | |
-|---|---|{went_on}
+|---|---|{earlier_run}
 | pairs (query, clicked title) | {spec.count("train"):,} |
 | clicks | {spec.clicks:,} |
 | a title is | {_fields(spec)} |
@@ -96,9 +95,9 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
 | negatives | {", ".join(negatives)} |
-| loss | {config.loss.name}, {arguments} |
-| optimiser | {config.optimizer.name}, step size {config.optimizer.learning_rate:g} |
-| epochs | {kept} |
+| loss | {config.loss.summary()} |
+| optimizer | {_optimizer(config)} |
+| epochs | {epochs} |
 | precision | {config.training.precision} in training; it ranks and is served in float32 |
 
 The exact settings are in `config.yaml`, the curves in `history.json`.
@@ -138,6 +137,14 @@ _SEARCHED = (
     "validation queries whose first title was clicked; how many poor answers are below it was not "
     "measured."
 )
+
+
+def _optimizer(config: Config) -> str:
+    optimizer = config.optimizer
+    summary = f"{optimizer.name}, learning rate {optimizer.learning_rate:g}"
+    if optimizer.schedule.name != "constant":
+        summary += f", schedule {optimizer.schedule.summary()}"
+    return summary
 
 
 def _fields(spec: Spec) -> str:

@@ -1,4 +1,4 @@
-"""The directory of a training run: started, resumed, finished."""
+"""The directory of a training run: starting, resuming and finishing it."""
 
 from __future__ import annotations
 
@@ -35,32 +35,31 @@ from dssm_tf.model.run_files import (
 )
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
-from dssm_tf.training.warm_start import WarmStart, first_difference, started_from
+from dssm_tf.training.warm_start import WarmStart, earlier_fingerprint, first_difference
 
 
 @dataclass
 class Result:
-    """What a training run ended with.
+    """The result of a training run.
 
-    A run given again when it is finished has an equal one, read back from its files; `learned`,
-    `query_ids` and `validated`, which the model card tells and no file repeats, do not count.
+    A finished run that is trained again returns an equal result, read from its files. `learned`,
+    `query_ids` and `validated` are written into the model card only; they are not compared.
 
     Args:
-        epochs: epochs trained.
+        epochs: number of epochs trained.
         best_epoch: the epoch whose weights were kept, from 1.
-        history: one dict of metrics an epoch.
+        history: metrics of each epoch.
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
-            ndcg@1`, `high ndcg@1`), what the cosine alone has (`cosine ndcg@1`), and the number of
+            ndcg@1`, `high ndcg@1`), NDCG by the cosine alone (`cosine ndcg@1`), and the number of
             `queries`; empty without validation.
-        refitted: whether all records were then trained on, further or anew.
-        seconds: wall time of this process's part of the training; 0 where the run was finished
-            before.
+        refitted: whether training then continued on all records.
+        seconds: wall time of this process's part of the training; 0 if the run was finished before.
         untrained: validation NDCG before the first step, without a prior.
-        learned: what it learned from besides clicks, by source, in words.
-        query_ids: the id of each query of those, increasing.
-        validated: what the validation queries rank, in words.
-        start: the earlier run that it went on from; None for one that began anew.
+        learned: for each source of labels besides clicks, one sentence.
+        query_ids: ids of the queries of those sources, increasing.
+        validated: what the validation queries rank, in one sentence.
+        start: the earlier run of a warm start; None without one.
     """
 
     epochs: int
@@ -76,40 +75,40 @@ class Result:
     validated: str = field(default="", compare=False)
     start: str | None = None
 
-    def learned_from(self, sources: Sequence[Source]) -> None:
-        """Notes what it learned from besides clicks."""
-        self.learned = {source.name: source.about for source in sources}
+    def set_sources(self, sources: Sequence[Source]) -> None:
+        """Records the sources of labels besides clicks."""
+        self.learned = {source.name: source.description for source in sources}
         ids = set[int]().union(*(source.query_ids.tolist() for source in sources))
         self.query_ids = sorted(ids)
 
     @property
-    def doubt(self) -> str:
-        """Why it may have learned nothing; empty where it has learned something."""
-        first = self.untrained.get("ndcg@10", 1.0)  # a task that needs no training tells nothing
-        best = max((one.get("ndcg@10", 1.0) for one in self.history), default=1.0)
-        if first == 1 or best > first:
+    def convergence_warning(self) -> str:
+        """Why the model may have learned nothing; empty if an epoch beat the untrained model."""
+        untrained = self.untrained.get("ndcg@10", 1.0)  # 1: the task needs no training
+        best = max((epoch.get("ndcg@10", 1.0) for epoch in self.history), default=1.0)
+        if untrained == 1 or best > untrained:
             return ""
         before = "the untrained model" if self.start is None else self.start
         return (
             f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than {before} "
-            f"did ({first:.3f})"
+            f"did ({untrained:.3f})"
         )
 
 
-def finished_before(
-    config: Config, data: Preprocessed, out: Path, start: WarmStart | None = None
+def load_finished_result(
+    config: Config, data: Preprocessed, out: Path, warm_start: WarmStart | None = None
 ) -> Result | None:
-    """What the same run ended with, if it did; removes what a kill at its very end left.
+    """The result of the same run if it is finished; removes what a kill at its very end left.
 
     Args:
-        config: the model and how to train it.
+        config: the model and its training.
         data: what preprocess wrote.
         out: the run.
-        start: the earlier run that it goes on from.
+        warm_start: the earlier run that it starts from.
 
     Raises:
-        UserError: the run is damaged, or of another configuration, data or start, or `out` holds
-            something else.
+        UserError: the run is damaged, or of another configuration, data or start, or `out` has
+            other content.
     """
     if is_finished(out):
         check_run(out)
@@ -117,48 +116,46 @@ def finished_before(
         if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
             raise UserError(f"{out} exists and is not a run; choose another --out.")
         return None
-    was, now = (
-        load_config(out / CONFIG).model_dump(mode="json"),
-        config.model_dump(mode="json"),
-    )
-    if (out / SPEC).exists():  # else it was killed at its very beginning
-        was |= {"data": asdict(Spec.load(out)), "from": started_from(out)}
+    before = load_config(out / CONFIG).model_dump(mode="json")
+    now = config.model_dump(mode="json")
+    if (out / SPEC).exists():  # missing if the run was killed at its very beginning
+        before |= {"data": asdict(Spec.load(out)), "from": earlier_fingerprint(out)}
         now |= {
             "data": asdict(data.spec),
-            "from": None if start is None else start.fingerprint,
+            "from": None if warm_start is None else warm_start.fingerprint,
         }
-    if was != now:
+    if before != now:
         raise UserError(
             f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run of another "
-            f"configuration, data or start ({first_difference(was, now)}); choose another --out, "
-            "or remove it."
+            f"configuration, data or start ({first_difference(before, now)}); choose another "
+            "--out, or remove it."
         )
     if not is_finished(out):
         return None
     shutil.rmtree(out / STATE, ignore_errors=True)
-    ranking, history = (read_json(out / name, "Train it again.") for name in (RANKING, HISTORY))
-    began = None if start is None else str(start.run)
+    ranking = read_json(out / RANKING, "Train it again.")
+    history = read_json(out / HISTORY, "Train it again.")
     return Result(
         len(history),
         history=history,
-        start=began,
+        start=None if warm_start is None else str(warm_start.run),
         ndcg=ranking.pop("validation"),
         **ranking,
     )
 
 
 def start_run(
-    config: Config, data: Preprocessed, out: Path, start: WarmStart | None = None
+    config: Config, data: Preprocessed, out: Path, warm_start: WarmStart | None = None
 ) -> None:
-    """Makes the run's directory; see `finished_before`."""
+    """Makes the run's directory; see `load_finished_result`."""
     out.mkdir(parents=True, exist_ok=True)
-    # First, so that a run killed from here on is known for what it is.
+    # First, so that a run that is killed from here on is recognized.
     with atomic_write(out / CONFIG) as file:
         file.write(config.dump())
-    if start is not None:
-        start.save(out)
+    if warm_start is not None:
+        warm_start.save(out)
     data.vocabulary.save(out / VOCABULARY)
-    save_titles(data.titles if start is None else start.titles, out / TITLES)
+    save_titles(data.titles if warm_start is None else warm_start.titles, out / TITLES)
     data.spec.save(out)
 
 
@@ -168,31 +165,40 @@ def finish_run(
     result: Result,
     data: Preprocessed,
     out: Path,
-    start: WarmStart | None = None,
+    warm_start: WarmStart | None = None,
 ) -> None:
-    """Writes weights, history, versions and model card; last, what makes the run finished.
+    """Writes weights, history, versions and model card; last, what marks the run as finished.
 
     Args:
-        model: never compiled: the optimizer's variables would be written, thrice its own size.
+        model: never compiled. Otherwise the optimizer's variables would be written too, twice the
+            size of the model.
         config: how it was trained.
-        result: what came of it.
+        result: of the training.
         data: what it was trained on.
         out: the run.
-        start: the earlier run that it went on from.
+        warm_start: the earlier run that it started from.
     """
-    aside = out / f".{WEIGHTS}"
-    model.save_weights(aside)
-    aside.replace(out / WEIGHTS)
+    unfinished = out / f".{WEIGHTS}"
+    model.save_weights(unfinished)
+    unfinished.replace(out / WEIGHTS)
+    query_ids = [data.ids["queries"], np.array(result.query_ids, np.int64)]
+    if warm_start is not None:
+        query_ids.append(warm_start.query_ids)
     with atomic_write(out / QUERY_IDS, "wb") as file:
-        known = [data.ids["queries"], np.array(result.query_ids, np.int64)]
-        known += [] if start is None else [start.query_ids]
-        np.save(file, np.unique(np.concatenate(known)))
+        np.save(file, np.unique(np.concatenate(query_ids)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
-    write_model_card(out, model, config, result, data.spec, start)
-    kept = ("prior_weight", "best_epoch", "refitted", "untrained")
-    ranking = {name: getattr(result, name) for name in kept}
-    _write_json(out / RANKING, ranking | {"validation": result.ndcg})
+    write_model_card(out, model, config, result, data.spec, warm_start)
+    _write_json(
+        out / RANKING,
+        {
+            "prior_weight": result.prior_weight,
+            "best_epoch": result.best_epoch,
+            "refitted": result.refitted,
+            "untrained": result.untrained,
+            "validation": result.ndcg,
+        },
+    )
     mark_finished(out)
     shutil.rmtree(out / STATE, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""A training from start to finish: check, fit, weigh the prior, fit again on all records, write."""
+"""A training from start to finish: check, fit, tune the prior's weight, refit, write."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
 
+import keras
+import numpy as np
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
@@ -15,15 +17,21 @@ from dssm_tf.common.files import alone
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import SOURCES, Source, pinned
+from dssm_tf.graded.sources import SOURCES, Source, read_sources
+from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.semantic_ranker import Encoder, build_model
+from dssm_tf.training.batches import training_batches
+from dssm_tf.training.checks import check_batch_sizes, check_data
 from dssm_tf.training.devices import Devices
-from dssm_tf.training.fitting import Fitting, Told
-from dssm_tf.training.folds import choose_by_folds
-from dssm_tf.training.optimizers import check_optimizer
-from dssm_tf.training.run_directory import Result, finish_run, finished_before, start_run
-from dssm_tf.training.validation import ValidationTask, encoded, weigh_prior
-from dssm_tf.training.warm_start import WarmStart
+from dssm_tf.training.folds import choose_epochs_by_folds
+from dssm_tf.training.loop import LoopOptions, TrainingLoop
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.prior_weight import tune_prior_weight
+from dssm_tf.training.resolve import resolve_config
+from dssm_tf.training.run_directory import Result, finish_run, load_finished_result, start_run
+from dssm_tf.training.validation import ValidationTask, encode_task
+from dssm_tf.training.warm_start import WarmStart, idf_start
 
 
 def train(
@@ -33,182 +41,253 @@ def train(
     *,
     start: Path | str | None = None,
     quiet: bool = False,
-    told: Told | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    tensorboard: Path | str | None = None,
 ) -> Result:
     """Trains a model and writes the run's directory.
 
-    A run that was interrupted, at any moment, resumes when called again with the same
-    arguments, to the same result: on the same machine and devices to the bit. A finished one
-    stays as it is.
+    A run that was interrupted, at any moment, resumes when called again with the same arguments,
+    to the same result: on the same machine and devices to the bit. (State of `callbacks` is not
+    saved.) A finished run stays as it is.
 
     Args:
-        config: the model and how to train it.
+        config: the model and its training.
         directory: what preprocess wrote.
         out: the run: configuration, vocabulary, weights, history, versions, model card.
-        start: an earlier run whose weights, vocabulary and clicks of titles this one goes on from;
-            see `WarmStart`.
-        quiet: no progress on the terminal.
-        told: see `Told`.
+        start: an earlier run for a warm start; see `WarmStart`.
+        quiet: prints nothing.
+        callbacks: Keras callbacks. Each phase, the fit and the refit on all records, calls them as
+            a `fit` of its own. The trainings of `training.folds` do not.
+        tensorboard: directory for TensorBoard, with a folder per phase.
 
     Raises:
-        UserError: data, configuration or `start` are unusable or do not suit each other, `out` is
-            of others or being written, or the model does not learn, see `Keeper`.
+        UserError: data, configuration or `start` are unusable or do not fit together, `out` has
+            other content or is being written, or a weight is not finite.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
-    config, data = settled(config, Preprocessed(Path(directory)))
-    check_settings(config, data)
-    check_optimizer(config.optimizer)
-    check_devices(config, devices)
-    begun = None if start is None else WarmStart.load(start, config, data)
-    if config.training.folds and (begun or config.lists):
+    config, data = resolve_config(config, Preprocessed(Path(directory)))
+    check_data(config.negatives, data)
+    config.optimizer.check()
+    check_batch_sizes(batch_sizes(config), devices.replicas)
+    warm_start = None
+    if start is not None:
+        warm_start = WarmStart.load(
+            start, config.tower, config.shared_towers, config.ranking.earlier_clicks, data
+        )
+    if config.training.folds and (warm_start or config.lists):
         raise UserError(
             "training.folds is for a log learned from scratch; leave it out with --from, "
             "--judgments and --teacher."
         )
     console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
-    # Of several machines the first one writes.
+    options = LoopOptions(
+        out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)
+    )
+    # Of several hosts the first one writes.
     with alone(out) if devices.chief else nullcontext():
-        if (earlier := finished_before(config, data, out, begun)) is not None:
-            return earlier
-
-        def fitted_to(config: Config, data: Preprocessed, out: Path) -> Fitting:
-            first = None if begun is None else begun.weights
-            return Fitting(config, data, out, devices, console.quiet, told, first)
-
-        fitting = fitted_to(config, data, out)
+        finished = load_finished_result(config, data, out, warm_start)
+        if finished is not None:
+            return finished
+        sources = read_sources(config.lists, data)
+        loop = build_loop(
+            config,
+            data,
+            devices=devices,
+            options=options,
+            sources=sources,
+            first_weights=None if warm_start is None else warm_start.weights,
+        )
         if devices.chief:
-            start_run(config, data, out, begun)  # not before the model could be made
-        task = None if config.training.folds else held_out(config, data, begun, fitting.sources)
-        console.print(
-            f"training {config.tower.name} on {data.count('train'):,} pairs of "
-            f"{len(data.clicked):,} queries and {len(data.titles):,} titles: at most "
-            f"{config.training.epochs} epochs of {fitting.steps:,} steps"
-        )
-        lines = [line for source in fitting.sources for line in source.said()]
-        few = (
-            []
-            if task is None
-            else caution(
-                "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
-            )
-        )
-        for line in lines + few:
-            style = "" if line.startswith(SOURCES) else "yellow"
-            console.print(line, style=style, markup=False)
-        every = f"all {data.count(*data.splits):,} records" + "".join(
-            f" and {one.pairs:,} of {one.name}" for one in fitting.sources
+            start_run(config, data, out, warm_start)  # not before the model could be built
+        task = None
+        if not config.training.folds:
+            task = validation_task(config, data, warm_start, sources)
+        _announce(console, config, data, loop, sources, task)
+        records = f"all {data.count(*data.splits):,} records" + "".join(
+            f" and {source.pairs:,} of {source.name}" for source in sources
         )
         if config.training.folds:
-            result = choose_by_folds(config, data, fitted_to, console)
-            best = f"best after {result.best_epoch} of {result.epochs} epochs"
-            console.print(f"{best}; now as many on {every}")
-            fitting.fit("fit", data.splits, result.best_epoch)
-        else:
-            untrained = {} if task is None else task.ndcg(encoded(fitting.encode, task))
-            kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-            prior = TitlePrior(data.titles if begun is None else begun.titles, data.rules)
-            weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
-            result = Result(
-                len(kept.history),
-                kept.best_epoch,
-                kept.history,
-                weight,
-                ndcg,
-                untrained=untrained,
+
+            def build_fold(fold: Preprocessed, *, directory: Path, patience: int) -> TrainingLoop:
+                training = config.training.model_copy(update={"patience": patience})
+                return build_loop(
+                    config.model_copy(update={"training": training}),
+                    fold,
+                    devices=devices,
+                    options=LoopOptions(directory, console.quiet),
+                )
+
+            result = choose_epochs_by_folds(
+                config.training,
+                config.ranking.prior,
+                config.validation.titles,
+                data,
+                build_fold,
+                console,
             )
-            if task is not None:
-                result.validated = task.about
-            if task is not None and config.training.refit:
-                console.print(f"on from epoch {kept.best_epoch} with {every}")
-                # Two thirds as many epochs, a share chosen in docs/results.md.
-                epochs = math.ceil(kept.best_epoch * 2 / 3)
-                fitting.fit("refit", data.splits, epochs, weights=kept.best)
-                result.refitted = True
+            console.print(
+                f"best after {result.best_epoch} of {result.epochs} epochs; now as many on "
+                f"{records}"
+            )
+            loop.fit("fit", data.splits, result.best_epoch)
+        else:
+            result = _fit_and_refit(config, data, loop, task, warm_start, records, console)
         result.start = None if start is None else str(start)
-        result.learned_from(fitting.sources)
+        result.set_sources(sources)
         result.seconds = monotonic() - started
         if devices.chief:
-            finish_run(fitting.ranked, config, result, data, out, begun)
+            finish_run(loop.ranked, config, result, data, out, warm_start)
     return result
 
 
-def held_out(
+def build_loop(
     config: Config,
     data: Preprocessed,
-    begun: WarmStart | None,
+    *,
+    devices: Devices,
+    options: LoopOptions,
+    sources: Sequence[Source] = (),
+    first_weights: Sequence[np.ndarray] | None = None,
+) -> TrainingLoop:
+    """Builds the parts of a training from their sections: batches, model, loss, optimizer.
+
+    Args:
+        config: resolved; see `resolve_config`.
+        data: what preprocess wrote.
+        devices: what trains.
+        options: of the loop.
+        sources: graded lists to train on besides clicks.
+        first_weights: of a warm start, in the order of `Siamese.weights`.
+    """
+    training = config.training
+    keras.utils.set_random_seed(training.seed)
+    compiled = devices.use_xla(training.xla)
+    batches = training_batches(
+        training,
+        config.negatives,
+        data,
+        shared_towers=config.shared_towers,
+        replicas=devices.replicas,
+        fixed_shapes=compiled,
+        sources=sources,
+    )
+    size = data.vocabulary.size
+    with devices.strategy.scope():
+        model = build_model(config.tower, config.shared_towers, size, training.precision)
+        if first_weights is None and training.idf_start:
+            first_weights = idf_start(model, data.texts("titles"), data.vocabulary)
+        if first_weights is not None:
+            assign_all(model.weights, first_weights)
+    ranked = build_model(config.tower, config.shared_towers, size)
+    if first_weights is not None:
+        assign_all(ranked.weights, first_weights)
+    return TrainingLoop(
+        model,
+        ranked,
+        Encoder(ranked, data.vocabulary),
+        batches,
+        build_loss(config),
+        config.optimizer,
+        training,
+        devices,
+        compiled,
+        options,
+    )
+
+
+def build_loss(config: Config) -> keras.losses.Loss:
+    """The loss of the clicks, or with graded lists the loss of each source."""
+    click_loss = config.loss.build()
+    if not config.lists:
+        return click_loss
+    list_losses = {name: section.loss.build() for name, section in config.lists.items()}
+    # One loss per possible source, so that a source has the same index in every run.
+    return BySource([list_losses.get(name, click_loss) for name in SOURCES])
+
+
+def batch_sizes(config: Config) -> dict[str, int]:
+    """Queries per step of each section that has a batch size."""
+    list_sizes = {name: section.batch_size for name, section in config.lists.items()}
+    return {"training": config.training.batch_size, **list_sizes}
+
+
+def validation_task(
+    config: Config,
+    data: Preprocessed,
+    warm_start: WarmStart | None,
     sources: Sequence[Source] = (),
 ) -> ValidationTask | None:
     """The validation queries: judged ones, else those of the log; None if there are none.
 
-    With an earlier run, those that it does not know, if there are any: in
-    the end a run may learn its own validation queries (`training.refit`), of which the most
-    frequent ones are asked again today and say nothing of what was not learned.
+    With a warm start these are the queries that the earlier run does not know, if there are any: a
+    run may have learned its own validation queries at its end (`training.refit`), and the most
+    frequent of them are asked again today.
     """
-    known: frozenset[int] = frozenset() if begun is None else frozenset(begun.query_ids.tolist())
+    known: frozenset[int] = frozenset()
+    if warm_start is not None:
+        known = frozenset(warm_start.query_ids.tolist())
     limits = config.validation.queries, config.validation.titles
-    judged = [one for source in sources if source.name == "judgments" for one in source.held_out]
-    new = [one for one in judged if data.rules.id(one.query) not in known]
-    if (task := ValidationTask.of_lists(new or judged, data.rules, limits[0])) is not None:
+    judged = [
+        graded for source in sources if source.name == "judgments" for graded in source.held_out
+    ]
+    new = [graded for graded in judged if data.rules.id(graded.query) not in known]
+    task = ValidationTask.from_lists(new or judged, data.rules, limits[0])
+    if task is not None:
         return task
     if not data.count("validation"):
         return None
-    unknown = ValidationTask.of(data, *limits, known)
-    return unknown if unknown.queries else ValidationTask.of(data, *limits)
+    unknown = ValidationTask.from_clicks(data, *limits, known)
+    return unknown if unknown.queries else ValidationTask.from_clicks(data, *limits)
 
 
-def settled(config: Config, data: Preprocessed) -> tuple[Config, Preprocessed]:
-    """A configuration with what these data and its files settle, and the data as it reads them.
-
-    That is the SHA-256 of each file of lists, rows for whole words, and the number for
-    `loss.gamma: auto`. The more titles there are, the more of them nearly fit a query, and the
-    steeper a softmax has to be to tell them apart: 10 up to 2,500 titles, 25 from 6,250 on, see
-    docs/training.md.
-    """
-    config = pinned(config)
-    if config.loss.arguments.get("gamma") == "auto":
-        gamma = min(25.0, max(10.0, data.spec.count("titles") / 250))
-        loss = config.loss.model_copy(update={"gamma": gamma})
-        config = config.model_copy(update={"loss": loss})
-    return config, data.with_whole_words() if config.whole_words else data
-
-
-def check_settings(config: Config, data: Preprocessed) -> None:
-    """Raises UserError if records or negatives are unusable.
-
-    Args:
-        config: the model and how to train it.
-        data: what preprocess wrote.
-    """
-    if not data.count("train"):
-        raise UserError(
-            f"{data.directory} holds no training records; give preprocess a longer log."
+def _announce(
+    console: Console,
+    config: Config,
+    data: Preprocessed,
+    loop: TrainingLoop,
+    sources: Sequence[Source],
+    task: ValidationTask | None,
+) -> None:
+    """Prints what is trained on what, and what is suspicious about the data."""
+    console.print(
+        f"training {config.tower.name} on {data.count('train'):,} pairs of "
+        f"{len(data.clicked):,} queries and {len(data.titles):,} titles: at most "
+        f"{config.training.epochs} epochs of {loop.steps:,} steps"
+    )
+    lines = [line for source in sources for line in source.summary_lines()]
+    if task is not None:
+        lines += caution(
+            "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
         )
-    negatives, recorded = config.negatives, data.spec.negatives
-    if negatives.recorded > recorded:
-        raise UserError(
-            f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
-            f"{recorded} a pair; run preprocess with --negatives {negatives.recorded}."
-        )
-    rivals = negatives.fresh or negatives.in_batch or negatives.mined
-    if not (rivals or (data.parts["train"].titles[:, 1 : 1 + negatives.recorded] >= 0).any()):
-        raise UserError(
-            "negatives: recorded ones are 0 or missing, and there are no others: there is nothing "
-            "to tell a click from. Set negatives.in_batch or negatives.fresh, or run preprocess "
-            "with --negatives-from log."
-        )
+    for line in lines:
+        style = "" if line.startswith(SOURCES) else "yellow"
+        console.print(line, style=style, markup=False)
 
 
-def check_devices(config: Config, devices: Devices) -> None:
-    """Raises UserError if a batch cannot be shared by these devices.
-
-    Args:
-        config: the model and how to train it.
-        devices: what trains.
-    """
-    sizes = {name: section.batch_size for name, section in config.lists.items()}
-    for name, size in ({"training": config.training.batch_size} | sizes).items():
-        if size % devices.parts:
-            raise UserError(
-                f"{name}.batch_size: {size} cannot be cut into {devices.parts} equal parts, one a "
-                f"device; choose a multiple of {devices.parts}."
-            )
+def _fit_and_refit(
+    config: Config,
+    data: Preprocessed,
+    loop: TrainingLoop,
+    task: ValidationTask | None,
+    warm_start: WarmStart | None,
+    records: str,
+    console: Console,
+) -> Result:
+    """Fits on the training split, tunes the prior's weight, and refits on all records."""
+    untrained = {} if task is None else task.ndcg(encode_task(loop.encoder, task))
+    best = loop.fit("fit", ["train"], config.training.epochs, task)
+    prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
+    weight, ndcg = tune_prior_weight(config.ranking.prior, prior, task, loop.encoder)
+    result = Result(
+        len(best.history), best.best_epoch, best.history, weight, ndcg, untrained=untrained
+    )
+    if task is None:
+        return result
+    result.validated = task.description
+    if config.training.refit:
+        console.print(f"on from epoch {best.best_epoch} with {records}")
+        # Two thirds as many epochs, a fraction chosen in docs/results.md.
+        epochs = math.ceil(best.best_epoch * 2 / 3)
+        loop.fit("refit", data.splits, epochs, weights=best.weights)
+        result.refitted = True
+    return result

@@ -114,7 +114,13 @@ class Search:
             if not (self.random or self.tpe or isinstance(values, CategoricalDistribution)):
                 raise UserError(f"--grid {key}: to draw from a range, add --random N or --tpe N.")
         for setting in self.settings:
-            self.trial(setting).check_files()
+            config = self.trial(setting)
+            config.check_files()
+            if self.prune and config.training.folds:
+                raise UserError(
+                    "--prune compares trials after each epoch, and training.folds measures nothing "
+                    "before its last one; leave out --prune, or set training.folds=null."
+                )
 
 
 def parse_space(grid: Sequence[str]) -> dict[str, BaseDistribution]:

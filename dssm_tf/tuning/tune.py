@@ -24,11 +24,11 @@ from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import pinned
 from dssm_tf.tables.writer import write_table
-from dssm_tf.training.optimizers import check_optimizer
+from dssm_tf.training.checks import check_data
+from dssm_tf.training.resolve import resolve_files
 from dssm_tf.training.run_directory import Result
-from dssm_tf.training.train import check_settings, train
+from dssm_tf.training.train import train
 from dssm_tf.tuning.search import Search, typed
 
 STUDY = "trials.db"
@@ -63,8 +63,8 @@ def tune(
                 f"{log.directory} holds no validation records; preprocess with a larger share "
                 "for validation, or --set training.folds=5."
             )
-        check_settings(pinned(config), log)
-        check_optimizer(config.optimizer)
+        check_data(resolve_files(config).negatives, log)
+        config.optimizer.check()
     refuse_others(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
     with alone(out):
@@ -100,7 +100,7 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
     In line is what is to be tried of a grid, and what a kill cut off or what failed.
     """
     study = optuna.create_study(
-        study_name=digest(search, pinned(search.load()).dump(), *map(_fingerprint, data)),
+        study_name=digest(search, resolve_files(search.load()).dump(), *map(_fingerprint, data)),
         storage=f"sqlite:///{out / STUDY}",
         load_if_exists=True,
         direction="maximize",
@@ -137,25 +137,44 @@ def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet:
         The mean over seeds of the geometric mean over logs of the metric: a log of hard queries, on
         which all figures are low, counts as much as others.
     """
-    config, metric = pinned(search.trial(trial.params)), search.measure
-    found: dict[str, Result] = {}
-
-    def told(phase: str, epoch: int, metrics: Mapping[str, float]) -> None:
-        if search.prune and phase == "fit" and not found:
-            trial.report(metrics[metric], epoch)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-
+    config, metric = resolve_files(search.trial(trial.params)), search.measure
+    results: dict[str, Result] = {}
     for log, seed in product(data, range(search.seeds)):
         training = config.training.model_copy(update={"seed": config.training.seed + seed})
         seeded = config.model_copy(update={"training": training})
         run = f"trials/{digest(seeded.dump(), _fingerprint(log))}"
-        found[run] = train(seeded, log, out / run, quiet=quiet, told=told)
-    measured = [one.ndcg[metric] for one in found.values()]
-    trial.set_user_attr("values", np.reshape(measured, (len(data), -1)).tolist())
-    trial.set_user_attr("queries", min(one.ndcg["queries"] for one in found.values()))
-    trial.set_user_attr("runs", " ".join(found))
+        # Only the first training is compared with those of other trials.
+        prune = [PruneTrial(trial, metric)] if search.prune and not results else []
+        results[run] = train(seeded, log, out / run, quiet=quiet, callbacks=prune)
+    values = [result.ndcg[metric] for result in results.values()]
+    trial.set_user_attr("values", np.reshape(values, (len(data), -1)).tolist())
+    trial.set_user_attr("queries", min(result.ndcg["queries"] for result in results.values()))
+    trial.set_user_attr("runs", " ".join(results))
     return float(_by_seed(trial).mean())
+
+
+class PruneTrial(keras.callbacks.Callback):
+    """Reports the validation metric of each epoch to Optuna, and stops a trial that it prunes.
+
+    Args:
+        trial: the trial.
+        metric: key of the logs.
+    """
+
+    def __init__(self, trial: Trial, metric: str) -> None:
+        super().__init__()
+        self._trial = trial
+        self._metric = metric
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
+        """Reports.
+
+        Raises:
+            optuna.TrialPruned: the trial is behind the others.
+        """
+        self._trial.report((logs or {})[self._metric], epoch + 1)
+        if self._trial.should_prune():
+            raise optuna.TrialPruned
 
 
 def _by_seed(trial: Trial | FrozenTrial) -> NDArray[np.float64]:
@@ -199,7 +218,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
     ]
     with atomic_write(out / "best.yaml") as file:
         file.writelines(f"# {line}\n" for line in head)
-        file.write(pinned(search.load(*typed(best.params))).dump())
+        file.write(resolve_files(search.load(*typed(best.params))).dump())
     return head
 
 

@@ -1,7 +1,7 @@
-"""What this package needs of Keras and Keras keeps to itself: all of it, in one place.
+"""The private parts of Keras that this package uses, all in one place.
 
-Keras may change any of this in any version; `make test-keras` runs the tests of this file, and of
-what builds on it, on the lowest version that setup.py allows, `make test` on the newest.
+Keras may change them in any version. `make test-keras` runs the tests of this file, and of the code
+that uses it, on the lowest Keras that setup.py allows; `make test` runs them on the newest.
 """
 
 from __future__ import annotations
@@ -12,15 +12,20 @@ import keras
 
 
 def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
-    """The averages that an optimizer with `use_ema` keeps, one a trainable variable, in order."""
+    """The moving averages of an optimizer with `use_ema`, one per trainable variable, in order."""
     averages: list[Any] = optimizer._model_variables_moving_average
     return averages
 
 
-def position(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
-    """Which of the variables an optimizer was built on this one is, or is a replica's part of."""
-    place: int = optimizer._get_variable_index(variable)
-    return place
+def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
+    """The index of a variable, or of a replica's copy of it, in the optimizer's variables."""
+    index: int = optimizer._get_variable_index(variable)
+    return index
+
+
+def added_losses(model: keras.Model) -> list[Any]:
+    """The losses that `add_loss` added in this forward pass, scaled for replicas as Keras does."""
+    return [model._aggregate_additional_loss(loss) for loss in model.losses]
 
 
 def build_nothing_more(model: keras.Model) -> None:

@@ -1,0 +1,30 @@
+"""Types of configuration fields and parameters, with their bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+
+def _check_odd(number: int) -> int:
+    if number % 2 == 0:
+        raise PydanticCustomError(
+            "odd",
+            "input should be odd, such as {below} or {above}",
+            {"below": number - 1, "above": number + 1},
+        )
+    return number
+
+
+# Strict integers: without `strict`, pydantic reads `true` as 1.
+PositiveInt = Annotated[int, Field(strict=True, ge=1)]
+NonNegativeInt = Annotated[int, Field(strict=True, ge=0)]
+OddInt = Annotated[PositiveInt, AfterValidator(_check_odd)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=1 << 31)]
+Widths = Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+"""From 0 to 1, both included. A field that excludes 1 adds `lt=1`."""

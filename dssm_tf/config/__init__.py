@@ -1,0 +1,24 @@
+"""Configurations: YAML files, checked and frozen before Keras is loaded.
+
+Each section is a pydantic model. A section that chooses a component (`tower`, `loss`, `optimizer`)
+has a `build` method that makes it. May import common; `build` alone imports towers, losses and
+optimizers.
+"""
+
+from dssm_tf.config.load import (
+    config_directories,
+    find_config,
+    load_baseline,
+    load_config,
+    parse_config,
+)
+from dssm_tf.config.model import Config
+
+__all__ = [
+    "Config",
+    "config_directories",
+    "find_config",
+    "load_baseline",
+    "load_config",
+    "parse_config",
+]

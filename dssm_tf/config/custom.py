@@ -1,0 +1,46 @@
+"""Classes from outside this package, found by the name that Keras registered them under."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+
+
+def describe(instance: Any, base: type[Any]) -> tuple[str, dict[str, Any]]:
+    """The registered name and the configuration of an instance.
+
+    Raises:
+        UserError: its class is not registered with Keras, or does not extend `base`.
+    """
+    import keras
+
+    kind = type(instance)
+    if not isinstance(instance, base):
+        raise UserError(f"received a {kind.__name__}; expected a subclass of {base.__name__}.")
+    registered_name: str = keras.saving.get_registered_name(kind)
+    if keras.saving.get_registered_object(registered_name) is not kind:
+        raise UserError(
+            f"{kind.__name__} is not registered with Keras, so a saved model could not find it; "
+            f'decorate it with @keras.saving.register_keras_serializable(package="...").'
+        )
+    return registered_name, dict(instance.get_config())
+
+
+def registered_class(registered_name: str, base: type[Any]) -> type[Any]:
+    """The class that Keras knows under a name. Nothing is imported to find it.
+
+    Raises:
+        UserError: there is none, or it does not extend `base`.
+    """
+    import keras
+
+    kind: Any = keras.saving.get_registered_object(registered_name)
+    if kind is None:
+        raise UserError(
+            f"{registered_name} is not registered with Keras; import the module that defines this "
+            f"{base.__name__.lower()} before loading the model."
+        )
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise UserError(f"{registered_name} is not a subclass of {base.__name__}.")
+    return kind

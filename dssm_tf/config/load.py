@@ -1,0 +1,132 @@
+"""Reads configurations from YAML files, and applies overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.plain_data import parse_yaml
+from dssm_tf.config.messages import explain, explain_override
+from dssm_tf.config.model import Config
+
+_BASELINE = "baseline"
+"""The key of a file that configures a baseline; other files have `tower`."""
+
+
+def config_directories() -> tuple[Path, ...]:
+    """The directories of the shipped configurations: in an installation, and in a checkout."""
+    package = Path(__file__).parents[1]
+    return package / "configs", package.parent / "configs"
+
+
+def find_config(name: str) -> Path:
+    """The file of a configuration: a path, or the name of a shipped one, such as `lstm`.
+
+    Raises:
+        UserError: there is none; the message lists the shipped names.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    shipped: dict[str, Path] = {}
+    for directory in config_directories():
+        for path in sorted(directory.glob("**/*.yaml")):
+            shipped.setdefault(str(path.relative_to(directory).with_suffix("")), path)
+    if name in shipped:
+        return shipped[name]
+    raise UserError(
+        f"{name} is neither a file nor a configuration that comes with the package; those are "
+        f"{', '.join(shipped) or 'none'}.{did_you_mean(name, shipped)}"
+    )
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Reads a YAML file and applies dotted overrides such as `training.epochs=5`.
+
+    Raises:
+        UserError: the file or an override is wrong. The message names the key, what was received
+            and what is allowed.
+    """
+    raw = _read(path)
+    if _BASELINE in raw:
+        raise UserError(
+            f"{path} configures a baseline, which `dssm benchmark` fits: dssm "
+            f"benchmark --systems bm25,mine={path} ..."
+        )
+    changed = deepcopy(raw)
+    for override in overrides:
+        _apply_override(changed, override)
+    try:
+        return Config.model_validate(changed)
+    except ValidationError as error:
+        if overrides:
+            parse_config(raw, str(path))  # raises if the file itself is wrong
+            raise explain_override(error, raw, overrides) from None
+        raise UserError(f"{path}: {explain(error)}") from None
+
+
+def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
+    """The name and the parameters of a baseline that a file configures; None for other files.
+
+    Such a file has `baseline:` with a `name` of `dssm_tf.systems.BASELINES` and parameters.
+
+    Raises:
+        UserError: the file is not YAML, or has anything else beside `baseline:`.
+    """
+    raw = _read(path)
+    if _BASELINE not in raw:
+        return None
+    section = raw[_BASELINE]
+    if set(raw) != {_BASELINE} or not isinstance(section, dict) or "name" not in section:
+        raise UserError(f"{path}: expected only `baseline:`, with its `name` and parameters.")
+    return str(section["name"]), {key: value for key, value in section.items() if key != "name"}
+
+
+def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Config:
+    """A configuration from plain data.
+
+    Raises:
+        UserError: names the key, what was received and what is allowed.
+    """
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as error:
+        raise UserError(f"{source}: {explain(error)}") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        raw = parse_yaml(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}; give a configuration, such as "
+            "configs/lstm.yaml."
+        ) from None
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise UserError(f"{path} is not YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise UserError(f"{path} holds a {type(raw).__name__}; expected keys such as `tower:`.")
+    return raw
+
+
+def _apply_override(raw: dict[str, Any], override: str) -> None:
+    """Sets one dotted key in place; missing sections are added."""
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        raise UserError(f"--set {override!r}: expected KEY=VALUE, e.g. training.epochs=5.")
+    *parents, last = key.split(".")
+    target = raw
+    for parent in parents:
+        if target.get(parent) is None:  # missing, or without keys below it
+            target[parent] = {}
+        target = target[parent]
+        if not isinstance(target, dict):
+            raise UserError(f"--set {override!r}: {parent} is a value and has no keys below it.")
+    try:
+        target[last] = parse_yaml(value)
+    except ValueError:
+        raise UserError(f"--set {override!r}: {value!r} is not a YAML value.") from None

@@ -1,0 +1,187 @@
+"""The losses that a configuration may name, and their parameters.
+
+Keras is imported by `build`, so that a configuration is checked without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from dssm_tf.common.field_types import PositiveFloat
+from dssm_tf.config.section import Component, default_name
+
+if TYPE_CHECKING:
+    from dssm_tf.losses.ranking_loss import RankingLoss
+
+GammaField = Field(10.0, description="Factor that scales the cosine.")
+
+
+class ClickSoftmaxConfig(Component):
+    """Negative log posterior of the clicked title (Palangi et al. 2016, eq. 4-5)."""
+
+    name: Literal["click_softmax"] = "click_softmax"
+    gamma: PositiveFloat | Literal["auto"] = Field(
+        10.0,
+        description="Factor that scales the cosine; `auto` chooses it by the number of titles.",
+    )
+
+    def resolve(self, title_count: int) -> ClickSoftmaxConfig:
+        """Replaces `auto` by a number: 10 up to 2,500 titles, 25 from 6,250 titles on.
+
+        The more titles there are, the more of them nearly fit a query, and the steeper the softmax
+        has to be to tell them apart (docs/training.md, "Gamma").
+        """
+        if self.gamma != "auto":
+            return self
+        return self.model_copy(update={"gamma": min(25.0, max(10.0, title_count / 250))})
+
+    def build(self) -> RankingLoss:
+        """The loss.
+
+        Raises:
+            ValueError: `gamma` is still `auto`; see `resolve`.
+        """
+        from dssm_tf.losses import ClickSoftmax
+
+        if self.gamma == "auto":
+            raise ValueError("gamma is 'auto'; call resolve(title_count) before build().")
+        return ClickSoftmax(gamma=self.gamma)
+
+
+class FixedLoss(Component):
+    """A click loss whose parameters do not depend on the data."""
+
+    def resolve(self, title_count: int) -> Any:
+        """Returns the section itself."""
+        del title_count
+        return self
+
+
+class PairwiseLogisticConfig(FixedLoss):
+    """Logistic loss of each pair of clicked title and rival (Burges et al. 2005)."""
+
+    name: Literal["pairwise_logistic"] = "pairwise_logistic"
+    gamma: PositiveFloat = GammaField
+
+    def build(self) -> RankingLoss:
+        """The loss."""
+        from dssm_tf.losses import PairwiseLogistic
+
+        return PairwiseLogistic(gamma=self.gamma)
+
+
+class HingeConfig(FixedLoss):
+    """Margin loss of each pair of clicked title and rival (Joachims 2002)."""
+
+    name: Literal["hinge"] = "hinge"
+    margin: PositiveFloat = Field(
+        0.2, description="Lead that the clicked title needs, in units of the cosine."
+    )
+
+    def build(self) -> RankingLoss:
+        """The loss."""
+        from dssm_tf.losses import Hinge
+
+        return Hinge(margin=self.margin)
+
+
+class SigmoidConfig(FixedLoss):
+    """Binary cross-entropy of each title: clicked or not (Zhai et al. 2023)."""
+
+    name: Literal["sigmoid"] = "sigmoid"
+    gamma: PositiveFloat = GammaField
+    bias: float = Field(-5.0, description="Added to the scaled cosine.")
+
+    def build(self) -> RankingLoss:
+        """The loss."""
+        from dssm_tf.losses import Sigmoid
+
+        return Sigmoid(gamma=self.gamma, bias=self.bias)
+
+
+class CustomLossConfig(FixedLoss):
+    """A loss from outside this package, as Keras describes it. `train` writes this section."""
+
+    name: Literal["custom"] = "custom"
+    registered_name: str = Field(
+        description="Name under which `register_keras_serializable` knows the class."
+    )
+    config: dict[str, Any] = Field(description="What the loss's `get_config` returned.")
+
+    @classmethod
+    def from_loss(cls, loss: RankingLoss) -> CustomLossConfig:
+        """Describes a loss.
+
+        Raises:
+            UserError: the class is not registered with Keras, or is no `RankingLoss`.
+        """
+        from dssm_tf.config.custom import describe
+        from dssm_tf.losses.ranking_loss import RankingLoss
+
+        registered_name, config = describe(loss, RankingLoss)
+        return cls(registered_name=registered_name, config=config)
+
+    def build(self) -> RankingLoss:
+        """The loss.
+
+        Raises:
+            UserError: no class is registered under the name, or it is no `RankingLoss`.
+        """
+        from dssm_tf.config.custom import registered_class
+        from dssm_tf.losses.ranking_loss import RankingLoss
+
+        loss_class = registered_class(self.registered_name, RankingLoss)
+        loss: RankingLoss = loss_class.from_config(dict(self.config))
+        return loss
+
+
+class ListwiseSoftmaxConfig(Component):
+    """Cross-entropy between the gains and a softmax of the scores (Bruch et al. 2019)."""
+
+    name: Literal["listwise_softmax"] = "listwise_softmax"
+    gamma: PositiveFloat = GammaField
+
+    def build(self) -> RankingLoss:
+        """The loss."""
+        from dssm_tf.losses import ListwiseSoftmax
+
+        return ListwiseSoftmax(gamma=self.gamma)
+
+
+class KLConfig(Component):
+    """Kullback-Leibler divergence from a teacher's softmax (Hinton et al. 2015)."""
+
+    name: Literal["kl"] = "kl"
+    gamma: PositiveFloat = GammaField
+    temperature: PositiveFloat = Field(0.1, description="Divides the teacher's scores.")
+
+    def build(self) -> RankingLoss:
+        """The loss."""
+        from dssm_tf.losses import KL
+
+        return KL(gamma=self.gamma, temperature=self.temperature)
+
+
+class MarginMSEConfig(Component):
+    """Squared error between score differences and a teacher's (Hofstätter et al. 2020)."""
+
+    name: Literal["margin_mse"] = "margin_mse"
+    gamma: PositiveFloat = Field(1.0, description="Factor that scales the cosine.")
+
+    def build(self) -> RankingLoss:
+        """The loss."""
+        from dssm_tf.losses import MarginMSE
+
+        return MarginMSE(gamma=self.gamma)
+
+
+LossConfig = Annotated[
+    ClickSoftmaxConfig | PairwiseLogisticConfig | HingeConfig | SigmoidConfig | CustomLossConfig,
+    Field(discriminator="name"),
+    default_name("click_softmax"),
+]
+GradedLossConfig = Annotated[
+    ListwiseSoftmaxConfig | KLConfig | MarginMSEConfig, Field(discriminator="name")
+]

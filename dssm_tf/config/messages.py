@@ -1,0 +1,77 @@
+"""Validation errors of the configuration, each in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.config.model import Config
+from dssm_tf.config.structure import component_names, locate
+
+_MAX_LETTERS = 60  # of a received value that is quoted
+
+
+def explain(error: ValidationError) -> str:
+    """The first problem in one line, and the number of further ones."""
+    problems = error.errors()
+    keys = [_dotted_key(problem) for problem in problems]
+    # A value that fits no member of a union is one problem that pydantic reports once per member.
+    same_key = [problem for problem, key in zip(problems, keys, strict=True) if key == keys[0]]
+    text = _explain_first(same_key, keys[0])
+    more = len(set(keys)) - 1
+    if more:
+        text += f" ({more} more problem{'s' if more > 1 else ''})"
+    return text
+
+
+def explain_override(
+    error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
+) -> UserError:
+    """An error that blames the overrides; the file alone is valid."""
+    text, first = explain(error), error.errors()[0]
+    section = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "unknown_key" and first["ctx"]["key"] in (raw.get(section) or ()):
+        text += (
+            f" The file has it; replace the whole section, as in --set '{section}={{name: ...}}'."
+        )
+    return UserError(f"{' '.join(f'--set {override}' for override in overrides)}: {text}")
+
+
+def _dotted_key(problem: ErrorDetails) -> str:
+    return ".".join(locate(problem["loc"], Config)[0])
+
+
+def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
+    """One sentence about the problems of one key, most of which are a single one."""
+    first = same_key[0]
+    received = repr(first["input"])
+    if len(received) > _MAX_LETTERS:
+        received = received[: _MAX_LETTERS - 3] + "..."
+    match first["type"]:
+        case "unknown_key":
+            prefix = f"{key}." if key else ""
+            allowed = first["ctx"]["keys"].split(", ")
+            return f"{prefix}{first['msg']}." + did_you_mean(first["ctx"]["key"], allowed)
+        case "union_tag_invalid" | "union_tag_not_found":
+            names = component_names(locate(first["loc"], Config)[1])
+            name = first["input"].get("name")
+            received = received if name is None else repr(name)
+            return (
+                f"{key}.name must be one of {', '.join(names)}; received {received}."
+                f"{did_you_mean(name, names)}"
+            )
+        case "model_attributes_type":
+            names = component_names(locate(first["loc"], Config)[1])
+            return (
+                f"{key}: needs keys below it, name (one of {', '.join(names)}) and its keys; "
+                f"received {received}."
+            )
+        case "missing":
+            example = "; expected, e.g., `tower: {name: lstm}`" if key == "tower" else ""
+            return f"{key} is missing{example}."
+    messages = dict.fromkeys(problem["msg"][0].lower() + problem["msg"][1:] for problem in same_key)
+    return f"{key}: {', or '.join(messages)}; received {received}."

@@ -1,0 +1,66 @@
+"""The configuration of one model and its training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import Field
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config.lists import JudgmentsConfig, ListsConfig, TeacherConfig
+from dssm_tf.config.losses import ClickSoftmaxConfig, LossConfig
+from dssm_tf.config.optimizer import KerasOptimizerConfig, OptimizerConfig
+from dssm_tf.config.section import Section
+from dssm_tf.config.towers import TowerConfig
+from dssm_tf.config.training import (
+    NegativesConfig,
+    RankingConfig,
+    TrainingConfig,
+    ValidationConfig,
+)
+
+
+class Config(Section):
+    """One model and how it is trained."""
+
+    tower: TowerConfig = Field(description="The network that turns a text into a vector.")
+    shared_towers: bool = Field(
+        False, description="One tower for queries and titles, or two as in the papers."
+    )
+    whole_words: bool = Field(
+        False,
+        description="Whether each word that log and corpus have twice gets its own row in the "
+        "first matrix, beside the rows of its letter n-grams.",
+    )
+    loss: LossConfig = Field(ClickSoftmaxConfig(), description="Loss of the clicks.")
+    judgments: JudgmentsConfig | None = Field(None, description="Grades to train on.")
+    teacher: TeacherConfig | None = Field(None, description="Scores of a model to train on.")
+    negatives: NegativesConfig = Field(
+        NegativesConfig(), description="Titles that a clicked title is compared with."
+    )
+    optimizer: OptimizerConfig = Field(
+        KerasOptimizerConfig(), description="`nesterov` is that of the LSTM-RNN paper."
+    )
+    training: TrainingConfig = Field(TrainingConfig(), description="Epochs, batches, stopping.")
+    ranking: RankingConfig = Field(RankingConfig(), description="The titles' prior in the score.")
+    validation: ValidationConfig = Field(
+        ValidationConfig(), description="What is measured after each epoch."
+    )
+
+    def dump(self) -> str:
+        """The configuration as YAML, every value spelled out."""
+        text: str = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
+        return text
+
+    @property
+    def lists(self) -> dict[str, ListsConfig]:
+        """The sections that name a file of graded lists, by key."""
+        sections = {"judgments": self.judgments, "teacher": self.teacher}
+        return {name: section for name, section in sections.items() if section is not None}
+
+    def check_files(self) -> None:
+        """Raises UserError if a file to train on is missing."""
+        for name, section in self.lists.items():
+            if not Path(section.file).is_file():
+                raise UserError(f"{name}.file: there is no file {section.file}.")

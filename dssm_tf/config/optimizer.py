@@ -1,0 +1,196 @@
+"""Optimizers and learning-rate schedules that a configuration may name, and their parameters.
+
+Keras is imported by `build`, so that a configuration is checked without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import Fraction, PositiveFloat
+from dssm_tf.config.section import Component, default_name
+
+if TYPE_CHECKING:
+    import keras
+
+
+class ConstantSchedule(Component):
+    """The learning rate stays as it is."""
+
+    name: Literal["constant"] = "constant"
+
+    def build(self, learning_rate: float, total_steps: int) -> float:
+        """The learning rate."""
+        del total_steps
+        return learning_rate
+
+
+class CosineSchedule(Component):
+    """A linear warm-up, then half a cosine down to `end` (Loshchilov and Hutter 2017)."""
+
+    name: Literal["cosine"] = "cosine"
+    warmup: Fraction = Field(
+        0.0, lt=1, description="Fraction of the steps in which the rate rises from 0."
+    )
+    end: Fraction = Field(0.0, description="Fraction of the learning rate that the last step has.")
+
+    def build(self, learning_rate: float, total_steps: int) -> Any:
+        """A `keras.optimizers.schedules.CosineDecay` over `total_steps` updates."""
+        import keras
+
+        warmup_steps = round(self.warmup * total_steps)
+        decay_steps = max(1, total_steps - warmup_steps)
+        if not warmup_steps:
+            return keras.optimizers.schedules.CosineDecay(
+                learning_rate, decay_steps, alpha=self.end
+            )
+        return keras.optimizers.schedules.CosineDecay(
+            0.0,
+            decay_steps,
+            alpha=self.end,
+            warmup_target=learning_rate,
+            warmup_steps=warmup_steps,
+        )
+
+
+class ExponentialSchedule(Component):
+    """The learning rate falls by the same factor per step, to `end` after the last one."""
+
+    name: Literal["exponential"] = "exponential"
+    end: Fraction = Field(
+        0.01, gt=0, description="Fraction of the learning rate that is left after the last step."
+    )
+
+    def build(self, learning_rate: float, total_steps: int) -> Any:
+        """A `keras.optimizers.schedules.ExponentialDecay` over `total_steps` updates."""
+        import keras
+
+        return keras.optimizers.schedules.ExponentialDecay(
+            learning_rate, max(1, total_steps), self.end
+        )
+
+
+ScheduleConfig = Annotated[
+    ConstantSchedule | CosineSchedule | ExponentialSchedule, Field(discriminator="name")
+]
+
+
+class OptimizerOptions(Component):
+    """What every optimizer has."""
+
+    learning_rate: PositiveFloat = Field(0.001, description="Step size.")
+    clip_norm: PositiveFloat | None = Field(
+        None,
+        description="Largest norm of a gradient; longer ones are rescaled. "
+        "For `nesterov` per tower, otherwise of all variables together.",
+    )
+    schedule: ScheduleConfig = Field(
+        ConstantSchedule(), description="How the learning rate changes during the training."
+    )
+
+    @property
+    def depends_on_length(self) -> bool:
+        """Whether the optimizer must be built anew for a training of another length."""
+        return self.schedule.name != "constant"
+
+    def check(self) -> None:
+        """Updates one number once, because Keras looks at most options only when it uses them.
+
+        Raises:
+            UserError: the optimizer does not exist, or does not take the options.
+        """
+        import keras
+
+        number = keras.Variable(0.5)
+        try:
+            optimizer = self.build()
+            optimizer.build([number])
+            optimizer.apply([keras.ops.ones(())], [number])
+        except Exception as error:  # of any kind: TypeError, AttributeError, TensorFlow's own
+            raise UserError(
+                f"optimizer: {self.arguments()!r:.200} was refused by {self.name} "
+                f"({str(error).splitlines()[0]:.200}); see Keras's documentation of this optimizer."
+            ) from None
+
+    def build(self, total_steps: int = 1, averaging: float = 0.0) -> keras.optimizers.Optimizer:
+        """The optimizer.
+
+        Args:
+            total_steps: updates of the training, for schedules.
+            averaging: momentum of a moving average of the weights; 0 keeps none.
+        """
+        raise NotImplementedError
+
+
+def _averaging_arguments(averaging: float) -> dict[str, Any]:
+    return {"use_ema": True, "ema_momentum": averaging} if averaging else {}
+
+
+class NesterovConfig(OptimizerOptions):
+    """Nesterov's method with the momentum schedule of Palangi et al. 2016, algorithm 1."""
+
+    name: Literal["nesterov"] = "nesterov"
+    momentum: Fraction = Field(0.995, lt=1, description="Momentum of most updates.")
+    edge_momentum: Fraction = Field(
+        0.9, lt=1, description="Momentum of the first and of the last updates."
+    )
+    edge: Fraction = Field(
+        0.02, description="Fraction of the updates, at either end, that have `edge_momentum`."
+    )
+
+    def build(self, total_steps: int = 1, averaging: float = 0.0) -> keras.optimizers.Optimizer:
+        """See `OptimizerOptions.build`."""
+        from dssm_tf.optimizers.nesterov import ScheduledNesterov
+
+        return ScheduledNesterov(
+            learning_rate=self.schedule.build(self.learning_rate, total_steps),
+            total_steps=total_steps,
+            clip_norm=self.clip_norm,
+            momentum=self.momentum,
+            edge_momentum=self.edge_momentum,
+            edge=self.edge,
+            **_averaging_arguments(averaging),
+        )
+
+
+class KerasOptimizerConfig(OptimizerOptions):
+    """One of Keras's optimizers."""
+
+    name: Literal[
+        "adam",
+        "adamw",
+        "adamax",
+        "adafactor",
+        "adagrad",
+        "adadelta",
+        "ftrl",
+        "lion",
+        "muon",
+        "nadam",
+        "rmsprop",
+        "sgd",
+    ] = "adam"
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Further arguments of the Keras optimizer."
+    )
+
+    def build(self, total_steps: int = 1, averaging: float = 0.0) -> keras.optimizers.Optimizer:
+        """See `OptimizerOptions.build`."""
+        import keras
+
+        arguments = {
+            "learning_rate": self.schedule.build(self.learning_rate, total_steps),
+            "global_clipnorm": self.clip_norm,
+            **_averaging_arguments(averaging),
+            **self.options,
+        }
+        optimizer_class = type(keras.optimizers.get(self.name))
+        return optimizer_class(**arguments)
+
+
+OptimizerConfig = Annotated[
+    NesterovConfig | KerasOptimizerConfig, Field(discriminator="name"), default_name("adam")
+]

@@ -1,0 +1,54 @@
+"""One loss per source of labels: clicks, judgments, a teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class BySource(keras.losses.Loss):
+    """The loss of each query by the source of its labels.
+
+    Args:
+        losses: one `RankingLoss` per source.
+        name: see `keras.losses.Loss`.
+        kwargs: further arguments of `keras.losses.Loss`.
+
+    Call arguments:
+        y_true: what a `RankingLoss` takes, and `source`, int `(batch,)`: the index of each
+            query's loss in `losses`.
+        y_pred: what a `RankingLoss` takes.
+    """
+
+    def __init__(
+        self, losses: Sequence[keras.losses.Loss], name: str = "by_source", **kwargs: Any
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.losses = tuple(losses)
+
+    def call(self, y_true, y_pred):
+        """Loss of each query `(batch,)`."""
+        total = 0.0
+        for index, loss in enumerate(self.losses):
+            of_source = ops.equal(y_true["source"], index)
+            # Targets of another source may overflow in this loss, and NaN times 0 is NaN in the
+            # gradients.
+            targets = ops.where(of_source[:, None], y_true["targets"], 0.0)
+            values = loss.call({**y_true, "targets": targets}, y_pred)
+            total = total + ops.where(of_source, values, 0.0)
+        return total
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        losses = [keras.saving.serialize_keras_object(loss) for loss in self.losses]
+        return super().get_config() | {"losses": losses}
+
+    @classmethod
+    def from_config(cls, config):
+        """Rebuilds the loss with the losses of its sources."""
+        losses = [keras.saving.deserialize_keras_object(loss) for loss in config["losses"]]
+        return cls(**config | {"losses": losses})

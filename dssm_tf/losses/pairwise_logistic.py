@@ -1,0 +1,48 @@
+"""The logistic loss of pairs: clicked title and one rival."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from dssm_tf.losses.ranking_loss import (
+    RankingLoss,
+    check_positive,
+    clicked_score,
+    rival_weights,
+)
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class PairwiseLogistic(RankingLoss):
+    """`log(1 + exp(-gamma (R(clicked) - R(rival))))`, summed over a query's rivals, in nats.
+
+    Differs from `ClickSoftmax` by comparing with one rival at a time: many poor rivals weigh as
+    much as one good one, while the softmax's gradient goes to the rivals with the highest scores.
+
+    Args:
+        gamma: factor that scales the cosine, above 0.
+        kwargs: arguments of `RankingLoss`.
+
+    Raises:
+        ValueError: `gamma` is not above 0.
+
+    Reference: Burges et al. 2005 (RankNet), eq. 3 with target probability 1; Rendle et al. 2009
+    (BPR), sec. 4.1.
+    """
+
+    def __init__(self, gamma: float = 10.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.gamma = check_positive(self, "gamma", gamma)
+
+    def per_query(self, scores, targets, mask, correction):
+        """See `RankingLoss.per_query`."""
+        lead_of_rivals = self.gamma * (scores - clicked_score(scores, targets))
+        weights = rival_weights(targets, mask, correction)
+        return ops.sum(weights * ops.softplus(lead_of_rivals), axis=-1)
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {"gamma": self.gamma}

@@ -1,0 +1,53 @@
+"""Keras metrics of rankings: what `Siamese.compile(metrics=...)` takes."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from dssm_tf.losses.ranking_loss import MASKED_LOGIT
+
+
+class RankingMetrics:
+    """Compiled metrics, each updated with one row per query.
+
+    Differs from Keras's own container, which expects one label tensor and one prediction of the
+    same structure: here the labels are a dict that says which candidates count.
+
+    Args:
+        identifiers: Keras metrics, their names, or functions of labels and scores.
+
+    Attributes:
+        metrics: the Keras metrics.
+    """
+
+    def __init__(self, identifiers=()):
+        self.metrics = [_metric(identifier) for identifier in identifiers]
+
+    def update(self, labels, scores):
+        """Adds a batch.
+
+        Args:
+            labels: dict of `targets` and `mask`, each `(batch, columns)`. A metric reads `targets`
+                as `y_true`: 1 for the clicked title, 0 for the others.
+            scores: `(batch, columns)`. A metric reads them as `y_pred`, very low where a candidate
+                does not count.
+        """
+        if self.metrics:
+            scores = ops.where(labels["mask"], ops.cast(scores, "float32"), MASKED_LOGIT)
+            for metric in self.metrics:
+                metric.update_state(labels["targets"], scores)
+
+    def serialize(self):
+        """The metrics as `keras.saving` writes them."""
+        return [keras.saving.serialize_keras_object(metric) for metric in self.metrics]
+
+
+def _metric(identifier):
+    """A metric by its name, by a function of labels and scores, or as it is."""
+    if identifier == "accuracy":
+        identifier = "categorical_accuracy"
+    metric = keras.metrics.get(identifier)
+    if isinstance(metric, keras.metrics.Metric):
+        return metric
+    return keras.metrics.MeanMetricWrapper(metric, name=metric.__name__)

@@ -1,0 +1,165 @@
+"""The optimizer of the LSTM-RNN paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from dssm_tf.common.keras_internals import variable_index
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class ScheduledNesterov(keras.optimizers.Optimizer):
+    """Nesterov's method with the paper's momentum schedule and gradient clipping per tower.
+
+        D_k = mu_{k-1} D_{k-1} - epsilon grad L(L_{k-1} + mu_{k-1} D_{k-1})
+        L_k = L_{k-1} + D_k
+
+    Differs from `keras.optimizers.SGD(nesterov=True)` in three ways. The momentum is
+    `edge_momentum` in the first and last 2 % of all updates, and `momentum` between. The gradient
+    of each tower is rescaled to norm `clip_norm` if it is longer. The update is exact when the
+    momentum changes. The variables hold the look-ahead point `L_k + mu_k D_k`, where the next
+    gradient is taken; `fit` ends at `L_k`.
+
+    Args:
+        learning_rate: step size epsilon, or a Keras learning-rate schedule.
+        total_steps: number of updates of this training. It becomes a variable of the same name,
+            so that `total_steps.assign(...)` can change it.
+        momentum: mu of most updates.
+        edge_momentum: mu of the first and of the last updates.
+        edge: fraction of the updates, at either end, that have `edge_momentum`.
+        clip_norm: threshold `th_G` on the gradient norm of a tower; None does not clip.
+        name: see `keras.optimizers.Optimizer`.
+        kwargs: further arguments of `keras.optimizers.Optimizer`.
+
+    Reference: Palangi et al. 2016, eq. 6 and algorithm 1.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        total_steps: int = 1000,
+        momentum: float = 0.995,
+        edge_momentum: float = 0.9,
+        edge: float = 0.02,
+        clip_norm: float | None = None,
+        name: str = "scheduled_nesterov",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, name=name, **kwargs)
+        self.total_steps = self.add_variable(
+            (), keras.initializers.Constant(total_steps), "float32", name="total_steps"
+        )
+        self.momentum = momentum
+        self.edge_momentum = edge_momentum
+        self.edge = edge
+        self.clip_norm = clip_norm
+        self._group_of_variable: dict[int, int] = {}
+        # Sums gradients over replicas before they are clipped; `training` sets it when several
+        # devices share a step. The base class sums again, hence the division in `apply`.
+        self.sum_over_replicas: Callable[[list[Any]], list[Any]] | None = None
+        self.replicas = 1
+
+    def clip_separately(self, groups):
+        """Has `clip_norm` limit the joint gradient norm of each group of variables by itself.
+
+        Without a call all variables are one group. `Siamese.compile` makes each tower a group.
+
+        Args:
+            groups: lists of variables. Variables in no list are one more group.
+        """
+        # Numbers instead of the variables: Keras would count variables as the optimizer's own.
+        self._group_of_variable = {
+            id(variable): index for index, group in enumerate(groups) for variable in group
+        }
+
+    def build(self, variables):
+        """Makes one `D` per variable, zero at first."""
+        if self.built:
+            return
+        super().build(variables)
+        self._built_on = list(variables)
+        self._steps = self.add_optimizer_variables(variables, "step")
+
+    def momentum_at(self, update):
+        """mu_k for update `k`, counted from 0."""
+        update = ops.cast(update, "float32")
+        first = update < self.edge * self.total_steps
+        last = update >= (1 - self.edge) * self.total_steps
+        return ops.where(ops.logical_or(first, last), self.edge_momentum, self.momentum)
+
+    def apply(self, grads, trainable_variables=None):
+        """Clips the gradients, one group at a time, and moves the variables."""
+        variables = self._built_on if trainable_variables is None else list(trainable_variables)
+        if self.clip_norm is not None:
+            if self.sum_over_replicas is not None:
+                grads = self.sum_over_replicas(grads)
+            groups = [self._group_of_variable.get(id(variable)) for variable in variables]
+            grads = clip_by_group(grads, groups, self.clip_norm)
+            grads = [gradient / self.replicas for gradient in grads]
+        super().apply(grads, variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Moves one variable from look-ahead point to look-ahead point."""
+        previous = self._steps[variable_index(self, variable)]
+        dtype = variable.dtype
+        now = ops.cast(self.momentum_at(self.iterations), dtype)
+        following = ops.cast(self.momentum_at(self.iterations + 1), dtype)
+        old = ops.convert_to_tensor(previous)
+        gradient = ops.cast(gradient, dtype)
+        new = now * old - ops.cast(learning_rate, dtype) * gradient
+        self.assign_add(variable, new + following * new - now * old)
+        self.assign(previous, new)
+
+    def finalize_variable_values(self, var_list):
+        """Steps back from the look-ahead point to `L_k`, or leaves the moving averages if any."""
+        super().finalize_variable_values(var_list)
+        if not self.use_ema:
+            for variable, value in zip(var_list, self.without_look_ahead(var_list), strict=True):
+                variable.assign(value)
+        for step in self._steps:
+            step.assign(ops.zeros_like(step))
+
+    def without_look_ahead(self, variables):
+        """`L_k` of variables that hold the look-ahead point; the variables stay as they are."""
+        following = self.momentum_at(self.iterations)
+        return [
+            variable
+            - ops.cast(following, variable.dtype) * self._steps[variable_index(self, variable)]
+            for variable in variables
+        ]
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        names = ("momentum", "edge_momentum", "edge", "clip_norm")
+        return super().get_config() | {
+            "total_steps": int(ops.convert_to_numpy(self.total_steps)),
+            **{name: getattr(self, name) for name in names},
+        }
+
+
+def clip_by_group(gradients, groups, threshold):
+    """Rescales the gradients of each group to norm `threshold` where their joint norm exceeds it.
+
+    Args:
+        gradients: tensors.
+        groups: for each gradient a key; gradients with equal keys are one group.
+        threshold: `th_G` of Palangi et al. 2016, algorithm 1.
+
+    Returns:
+        The gradients, in order.
+    """
+    members = {}
+    for index, group in enumerate(groups):
+        members.setdefault(group, []).append(index)
+    clipped = list(gradients)
+    for indices in members.values():
+        squares = [ops.sum(ops.square(ops.cast(clipped[i], "float32"))) for i in indices]
+        norm = ops.sqrt(sum(squares))
+        scale = threshold / ops.maximum(norm, threshold)
+        for i in indices:
+            clipped[i] = clipped[i] * ops.cast(scale, clipped[i].dtype)
+    return clipped

@@ -1,0 +1,63 @@
+"""The records of a training as batches: clicks, titles as their own queries, graded lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dssm_tf.config.training import NegativesConfig, TrainingConfig
+from dssm_tf.data.batches import Batches
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.rows import click_rows, title_rows
+from dssm_tf.data.texts import Numbers
+from dssm_tf.graded.sources import Source, list_rows
+from dssm_tf.training.mining import read_mined
+
+
+def training_batches(
+    training: TrainingConfig,
+    negatives: NegativesConfig,
+    data: Preprocessed,
+    *,
+    shared_towers: bool,
+    replicas: int,
+    fixed_shapes: bool = False,
+    sources: Sequence[Source] = (),
+) -> Batches:
+    """The training split as batches.
+
+    Args:
+        training: batch size, weights of clicks, titles as queries, typing errors.
+        negatives: which titles a click is compared with.
+        data: what preprocess wrote.
+        shared_towers: whether one tower reads queries and titles, in one text batch.
+        replicas: devices that share a step.
+        fixed_shapes: whether all batches have one shape, as XLA needs them.
+        sources: graded lists to train on besides clicks.
+    """
+    numbers = Numbers(data)
+    lists = [list_rows(source, numbers) for source in sources]
+    texts = numbers.texts(typos=training.typos > 0)
+    clicks = {
+        split: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
+        for split, pairs in data.parts.items()
+    }
+    rows = dict(clicks) if training.clicks else {}
+    if training.title_queries:
+        titles_per_epoch = round(training.title_queries * data.count("train"))
+        rows["always"] = title_rows(texts, clicks["train"], titles_per_epoch)
+    # A title that nobody clicked counts as clicked half a time.
+    draw = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
+    batches = Batches(
+        texts,
+        (rows, *lists),
+        fresh=negatives.fresh,
+        draw=draw / draw.sum(),
+        in_batch=negatives.in_batch,
+        joint=shared_towers,
+        typos=training.typos,
+        mined=read_mined(negatives, data),
+        mined_count=negatives.mined,
+    )
+    return batches.planned(fixed_shapes, replicas)

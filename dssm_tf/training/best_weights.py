@@ -1,0 +1,105 @@
+"""A Keras callback that keeps the best epoch's weights and stops early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.training.model_state import assign_all, ranking_weights
+
+
+class BestWeights(keras.callbacks.Callback):
+    """Keeps the weights of the best epoch, and stops when no epoch was better for a while.
+
+    Differs from `keras.callbacks.EarlyStopping` by the weights: it keeps those to rank with, which
+    are moving averages if the optimizer has them. Its state survives a kill; see `Checkpoint`.
+
+    Args:
+        monitor: `ndcg@1`, `ndcg@3`, `ndcg@10`, which `RankingValidation` adds to the logs, or
+            `loss`, which is the validation loss. None keeps the last epoch.
+        patience: epochs without a better one before training stops; None never stops.
+        restore: whether the model has the kept weights when training ends.
+
+    Attributes:
+        weights: weights of the best epoch, in the order of `model.weights`.
+        best_epoch: number of the best epoch, from 1; 0 before the first one ended.
+        history: the logs of each epoch.
+    """
+
+    def __init__(
+        self, monitor: str | None = "ndcg@10", patience: int | None = None, restore: bool = True
+    ) -> None:
+        super().__init__()
+        self.monitor = monitor
+        self.patience = patience
+        self.restore = restore
+        self.weights: list[np.ndarray] = []
+        self.best_epoch = 0
+        self.history: list[dict[str, float]] = []
+
+    @property
+    def patience_exhausted(self) -> bool:
+        """Whether no epoch was better for `patience` epochs."""
+        epochs_since_best = len(self.history) - self.best_epoch
+        return (
+            self.patience is not None and bool(self.history) and epochs_since_best >= self.patience
+        )
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Stops at once if a resumed training was already over."""
+        del logs
+        if self.patience_exhausted:
+            self.model.stop_training = True
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Keeps the weights if the epoch is the best; adds `best`, 1 or 0, to the logs.
+
+        Raises:
+            UserError: a weight is not a finite number, or the logs lack the monitored metric.
+        """
+        del epoch
+        logs = {} if logs is None else logs
+        try:
+            weights = ranking_weights(self.model)
+        except UserError as error:
+            raise UserError(f"epoch {len(self.history) + 1}: {error}{self._kept_note()}") from None
+        self.history.append(dict(logs))
+        if self._last_is_best():
+            self.best_epoch, self.weights = len(self.history), weights
+        logs["best"] = float(self.best_epoch == len(self.history))
+        if self.patience_exhausted:
+            self.model.stop_training = True
+
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Gives the model the kept weights."""
+        del logs
+        if self.restore and self.weights:
+            assign_all(self.model.weights, self.weights)
+
+    def _last_is_best(self) -> bool:
+        if not self.best_epoch or self.monitor is None:
+            return True
+        best, last = self.history[self.best_epoch - 1], self.history[-1]
+        return monitored_value(last, self.monitor) > monitored_value(best, self.monitor)
+
+    def _kept_note(self) -> str:
+        return f" Epoch {len(self.history)} is kept." if self.history else ""
+
+
+def monitored_value(logs: Mapping[str, float], monitor: str) -> float:
+    """The monitored metric of an epoch. Higher is better; losses are negated.
+
+    Raises:
+        UserError: the logs lack it.
+    """
+    key = "val_loss" if monitor == "loss" else monitor
+    if key not in logs:
+        raise UserError(
+            f"the logs of the epoch have no {key}, only {', '.join(logs) or 'nothing'}; put "
+            "RankingValidation before BestWeights in the callbacks, or give validation data."
+        )
+    return -logs[key] if monitor == "loss" else logs[key]

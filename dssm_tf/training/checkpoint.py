@@ -1,0 +1,118 @@
+"""A Keras callback that saves the whole state of a training, so that a kill loses little."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from dssm_tf.common.arrays import read_arrays
+from dssm_tf.common.files import atomic_write
+from dssm_tf.training.best_weights import BestWeights
+from dssm_tf.training.model_state import assign_all, training_state
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Saves the training state after each epoch, and every so many steps within an epoch.
+
+    The state is: weights, random seeds, the optimizer's variables, sums of metrics, the best
+    epoch's weights, the history, and the step. The file is moved into place whole, so that after a
+    kill at any moment a complete one is there. Differs from `keras.callbacks.BackupAndRestore`,
+    which loses the seeds of dropout, the best weights and the history, and writes two files in
+    place. State of other callbacks is not saved.
+
+    In a plain `fit`, put it last in the callbacks and call `restore` first:
+
+        checkpoint = Checkpoint("state.npz", best_weights)
+        checkpoint.restore(model)
+        batches = data.training(epochs, first=checkpoint.epoch)
+        model.fit(batches, initial_epoch=checkpoint.epoch, ..., callbacks=[..., checkpoint])
+
+    Args:
+        path: the `.npz` file.
+        best_weights: the callback whose state is saved too.
+        save_every: steps between two saves within an epoch; None saves only after epochs.
+        write: whether this process writes. Of several processes one does, and all take part,
+            because the metrics are sums over all of them.
+
+    Attributes:
+        step: steps done in the epoch that is running.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        best_weights: BestWeights,
+        save_every: int | None = None,
+        write: bool = True,
+    ) -> None:
+        super().__init__()
+        self.path = Path(path)
+        self.best_weights = best_weights
+        self.save_every = save_every
+        self.write = write
+        self.step = 0
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that have ended."""
+        return len(self.best_weights.history)
+
+    def restore(self, model: keras.Model) -> bool:
+        """Restores the saved state, if there is a file.
+
+        Args:
+            model: compiled, its optimizer built.
+
+        Returns:
+            Whether there was a file.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        model.reset_metrics()
+        if not self.path.exists():
+            return False
+        arrays = read_arrays(self.path, "Remove the run's directory to start again.")
+        progress, *values = arrays.values()
+        variables = [*training_state(model), *model.metrics_variables]
+        assign_all(variables, values[: len(variables)])
+        best = self.best_weights
+        best.weights = values[len(variables) :]
+        best.history, best.best_epoch, self.step = json.loads(progress.tobytes()).values()
+        return True
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Saves after every `save_every` steps."""
+        del batch, logs
+        self.step += 1
+        if self.save_every and self.step % self.save_every == 0:
+            self._save()
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Saves."""
+        del epoch, logs
+        self.step = 0
+        self._save()
+
+    def _save(self) -> None:
+        progress = {
+            "history": self.best_weights.history,
+            "best_epoch": self.best_weights.best_epoch,
+            "step": self.step,
+        }
+        variables = [*training_state(self.model), *self.model.metrics_variables]
+        # Every process reads the values: reading a metric sums it over all of them.
+        values = [np.asarray(variable) for variable in variables]
+        if self.write:
+            with atomic_write(self.path, "wb") as file:
+                np.savez(
+                    file,
+                    np.frombuffer(json.dumps(progress).encode(), np.uint8),
+                    *values,
+                    *self.best_weights.weights,
+                )

@@ -1,0 +1,292 @@
+"""The training loop of a run, which works on several hosts too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from dssm_tf.config.optimizer import OptimizerOptions
+from dssm_tf.config.training import TrainingConfig
+from dssm_tf.data.batches import Batches
+from dssm_tf.model.run_files import STATE
+from dssm_tf.model.semantic_ranker import Encoder
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.optimizers import ScheduledNesterov
+from dssm_tf.training.best_weights import BestWeights
+from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.devices import Devices, all_reduce_sum
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.progress_lines import ProgressLines
+from dssm_tf.training.ranking_validation import RankingValidation
+from dssm_tf.training.validation import ValidationTask
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """How a loop shows and saves what it does.
+
+    Args:
+        directory: the run's directory, which has the checkpoints.
+        quiet: prints nothing.
+        callbacks: further Keras callbacks, called in every phase as `fit` would call them.
+        tensorboard: directory for TensorBoard, with a folder per phase; None writes nothing.
+    """
+
+    directory: Path
+    quiet: bool = False
+    callbacks: Sequence[keras.callbacks.Callback] = field(default=())
+    tensorboard: Path | None = None
+
+
+class TrainingLoop:
+    """One model, fitted to given splits for given epochs, with validation and checkpoints.
+
+    The loop exists because `keras.Model.fit` cannot train on several hosts (keras issue 20585).
+    All that it adds to `fit` are Keras callbacks, which work in a plain `fit` too:
+    `RankingValidation`, `BestWeights`, `Checkpoint` and `ProgressLines`.
+
+    The model is built and traced once, and `fit` may be called more than once: first on the
+    training split, then on all records. Each call starts with a fresh optimizer.
+
+    Args:
+        model: to be trained, built under the strategy of `devices`.
+        ranked: the same towers in float32. After `fit` it has the weights to rank with.
+        encoder: encodes texts with `ranked`.
+        batches: of all splits.
+        loss: of the clicks, or of each source.
+        optimizer: builds the optimizer.
+        training: epochs, stopping, checkpoints, averaging.
+        devices: what trains.
+        compiled: whether XLA compiles the steps.
+        options: output and callbacks.
+    """
+
+    def __init__(
+        self,
+        model: Siamese,
+        ranked: Siamese,
+        encoder: Encoder,
+        batches: Batches,
+        loss: keras.losses.Loss,
+        optimizer: OptimizerOptions,
+        training: TrainingConfig,
+        devices: Devices,
+        compiled: bool,
+        options: LoopOptions,
+    ) -> None:
+        self.model = model
+        self.ranked = ranked
+        self.encoder = encoder
+        self._batches = batches
+        self._loss = loss
+        self._optimizer = optimizer
+        self._training = training
+        self._devices = devices
+        self._compiled = compiled
+        self._options = options
+        self._initial_weights = [
+            keras.ops.convert_to_numpy(variable) for variable in model.variables
+        ]
+        self._compile(batches.steps * training.epochs)
+
+    @property
+    def steps(self) -> int:
+        """Batches per epoch of the training split."""
+        return self._batches.steps
+
+    def fit(
+        self,
+        phase: str,
+        splits: Sequence[str],
+        epochs: int,
+        task: ValidationTask | None = None,
+        weights: Sequence[np.ndarray] | None = None,
+    ) -> BestWeights:
+        """Fits the model, or continues where an earlier call was interrupted.
+
+        Args:
+            phase: names the checkpoint.
+            splits: records to train on.
+            epochs: largest number of epochs.
+            task: ranked after each epoch; without it the last epoch is kept.
+            weights: to start from, in the order of `model.weights`; without them, the initial ones.
+
+        Returns:
+            The kept weights, which `ranked` has too, and the history.
+        """
+        model, devices, training = self.model, self._devices, self._training
+        batches = self._batches.of(splits)
+        held_out = None if task is None else self._batches.held_out()
+        self._start(batches.steps * epochs, weights)
+        best_weights = BestWeights(
+            None if task is None else training.monitor,
+            None if task is None else training.patience,
+            restore=False,
+        )
+        checkpoint = Checkpoint(
+            self._options.directory / STATE / f"{phase}.npz",
+            best_weights,
+            training.save_every,
+            write=devices.chief,
+        )
+        checkpoint.restore(model)
+        steps, first_epoch = batches.steps, checkpoint.epoch
+        with ProgressLines(steps, epochs, self._options.quiet) as progress:
+            callbacks: list[keras.callbacks.Callback] = [best_weights]
+            if task is not None:
+                callbacks.insert(0, RankingValidation(task, self.ranked, self.encoder))
+            callbacks += self._users_callbacks(phase)
+            callbacks += [checkpoint, progress]
+            calls = _CallbackCalls(callbacks, model, epochs, steps)
+            iterator = iter(
+                devices.read(batches, training.seed, first_epoch, epochs, checkpoint.step)
+            )
+            validation = None if held_out is None else devices.read(held_out, None)
+            model.stop_training = False
+            calls.on_train_begin()
+            logs: dict[str, float] = {}
+            for epoch in range(first_epoch, epochs):
+                if model.stop_training:
+                    break
+                calls.on_epoch_begin(epoch)
+                for step in range(checkpoint.step, steps):
+                    calls.on_train_batch_begin(step)
+                    calls.on_train_batch_end(step, self._train_step(iterator))
+                logs = self._read_metrics()
+                if held_out is not None and validation is not None:
+                    logs |= self._validate(iter(validation), held_out.steps)
+                calls.on_epoch_end(epoch, logs)
+            calls.on_train_end(logs)
+        assign_all(self.ranked.weights, best_weights.weights)
+        return best_weights
+
+    def _compile(self, total_steps: int) -> None:
+        """Compiles the model with a fresh optimizer for so many updates, and its steps."""
+        devices = self._devices
+        with devices.strategy.scope():
+            optimizer = build_optimizer(
+                self._optimizer, total_steps, self._training.averaging, devices
+            )
+            self.model.compile(optimizer=optimizer, loss=self._loss)
+            optimizer.build(self.model.trainable_variables)
+            self._train_step = devices.distribute(self.model.train_step, self._compiled)
+            self._test_step = devices.distribute(self.model.test_step, self._compiled)
+            self._initial_optimizer = [
+                keras.ops.convert_to_numpy(variable) for variable in optimizer.variables
+            ]
+        self._total_steps = total_steps
+
+    def _start(self, total_steps: int, weights: Sequence[np.ndarray] | None) -> None:
+        """Gives the model initial or given weights, and a fresh optimizer for so many updates."""
+        model = self.model
+        assign_all(model.variables, self._initial_weights)
+        if self._optimizer.depends_on_length and total_steps != self._total_steps:
+            self._compile(total_steps)
+        assign_all(model.optimizer.variables, self._initial_optimizer)
+        if isinstance(model.optimizer, ScheduledNesterov):
+            model.optimizer.total_steps.assign(total_steps)
+        if weights is not None:
+            assign_all(model.weights, weights)
+
+    def _users_callbacks(self, phase: str) -> list[keras.callbacks.Callback]:
+        callbacks = list(self._options.callbacks)
+        if self._options.tensorboard is not None and self._devices.chief:
+            directory = str(self._options.tensorboard / phase)
+            callbacks.append(keras.callbacks.TensorBoard(directory, write_graph=False))
+        return callbacks
+
+    def _validate(self, iterator: Any, steps: int) -> dict[str, float]:
+        """Metrics of the held-out batches, `val_loss` among them."""
+        for _ in range(steps):
+            self._test_step(iterator)
+        return {f"val_{name}": value for name, value in self._read_metrics().items()}
+
+    def _read_metrics(self) -> dict[str, float]:
+        """Reads and resets the metrics. Every process takes part, because they are sums."""
+        results = self.model.get_metrics_result()
+        metrics = {name: float(value) for name, value in results.items()}
+        self.model.reset_metrics()
+        return metrics
+
+
+def build_optimizer(
+    config: OptimizerOptions, total_steps: int, averaging: float, devices: Devices
+) -> keras.optimizers.Optimizer:
+    """The optimizer of a section, for the devices that share a step.
+
+    Args:
+        config: the section.
+        total_steps: updates of the training, for schedules.
+        averaging: momentum of a moving average of the weights; 0 keeps none.
+        devices: what trains.
+    """
+    optimizer = config.build(total_steps, averaging)
+    if isinstance(optimizer, ScheduledNesterov) and devices.replicas > 1:
+        optimizer.replicas = devices.replicas
+        optimizer.sum_over_replicas = all_reduce_sum
+    return optimizer
+
+
+class _CallbackCalls:
+    """Calls a list of Keras callbacks, as `keras.callbacks.CallbackList` does.
+
+    Differs from it by the logs of a batch: the loss stays a tensor for the callbacks of this
+    package, so that no step waits for the device. Other callbacks get a float, if they have a
+    method for batches at all.
+    """
+
+    def __init__(
+        self,
+        callbacks: Sequence[keras.callbacks.Callback],
+        model: keras.Model,
+        epochs: int,
+        steps: int,
+    ) -> None:
+        self._callbacks = callbacks
+        for callback in callbacks:
+            callback.set_model(model)
+            callback.set_params({"epochs": epochs, "steps": steps, "verbose": 0})
+        watching = [callback for callback in callbacks if _watches_batches(callback)]
+        own = (Checkpoint, ProgressLines)
+        self._with_tensor = [callback for callback in watching if isinstance(callback, own)]
+        self._with_float = [callback for callback in watching if not isinstance(callback, own)]
+
+    def on_train_begin(self) -> None:
+        for callback in self._callbacks:
+            callback.on_train_begin({})
+
+    def on_train_end(self, logs: dict[str, float]) -> None:
+        for callback in self._callbacks:
+            callback.on_train_end(logs)
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        for callback in self._callbacks:
+            callback.on_epoch_begin(epoch, {})
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        for callback in self._callbacks:
+            callback.on_epoch_end(epoch, logs)
+
+    def on_train_batch_begin(self, step: int) -> None:
+        for callback in self._with_float:
+            callback.on_train_batch_begin(step, {})
+
+    def on_train_batch_end(self, step: int, loss: Any) -> None:
+        if self._with_float:
+            logs = {"loss": float(loss)}
+            for callback in self._with_float:
+                callback.on_train_batch_end(step, logs)
+        for callback in self._with_tensor:
+            callback.on_train_batch_end(step, {"loss": loss})
+
+
+def _watches_batches(callback: keras.callbacks.Callback) -> bool:
+    """Whether a callback overrides a method that is called for each training batch."""
+    base = keras.callbacks.Callback
+    names = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+    return any(getattr(type(callback), name) is not getattr(base, name) for name in names)

@@ -1,0 +1,47 @@
+"""The variables of a model in training: all of them, and the weights to rank with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.keras_internals import moving_averages
+from dssm_tf.optimizers import ScheduledNesterov
+
+
+def training_state(model: keras.Model) -> list[Any]:
+    """Every variable that training changes: weights, random seeds, the optimizer's variables."""
+    return [*model.variables, *model.optimizer.variables]
+
+
+def assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Assigns one value to each variable."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def ranking_weights(model: keras.Model) -> list[np.ndarray]:
+    """The weights to rank with, in the order of `model.weights`, all of which are trained.
+
+    These are the moving averages if the optimizer keeps them. With Nesterov's method they are the
+    point that was reached, instead of the look-ahead point where the next gradient is taken.
+
+    Raises:
+        UserError: a weight is not a finite number.
+    """
+    optimizer, variables = model.optimizer, model.weights
+    if optimizer.use_ema:
+        variables = moving_averages(optimizer)
+    elif isinstance(optimizer, ScheduledNesterov):
+        variables = optimizer.without_look_ahead(variables)
+    values = [keras.ops.convert_to_numpy(variable) for variable in variables]
+    if not all(np.isfinite(value).all() for value in values):
+        raise UserError(
+            "a weight is not a finite number; lower optimizer.learning_rate, or set "
+            "optimizer.clip_norm."
+        )
+    return values

@@ -1,0 +1,52 @@
+"""Chooses the weight of the titles' log-prior on the validation queries."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.training.search_settings import tune_search_settings
+from dssm_tf.training.validation import Encode, Matrix, ValidationTask, Vectors, encode_task
+
+PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
+
+
+def tune_prior_weight(
+    weight: float | Literal["auto"],
+    prior: TitlePrior,
+    task: ValidationTask | None,
+    encode: Encode,
+) -> tuple[float, dict[str, float]]:
+    """The weight of the log-prior, and the validation metrics with it.
+
+    Args:
+        weight: a fixed weight, or `auto`: the best of `PRIOR_WEIGHTS`.
+        prior: the log-prior of titles.
+        task: the validation queries; without them `auto` is 0.
+        encode: texts to unit vectors.
+
+    Returns:
+        The weight, and what `TrainingResult.ndcg` has.
+    """
+    if task is None:
+        return (0.0 if weight == "auto" else weight), {}
+    vectors = encode_task(encode, task)
+    log_prior = prior(task.titles)
+    if weight == "auto":
+        weight = best_prior_weight(task, vectors, log_prior)
+    metrics = task.metrics_with_ci(vectors, weight * log_prior)
+    metrics |= tune_search_settings(task, vectors, weight * log_prior)
+    metrics |= {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
+    return weight, metrics | {"queries": float(len(task.queries))}
+
+
+def best_prior_weight(task: ValidationTask, vectors: Vectors, log_prior: Matrix) -> float:
+    """The weight with the highest mean of NDCG@1, @3 and @10; the smaller of equals.
+
+    Args:
+        task: the validation queries.
+        vectors: of its queries and titles.
+        log_prior: `(titles,)`, in nats.
+    """
+    values = task.per_query(vectors, [weight * log_prior for weight in PRIOR_WEIGHTS])
+    return PRIOR_WEIGHTS[int(values.mean(axis=(1, 2)).argmax())]

@@ -1,0 +1,43 @@
+"""A Keras callback that ranks the validation queries after each epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from dssm_tf.model.semantic_ranker import Encoder
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.training.model_state import assign_all, ranking_weights
+from dssm_tf.training.validation import ValidationTask, encode_task
+
+
+class RankingValidation(keras.callbacks.Callback):
+    """Adds the validation NDCG to the logs of each epoch, with its 95 % interval.
+
+    The logs get `ndcg@1`, `ndcg@3` and `ndcg@10`, and for each the ends `low ndcg@1` and
+    `high ndcg@1`. Callbacks that come later in the list read them. The weights are those to rank
+    with: moving averages if the optimizer keeps them.
+
+    Args:
+        task: the validation queries, the titles they rank, and their grades.
+        ranked: a model of the same towers in float32. It gets the weights of each epoch.
+        encoder: encodes texts with `ranked`.
+    """
+
+    def __init__(self, task: ValidationTask, ranked: Siamese, encoder: Encoder) -> None:
+        super().__init__()
+        self.task = task
+        self.ranked = ranked
+        self.encoder = encoder
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Ranks and measures.
+
+        Raises:
+            UserError: a weight is not a finite number.
+        """
+        del epoch
+        assign_all(self.ranked.weights, ranking_weights(self.model))
+        if logs is not None:
+            logs.update(self.task.metrics_with_ci(encode_task(self.encoder, self.task)))

@@ -1,0 +1,74 @@
+"""Chooses two settings of `dssm search` on the validation queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.evaluation.fusion import DEPTH, WEIGHTS, fuse
+from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.ranking import rank_of, top_columns
+from dssm_tf.training.validation import Matrix, ValidationTask, Vectors
+
+_BLOCK = 64  # queries scored at once
+_MIN_QUERIES = 40  # their 5th percentile has two queries below it
+_CUTOFF_PERCENTILE = 5  # percent of good first results below the cutoff
+
+
+def tune_search_settings(
+    task: ValidationTask, vectors: Vectors, bonus: Matrix | float
+) -> dict[str, float]:
+    """Chooses `bm25_weight` and, if there are enough queries, `cutoff`.
+
+    The weight of BM25 in `fuse` is the one with the highest mean NDCG@10; of equals the one nearest
+    to a half. The best titles of both systems are joined, as in a search.
+
+    The cutoff is the 5th percentile of the first title's cosine, over the queries whose first title
+    was clicked: of 20 good first titles one is below it. How many bad ones are below it depends on
+    the queries and is not measured here. The prior does not count, because a popular title is no
+    better an answer to a query that nothing answers.
+
+    Args:
+        task: the validation queries.
+        vectors: of its queries and titles.
+        bonus: the weighted log-priors of its titles, `(titles,)`.
+    """
+    relevant = _ranks_by_weight(task, vectors, bonus)
+    mean_ndcg = []
+    for index in range(len(WEIGHTS)):
+        ranked = relevant.with_columns(rank=pl.col("ranks").list.get(index))
+        values = per_query(ranked, len(task.queries), ["ndcg@10"])["ndcg@10"]
+        mean_ndcg.append(values.mean())
+    best_mean = max(mean_ndcg, default=0.0)
+    best = [index for index, mean in enumerate(mean_ndcg) if mean == best_mean]
+    chosen = min(best, key=lambda index: abs(WEIGHTS[index] - 0.5))
+    settings = {"bm25_weight": WEIGHTS[chosen]}
+    first = relevant.filter(pl.col("ranks").list.get(chosen) == 1)
+    if len(first) >= _MIN_QUERIES:
+        settings["cutoff"] = float(np.percentile(first["cosine"].to_numpy(), _CUTOFF_PERCENTILE))
+    return settings
+
+
+def _ranks_by_weight(task: ValidationTask, vectors: Vectors, bonus: Matrix | float) -> pl.DataFrame:
+    """One row per relevant title: query, grade, rank at each of `WEIGHTS`, cosine."""
+    bm25 = BM25().fit([], task.titles)
+    rows: list[tuple[int, float, list[float], float]] = []
+    for start in range(0, len(task.queries), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        cosines = vectors.queries[block] @ vectors.titles.T
+        semantic = task.mask_unranked(cosines + bonus, block)
+        lexical = bm25.score_matrix(task.queries[block], task.titles)
+        for row in range(len(semantic)):
+            matching = np.flatnonzero((lexical[row] > 0) & np.isfinite(semantic[row]))
+            best_by_bm25 = matching[top_columns(lexical[row][matching], DEPTH)]
+            pool = np.union1d(best_by_bm25, top_columns(semantic[row], DEPTH))
+            scores = lexical[row][pool], semantic[row][pool]
+            fused = np.stack([fuse(*scores, weight) for weight in WEIGHTS], axis=1)
+            relevant = task.grades[[start + row]]
+            for title, grade in zip(relevant.indices, relevant.data, strict=True):
+                column = np.flatnonzero(pool == title)
+                ranks = rank_of(fused, column[0]) if len(column) else np.full(len(WEIGHTS), np.nan)
+                cosine = float(cosines[row, title])
+                rows.append((start + row, float(grade), ranks.tolist(), cosine))
+    return pl.DataFrame(rows, ["query", "grade", "ranks", "cosine"], orient="row")

@@ -79,7 +79,7 @@ test-keras: LOWEST = $(shell sed -n 's/.*"keras>=\([0-9.]*\),.*/\1/p' setup.py)
 test-keras: $(STAMP)  ## what rests on Keras's internals, on the lowest Keras that setup.py allows
 	@$(PY) -m pip install -q --disable-pip-version-check --no-deps --upgrade \
 	  --target build/keras-$(LOWEST) 'keras==$(LOWEST).*,<=$(LOWEST).0'
-	@PYTHONPATH=build/keras-$(LOWEST) $(PY) -m pytest -q -m keras tests/training $(ARGS)
+	@PYTHONPATH=build/keras-$(LOWEST) $(PY) -m pytest -q -m keras tests/training tests/optimizers tests/common $(ARGS)
 
 # tests/engines/pom.xml has the versions of Flink and of Beam's job servers; Prism is of Beam's.
 test-engines: BEAM = $(shell sed -n 's/^apache-beam==//p' constraints.txt)

@@ -37,6 +37,7 @@ EXTRAS = {
     "aws": ["apache-beam[aws]>=2.77,<2.78"],
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    "tensorboard": ["tensorboard>=2.20"],  # `dssm train --tensorboard`
     "tune": ["optuna>=4.4,<5"],
     "dev": [
         "boto3",
@@ -48,6 +49,7 @@ EXTRAS = {
         "ipykernel",  # runs the notebook of docs/ in its test
         "ir_measures",
         "jax",  # the other Keras backend the towers are tested on
+        "jsonschema",
         "moto[s3]",  # an object store, for the tests
         "mypy",
         "nbclient",
@@ -55,6 +57,7 @@ EXTRAS = {
         "pytest-xdist>=3.7",
         "qdrant-client",  # a recipe of docs/search_engines.md runs in its memory
         "ruff",
+        "tensorboard",
         "types-PyYAML",
     ],
 }
@@ -101,7 +104,7 @@ setup(
             "**/*.css",
             "**/*.js",
         ],
-        "dssm_tf.configs": ["*.yaml", "**/*.yaml"],
+        "dssm_tf.configs": ["*.yaml", "**/*.yaml", "schema.json"],
         "serving": ["tfserving/*", "tfserving/**/*"],
     },
     install_requires=[

@@ -11,10 +11,15 @@ import yaml
 from dssm_tf.benchmark.systems import choose_systems
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, find_config, load_baseline, load_config, parse_config
-from dssm_tf.losses import GRADED_LOSSES, LOSSES
+from dssm_tf.config.towers import DSSMConfig
 from dssm_tf.systems import BASELINES
-from dssm_tf.towers import TOWERS
-from tests.choices import changed
+from tests.components import (
+    CLICK_LOSS_CONFIGS,
+    GRADED_LOSS_CONFIGS,
+    TOWER_CONFIGS,
+    changed_values,
+    defaults,
+)
 from tests.conftest import CHECKOUT
 from tests.script import python
 
@@ -105,8 +110,7 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         "training: {epochs: 3}\nranking: {prior: 0.05}\n"
     )
     config = load_config(written(tmp_path, text))
-    section = TOWERS["dssm"].section
-    assert config.tower == section(name="dssm", widths=(288, 96), dropout=0.1)
+    assert config.tower == DSSMConfig(widths=(288, 96), dropout=0.1)
     assert (config.shared_towers, config.loss.gamma, config.ranking.prior) == (True, 7.5, 0.05)
     assert config.optimizer.learning_rate == 0.001  # YAML reads 1e-3 as text
     assert config.training.epochs == 3
@@ -123,7 +127,6 @@ BESIDE_A_TOWER = [
     ("loss: {name: l2}", "loss.name must be one of click_softmax … 'l2'"),
     ("loss: {name: click_softmax, margin: 1}", "loss.margin is not … name, gamma"),
     ("training: {folds: 1}", "training.folds: … received 1"),
-    ("training: {nested_lengths: [4, 2]}", "training.nested_lengths: … increase"),
     ("negatives: {mined: 2}", "negatives: … mined_from … belong together"),
     ("training: {epochs: 0}", "training.epochs: … or equal to 1 … received 0"),
     ("training: {epochs: true}", "training.epochs: … integer … received True"),
@@ -138,6 +141,38 @@ BESIDE_A_TOWER = [
     ("negatives: {recorded: -1}", "negatives.recorded: … equal to 0"),
     ("optimizer: {learning_rate: 0}", "optimizer.learning_rate: … than 0"),
     ("optimizer: {clip_norm: 0}", "optimizer.clip_norm: … greater than 0"),
+    ("optimizer: {name: sdg}", "optimizer.name must be one of nesterov, adam … 'sdg' … 'sgd'?"),
+    ("optimizer: {lerning_rate: 1}", "optimizer.lerning_rate is not a key … 'learning_rate'?"),
+    (
+        "optimizer: {name: nesterov, options: {edge: 0.1}}",
+        "optimizer.options is not a key; allowed here: name, learning_rate … edge_momentum, edge.",
+    ),
+    (
+        "optimizer: {schedule: {name: cosin}}",
+        "optimizer.schedule.name must be one of constant, cosine, exponential; received 'cosin' … "
+        "'cosine'?",
+    ),
+    ("optimizer: {schedule: cosine}", "optimizer.schedule: needs keys below it, name (one of con"),
+    (
+        "optimizer: {schedule: {end: 0.1}}",
+        "optimizer.schedule.name must be one of constant, cosine, exponential; received {'end'",
+    ),
+    (
+        "optimizer: {schedule: {name: cosine, warm_up: 0.1}}",
+        "optimizer.schedule.warm_up is not a key; allowed here: name, warmup, end … 'warmup'?",
+    ),
+    (
+        "optimizer: {name: nesterov, schedule: {name: exponential, warmup: 0.1}}",
+        "optimizer.schedule.warmup is not a key; allowed here: name, end.",
+    ),
+    (
+        "optimizer: {schedule: {name: cosine, warmup: 1}}",
+        "optimizer.schedule.warmup: … less than 1; received 1.",
+    ),
+    (
+        "optimizer: {schedule: {name: exponential, end: 0}}",
+        "optimizer.schedule.end: … greater than 0; received 0.",
+    ),
     ("judgments: {weight: 2}", "judgments.file is missing"),
     ("judgments: {file: j, weight: 0}", "judgments.weight: input should be greater than 0"),
     ("judgments: {file: j, max_grade: 200}", "judgments.max_grade: input should be less than"),
@@ -175,8 +210,8 @@ def test_an_error_names_the_key_what_was_received_and_what_is_allowed(tmp_path, 
 
 SIZES = [
     (name, key, [] if isinstance(default, tuple) else 0)
-    for name, tower in TOWERS.items()
-    for key, default in tower.section(name="").arguments.items()
+    for name, config in TOWER_CONFIGS.items()
+    for key, default in defaults(config).items()
     if type(default) in (tuple, int)
 ]
 
@@ -216,12 +251,10 @@ def test_a_name_is_a_path_or_else_a_shipped_configuration(tmp_path, monkeypatch)
 def test_overrides_win_over_the_file_the_last_over_the_first_and_make_sections(tmp_path):
     path = written(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\nloss:\n")
     overrides = ["training.epochs=5", "training.epochs=6", "tower.cells=32", "loss.gamma=2.5",
-                 "training.nested_lengths=[4, 8]", "optimizer.options={beta_1: 0.8}",
-                 "training.xla=true"]  # fmt: skip
+                 "optimizer.options={beta_1: 0.8}", "training.xla=true"]  # fmt: skip
     config = load_config(path, overrides)
     assert (config.training.epochs, config.training.seed, config.loss.gamma) == (6, 4, 2.5)
     assert (config.tower.name, config.tower.cells) == ("lstm", 32)
-    assert config.training.nested_lengths == (4, 8)
     assert config.optimizer.options == {"beta_1": 0.8}
     assert config.training.xla is True
 
@@ -247,19 +280,25 @@ def test_a_key_of_the_file_that_no_longer_fits_is_told_apart(tmp_path, override,
     assert ("The file has it; replace the whole section" in message) == in_file
 
 
-@pytest.mark.parametrize("tower", TOWERS)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("graded", GRADED_LOSSES)
+@pytest.mark.parametrize("tower", TOWER_CONFIGS)
+@pytest.mark.parametrize("loss", CLICK_LOSS_CONFIGS)
+@pytest.mark.parametrize("graded", GRADED_LOSS_CONFIGS)
 def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, loss, graded):
-    table = {"file": "a b.tsv", "loss": {"name": graded, **changed(GRADED_LOSSES[graded])}}
+    graded_loss = {"name": graded, **changed_values(GRADED_LOSS_CONFIGS[graded])}
+    table = {"file": "a b.tsv", "loss": graded_loss}
     config = parse_config(
         {
-            "tower": {"name": tower, **changed(TOWERS[tower])},
-            "loss": {"name": loss, **changed(LOSSES[loss])},
+            "tower": {"name": tower, **changed_values(TOWER_CONFIGS[tower])},
+            "loss": {"name": loss, **changed_values(CLICK_LOSS_CONFIGS[loss])},
             "judgments": {**table, "max_grade": 2},
             "teacher": table,
-            "training": {"xla": True, "nested_lengths": [3, 9], "averaging": 0.9},
-            "optimizer": {"name": "nesterov", "clip_norm": 2.0, "options": {"momentum": 0.9}},
+            "training": {"xla": True, "averaging": 0.9},
+            "optimizer": {
+                "name": "nesterov",
+                "clip_norm": 2.0,
+                "momentum": 0.9,
+                "schedule": {"name": "cosine", "warmup": 0.1},
+            },
             "ranking": {"prior": 0.1},
         }
     )

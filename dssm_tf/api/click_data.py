@@ -181,13 +181,12 @@ class ClickData:
         ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
         return RankingValidation(task, ranked, Encoder(ranked, data.vocabulary))
 
-    def training(self, epochs: int, first: int = 0, step: int = 0) -> Any:
+    def training(self, epochs: int, first: int = 0) -> Any:
         """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
 
         Args:
             epochs: number of epochs in the end; each is shuffled by `training.seed` and its index.
             first: epochs already done, where `fit` continues (its `initial_epoch`).
-            step: steps already done in epoch `first`.
 
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
@@ -195,7 +194,7 @@ class ClickData:
             `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
             shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
         """
-        return self._devices.read(self._batches, self.config.training.seed, first, epochs, step)
+        return self._devices.read(self._batches, self.config.training.seed, first, epochs)
 
     def validation(self) -> Any:
         """Batches of the validation split, with negatives as in training, for `validation_data`.

@@ -45,6 +45,12 @@ def _dotted_key(problem: ErrorDetails) -> str:
     return ".".join(locate(problem["loc"], Config)[0])
 
 
+def _suggest_name(name: object, names: Sequence[str]) -> str:
+    """The end of a message about an unknown name: one with the same letters, or a similar one."""
+    swapped = [known for known in names if sorted(known) == sorted(str(name))]
+    return did_you_mean(swapped[0] if swapped else name, names)
+
+
 def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
     """One sentence about the problems of one key, most of which are a single one."""
     first = same_key[0]
@@ -62,7 +68,7 @@ def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
             received = received if name is None else repr(name)
             return (
                 f"{key}.name must be one of {', '.join(names)}; received {received}."
-                f"{did_you_mean(name, names)}"
+                f"{_suggest_name(name, names)}"
             )
         case "model_attributes_type":
             names = component_names(locate(first["loc"], Config)[1])

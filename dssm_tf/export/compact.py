@@ -89,7 +89,16 @@ def write_compact(
     directory: Path,
     table: TableName = "float32",
 ) -> None:
-    """Fills a directory with a compact model and verifies it; see `export_compact`."""
+    """Fills a directory with a compact model and verifies it; see `export_compact`.
+
+    Raises:
+        UserError: the tower is not one of this package, so that NumPy alone cannot compute it.
+    """
+    if ranker.config.tower.name == "custom":
+        raise UserError(
+            f"{run} has a tower of your own, and a compact model knows the towers of this package "
+            "only; export a SavedModel: dssm_tf.export_model(model=RUN, out=EXPORT)."
+        )
     sides = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
     prior = ranker.prior
     fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)

@@ -46,7 +46,7 @@ class RankingMetrics:
 def _metric(identifier):
     """A metric by its name, by a function of labels and scores, or as it is."""
     if identifier == "accuracy":
-        identifier = "categorical_accuracy"
+        return keras.metrics.CategoricalAccuracy(name="accuracy")
     metric = keras.metrics.get(identifier)
     if isinstance(metric, keras.metrics.Metric):
         return metric

@@ -108,8 +108,17 @@ class Siamese(keras.Model):
                 candidate that does not count has a very low score; see `RankingMetrics`. So
                 `keras.metrics.TopKCategoricalAccuracy(3)` is the fraction of the queries whose
                 clicked title is among the first three. Each query counts once, whatever its weight.
-            kwargs: see `keras.Model.compile`.
+            kwargs: see `keras.Model.compile`; `weighted_metrics` and `loss_weights` are refused.
+
+        Raises:
+            ValueError: the loss is not one of `dssm_tf.losses`, or an argument is refused.
         """
+        for name in ("weighted_metrics", "loss_weights"):
+            if kwargs.get(name):
+                raise ValueError(
+                    f"Siamese received {name}={kwargs[name]!r}; it has one loss, and metrics that "
+                    "count each query once. Use `loss` and `metrics`."
+                )
         if not self.built:
             self.build()
         loss = None if loss is None else losses.get(loss)
@@ -130,6 +139,11 @@ class Siamese(keras.Model):
         Differs from `keras.Model.compute_loss`, which would look for one output per key of `y`.
         """
         del x, training
+        if self.loss is None:
+            raise ValueError(
+                "Siamese was compiled without a loss; expected, e.g., "
+                'model.compile(loss="click_softmax").'
+            )
         return sum(added_losses(self), self.loss(y, y_pred, sample_weight))
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
@@ -139,8 +153,9 @@ class Siamese(keras.Model):
         return self.get_metrics_result()
 
     def get_compile_config(self) -> dict[str, Any]:
-        """What `compile` received, for `keras.saving`."""
-        return super().get_compile_config() | {"metrics": self._ranking_metrics.serialize()}
+        """What `compile` received, for `keras.saving`; empty if it was not called."""
+        config = super().get_compile_config()
+        return config and config | {"metrics": self._ranking_metrics.serialize()}
 
     def compile_from_config(self, config):
         """Compiles a loaded model."""

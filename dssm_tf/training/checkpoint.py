@@ -32,6 +32,9 @@ class Checkpoint(keras.callbacks.Callback):
         batches = data.training(epochs, first=checkpoint.epoch)
         model.fit(batches, initial_epoch=checkpoint.epoch, ..., callbacks=[..., checkpoint])
 
+    A plain `fit` starts at the beginning of an epoch, so leave out `save_every` there; `train`
+    continues within an epoch.
+
     Args:
         path: the `.npz` file.
         best_weights: the callback whose state is saved too.
@@ -87,10 +90,11 @@ class Checkpoint(keras.callbacks.Callback):
         return True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Saves after every `save_every` steps."""
-        del batch, logs
+        """Saves after every `save_every` steps, but for the last step of an epoch."""
+        del logs
         self.step += 1
-        if self.save_every and self.step % self.save_every == 0:
+        ends_epoch = batch + 1 == (self.params or {}).get("steps")
+        if self.save_every and self.step % self.save_every == 0 and not ends_epoch:
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:

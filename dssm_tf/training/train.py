@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 
@@ -12,7 +13,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.files import alone
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
@@ -79,6 +80,8 @@ def train(
             "training.folds is for a log learned from scratch; leave it out with --from, "
             "--judgments and --teacher."
         )
+    if tensorboard is not None and find_spec("tensorboard") is None:
+        raise UserError(f"--tensorboard needs the package tensorboard: {install('tensorboard')}")
     console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
     options = LoopOptions(
         out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)

@@ -18,9 +18,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.config import load_config
 from dssm_tf.layers import PeepholeLSTMCell
-from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
@@ -53,7 +52,7 @@ def gradient(model: Siamese, features, pairs) -> np.ndarray:
             "correction": np.zeros(cosines.shape, np.float32),
             "targets": np.eye(1, cosines.shape[1], dtype=np.float32).repeat(len(cosines), 0),
         }
-        loss = RankingLoss("click_softmax")(labels, cosines)
+        loss = ClickSoftmax()(labels, cosines)
     found = (tf.convert_to_tensor(one) for one in tape.gradient(loss, variables))
     return np.concatenate([one.numpy().ravel() for one in found])
 
@@ -66,7 +65,9 @@ def main() -> None:
     ranker = SemanticRanker.load(run)
     features = TextFeatures(ranker.vocabulary)
     pairs = [row for _, row in read_rows(PAIRS, ("query", "title"))][:BATCH]
-    untrained = build_model(load_config(run / "config.yaml"), ranker.vocabulary.size)
+    untrained = build_model(
+        ranker.config.tower, ranker.config.shared_towers, ranker.vocabulary.size
+    )
     for name, model in (("untrained", untrained), ("trained", ranker.model)):
         whole = gradient(model, features, pairs)
         for tower in (model.query_tower, model.title_tower):

@@ -31,7 +31,7 @@ from examples.studies.later_clicks import split_by_time
 from examples.studies.whole_catalogue import split
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
-BASE, NESTED = "shipped", "nested lengths"
+BASE = "shipped"
 PLAIN = ("training.refit=false", "training.epochs=10")
 CHOICES: dict[str, tuple[str, ...]] = {
     BASE: (),
@@ -53,10 +53,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "sigmoid": ("loss={name: sigmoid}",),
     "4 fresh": ("negatives.fresh=4",),
     "4 mined by bm25": ("negatives.mined=4", "negatives.mined_from={bm25}"),
-    NESTED: ("training.nested_lengths=[16,32,64,128]",),
 }
 """What differs from the configuration."""
-LENGTHS = (16, 32, 64, 128)
 
 
 def logs(data: Path, folder: Path) -> dict[str, list[str]]:
@@ -123,35 +121,8 @@ def bm25_table(data: Path) -> Path:
     return data.with_name(f"{data.name}-bm25.tsv")
 
 
-def by_length(run: Path, data: Path) -> dict[str, dict[str, float]]:
-    """NDCG by the cosine of the first numbers, and by that of as many principal directions."""
-    from dssm_tf.data.preprocessed import Preprocessed
-    from dssm_tf.model.semantic_ranker import SemanticRanker
-    from dssm_tf.training.validation import ValidationTask, Vectors
-
-    ranker, known = SemanticRanker.load(run), Preprocessed(data)
-    limits = ranker.config.validation
-    task = ValidationTask.of(known, limits.queries, limits.titles)
-    titles = [title.text for title in known.titles]
-    vectors = np.concatenate([ranker.encode_queries(titles), ranker.encode_titles(titles)])
-    _, directions = np.linalg.eigh(vectors.T @ vectors)  # the principal ones
-    turned = directions[:, ::-1]
-    own = ranker.encode_queries(task.queries), ranker.encode_titles(task.titles)
-
-    def ndcg(sides: Sequence[np.ndarray], length: int) -> dict[str, float]:
-        cut = (side[:, :length] for side in sides)
-        unit = (one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-30) for one in cut)
-        return task.ndcg(Vectors(*unit))
-
-    lengths = [length for length in (*LENGTHS, len(turned)) if length <= len(turned)]
-    return {
-        kind: {str(length): ndcg(sides, length) for length in lengths}
-        for kind, sides in (("first", own), ("principal", [side @ turned for side in own]))
-    }
-
-
 def measured(config: str, overrides: Sequence[str], data: Path, out: Path) -> dict[str, Any]:
-    """Validation NDCG of a training with the prior chosen there, and by cosine by length."""
+    """Validation NDCG of a training, with the prior whose weight is chosen there."""
     from dssm_tf.training.train import train
 
     settings = load_config(find_config(config), [*PLAIN, *overrides])
@@ -160,7 +131,6 @@ def measured(config: str, overrides: Sequence[str], data: Path, out: Path) -> di
         "seconds": result.seconds,
         "epoch": float(result.best_epoch),
         "queries": result.ndcg["queries"],
-        "lengths": by_length(out, data),
     }
 
 
@@ -193,24 +163,7 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
                 f"| {choice} | {' | '.join(cells)} | {against} | {epochs:.0f} | {seconds:.0f} s |"
             )
         lines.append("")
-        kept = {name: choices[name] for name in (first, NESTED) if NESTED in choices}
-        lines += length_table(kept) if kept else []
     return lines
-
-
-def length_table(choices: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """NDCG@10 by length, means over seeds."""
-    lengths = [*choices[NESTED][0]["lengths"]["first"]]
-    lines = [f"| NDCG@10 by cosine | {' | '.join(lengths)} |", "|---" * (len(lengths) + 1) + "|"]
-    for name, runs in choices.items():
-        for kind in ("first", "principal"):
-            values = [
-                np.mean([one["lengths"][kind][length]["ndcg@10"] for one in runs])
-                for length in lengths
-            ]
-            cells = " | ".join(f"{value:.3f}" for value in values)
-            lines.append(f"| {name}, {kind} | {cells} |")
-    return [*lines, ""]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -5,9 +5,8 @@ import functools
 import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.towers import TOWERS
-from tests.choices import small
 from tests.clicks import Click, click_log, write_data
+from tests.components import TOWER_CONFIGS, small_sizes
 from tests.runs import finished_run
 
 ROWS = [
@@ -25,7 +24,8 @@ def runs(tmp_path_factory):
 
     @functools.cache
     def run(name):
-        return finished_run(folder / name, data, {"tower": {"name": name, **small(TOWERS[name])}})
+        tower = {"name": name, **small_sizes(TOWER_CONFIGS[name])}
+        return finished_run(folder / name, data, {"tower": tower})
 
     return run
 

@@ -15,14 +15,14 @@ from dssm_tf.common.markdown import html, plain, table
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export
-from dssm_tf.towers import TOWERS
+from tests.components import TOWER_CONFIGS
 from tests.rounding import rounding
 
 QUERY, TITLE = "batlefield three", "Battlefield 3: limited edition!"
 LONG = "the red fox story of a blue owl and a bear"  # eleven words: sampled
 SAME = rounding(64, 16)
 
-every_tower = pytest.mark.parametrize("name", TOWERS)
+every_tower = pytest.mark.parametrize("name", TOWER_CONFIGS)
 
 
 @pytest.fixture(scope="module")

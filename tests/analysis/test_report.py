@@ -13,7 +13,7 @@ from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html
 from dssm_tf.tables.judgments import Judgment
-from dssm_tf.towers import TOWERS
+from tests.components import TOWER_CONFIGS
 
 JUDGMENTS = [
     Judgment("1", "red <fox>", "a", "red fox", 1.0),
@@ -32,7 +32,7 @@ def text_of(page):
     return unescape(re.sub(r"<[^>]*>", "", page))
 
 
-@pytest.mark.parametrize("name", TOWERS)
+@pytest.mark.parametrize("name", TOWER_CONFIGS)
 def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
     page = html(inside(runs(name), JUDGMENTS)[0])
     expected = ["Training", "How well it ranks", "Best queries, explained",

@@ -14,7 +14,7 @@ from pytest import approx
 
 import dssm_tf
 from dssm_tf.config import load_config, parse_config
-from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
@@ -57,7 +57,7 @@ def trained(folder, data):
     """A model trained with an optimizer and a loss of one's own, its losses, and its run."""
     clicks = dssm_tf.ClickData(data.path, OWN)
     optimizer = keras.optimizers.SGD(0.05, momentum=0.5, use_ema=True, ema_momentum=0.75)
-    model, history = fitted(clicks, optimizer, RankingLoss("click_softmax", gamma=5.0))
+    model, history = fitted(clicks, optimizer, ClickSoftmax(gamma=5.0))
     clicks.save(model, folder / "fitted")
     return model, history, folder / "fitted"
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
 
 import dssm_tf
+from dssm_tf.server.models import open_models
+from dssm_tf.server.server import Server
 from tests.clicks import click_log, write_data
 
 PAGE = "docs/api.md"
@@ -24,15 +32,34 @@ def test_every_block_runs(checkout, tmp_path, monkeypatch, capsys):
     (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((checkout / PAGE).read_text("utf-8"))
-    training, measuring = (code for code in blocks if "import dssm_tf" in code)
-    exec(training, {"__name__": "training"})
+    *training, measuring = (code for code in blocks if "import dssm_tf" in code)
+    for code in training:
+        exec(code, {"__name__": "training"})
     shutil.copytree("MINE", "RUN")
+    assert list((tmp_path / "BOARD" / "fit" / "train").glob("events.*"))
     capsys.readouterr()
     exec(measuring, {"__name__": "measuring"})
     shown = capsys.readouterr().out
     named = dict.fromkeys(re.findall("before|after", shown))
     assert [*named] == ["before", "after"]
     assert "ndcg@10" in shown
+    assert_served(tmp_path / "EXPORT", dssm_tf.load("OWN"))
+    with pytest.raises(dssm_tf.UserError, match="has a tower of your own, and a compact model"):
+        dssm_tf.export_model(model=Path("OWN"), out=tmp_path / "COMPACT", format="compact")
+
+
+def assert_served(export, model):
+    """A server of the SavedModel answers with the scores of the run."""
+    titles = ["a red fox", "the owl"]
+    body = json.dumps(
+        {"signature_name": "score", "inputs": {"query": ["red fox"], "titles": titles}}
+    )
+    (name,) = (path.name for path in export.iterdir())
+    with Server(open_models([export]), port=0, rest_port=0) as server:
+        url = f"http://{server.rest_address}/v1/models/{name}:predict"
+        with urlopen(Request(url, body.encode(), {"Content-Type": "application/json"})) as answer:
+            outputs = json.load(answer)["outputs"]
+    np.testing.assert_allclose(np.ravel(outputs), model.score("red fox", titles), atol=1e-5)
 
 
 def test_the_names_on_the_page_exist(checkout):

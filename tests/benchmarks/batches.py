@@ -26,7 +26,7 @@ def main(*, rows: int = 300_000) -> None:
         measure(log, directory)
         from dssm_tf.config import parse_config
         from dssm_tf.data.preprocessed import Preprocessed
-        from dssm_tf.training.fitting import training_batches
+        from tests.training.configuration import batches_of
 
         sys.stdout.write(
             "| negatives | pairs | read, s | pairs a processor s |\n|---|---|---|---|\n"
@@ -37,7 +37,7 @@ def main(*, rows: int = 300_000) -> None:
             config = {"tower": {"name": "dssm"}, "negatives": negatives, "training": training}
             started = process_time()
             data = Preprocessed(directory)
-            batches = training_batches(parse_config(config), data, 1)
+            batches = batches_of(parse_config(config), data)
             read, started = process_time() - started, process_time()
             for _ in batches.epochs(0, 0, _PASSES):
                 pass

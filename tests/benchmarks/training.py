@@ -29,10 +29,12 @@ from dssm_tf.config import Config, find_config, load_config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import build_model
-from dssm_tf.training.devices import Devices, reuse_memory, use_xla
-from dssm_tf.training.fitting import configured_loss, configured_optimizer, training_batches
-from dssm_tf.training.train import settled
+from dssm_tf.training.devices import Devices, reuse_memory
+from dssm_tf.training.loop import build_optimizer
+from dssm_tf.training.resolve import resolve_config
+from dssm_tf.training.train import build_loss
 from tests.benchmarks.scale import measure, write_log
+from tests.training.configuration import batches_of
 
 SYSTEMS = ("dssm", "clsm", "rnn", "lstm", "lstm_plain", "bilstm", "torch", "reading")
 PRECISIONS = ("float32", "mixed_bfloat16")
@@ -44,10 +46,13 @@ Step = Callable[[Iterator[Any]], Any]
 def our_step(config: Config, data: Preprocessed, devices: Devices) -> Step:
     """A step of `dssm train` on the next batch."""
     with devices.strategy.scope():
-        model = build_model(config, data.vocabulary.size, config.training.precision)
-        model.compile(optimizer=configured_optimizer(config, 1), loss=configured_loss(config))
+        model = build_model(
+            config.tower, config.shared_towers, data.vocabulary.size, config.training.precision
+        )
+        optimizer = build_optimizer(config.optimizer, 1, config.training.averaging, devices)
+        model.compile(optimizer=optimizer, loss=build_loss(config))
         model.optimizer.build(model.trainable_variables)
-        return devices.step(model.train_step, use_xla(config, devices))
+        return devices.distribute(model.train_step, devices.use_xla(config.training.xla))
 
 
 def torch_step(config: Config, data: Preprocessed) -> Step:
@@ -55,7 +60,7 @@ def torch_step(config: Config, data: Preprocessed) -> Step:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    cells, gamma = config.tower.arguments["cells"], config.loss.arguments["gamma"]
+    cells, gamma = config.tower.cells, config.loss.gamma
     hashing = torch.nn.EmbeddingBag(data.vocabulary.size + 1, 4 * cells, mode="sum", padding_idx=0)
     lstm = torch.nn.LSTM(4 * cells, cells, batch_first=True)
     learned = torch.nn.ModuleList([hashing, lstm]).to(device)
@@ -111,8 +116,8 @@ def pairs_a_second(step: Step, batches: Batches) -> float:
 def measured(name: str, data: Preprocessed, devices: Devices, wanted: list[str]) -> float:
     """Pairs a second of a configuration, or of `torch`, in steps of one size and precision."""
     path = find_config("lstm" if name in ("torch", "reading") else name)
-    config, data = settled(load_config(path, wanted), data)
-    batches = training_batches(config, data, 1, use_xla(config, devices))
+    config, data = resolve_config(load_config(path, wanted), data)
+    batches = batches_of(config, data, fixed_shapes=devices.use_xla(config.training.xla))
     if name == "reading":
         step = _read
     else:

@@ -17,7 +17,7 @@ from pytest import approx
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.texts import Part, Shapes, Texts, TextShape
-from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.losses import ClickSoftmax
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -132,7 +132,7 @@ def test_every_title_and_word_of_a_batch_is_there_once_and_only_clicked_titles_a
 def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
     inputs, labels = tensors([Click("red", "red fox")])
     cosines = tf.ones(inputs["candidates"].shape)
-    assert float(RankingLoss("click_softmax")(labels, cosines)) == 0.0
+    assert float(ClickSoftmax()(labels, cosines)) == 0.0
     assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
 
 

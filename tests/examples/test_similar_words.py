@@ -8,11 +8,10 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.towers import TOWERS
 from dssm_tf.towers.dssm import DSSM
 from examples.similar_words import main, neighbours
-from tests.choices import small
 from tests.clicks import Click, click_log, write_data
+from tests.components import TOWER_CONFIGS, small_sizes
 from tests.runs import finished_run
 
 WORDS = ["aa", "bb", "cc"]
@@ -37,7 +36,8 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     data = write_data(folder / "data", [*click_log(), Click("battlefield", "battlefield 3", 3)])
     for name in ("dssm", "clsm"):
-        finished_run(folder / name, data, {"tower": {"name": name, **small(TOWERS[name])}})
+        tower = {"name": name, **small_sizes(TOWER_CONFIGS[name])}
+        finished_run(folder / name, data, {"tower": tower})
     return folder
 
 

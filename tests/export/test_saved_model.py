@@ -191,7 +191,8 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     compact = Ranker.load(export_compact(run, folder / name / "compact"))
     agree(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
     ranker = SemanticRanker.load(run)
-    trained = build_model(ranker.config, data.vocabulary.size, "mixed_bfloat16")
+    tower, shared = ranker.config.tower, ranker.config.shared_towers
+    trained = build_model(tower, shared, data.vocabulary.size, "mixed_bfloat16")
     trained.set_weights(ranker.model.get_weights())
     batch = TextFeatures(data.vocabulary)(strings(ADVERSARIAL))
     # bfloat16 has 8 significant bits, to which some CPUs round and others cut off: 2^-7 a time.

@@ -16,9 +16,8 @@ from dssm_tf.export.saved_model import export
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.towers import TOWERS
-from tests.choices import changed
 from tests.clicks import Data
+from tests.components import TOWER_CONFIGS, changed_values
 from tests.export.conftest import WEIGHT
 from tests.runs import finished_run
 
@@ -52,12 +51,12 @@ def answers(directory: Path, calls: Calls) -> list[np.ndarray]:
         return found
 
 
-@pytest.mark.parametrize("name", TOWERS)
+@pytest.mark.parametrize("name", TOWER_CONFIGS)
 def test_every_signature_and_warm_up_request_is_answered_as_by_the_keras_model(
     data: Data, tmp_path, name
 ):
     """No argument of a tower is its default."""
-    tower = {"name": name, **changed(TOWERS[name])}
+    tower = {"name": name, **changed_values(TOWER_CONFIGS[name])}
     config: dict[str, Any] = {"tower": tower, "shared_towers": name == "dssm"}
     run = finished_run(tmp_path / "run", data, config, WEIGHT)
     directory = export(run, tmp_path / "models", name)

@@ -16,7 +16,7 @@ from tests.clicks import Data
 def sources(data: Data, path: Path, section: str = "judgments", **keys):
     """The lists of a file as a run with such data reads them."""
     config = parse_config({"tower": {"name": "dssm"}, section: {"file": str(path), **keys}})
-    return read_sources(config, Preprocessed(data.path))
+    return read_sources(config.lists, Preprocessed(data.path))
 
 
 def titles_of(data: Data) -> list[str]:

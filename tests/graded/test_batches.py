@@ -9,13 +9,11 @@ import pytest
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import read_sources
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
-from dssm_tf.training.fitting import training_batches
 from tests.clicks import texts_of
 from tests.graded.files import lists, sources
-from tests.training.configuration import config
+from tests.training.configuration import batches_of, config
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +31,7 @@ def mixed(data, judged):
 
 def batches(data, path, **changes):
     made = parse_config(config(judgments__file=str(path), judgments__batch_size=8, **changes))
-    read = Preprocessed(data.path)
-    return training_batches(made, read, 1, sources=read_sources(made, read))
+    return batches_of(made, Preprocessed(data.path))
 
 
 def rows(element):

@@ -6,9 +6,9 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.graded.sources import pinned
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.training.resolve import resolve_files
 from tests.graded.files import lists, sources, titles_of
 
 
@@ -57,7 +57,7 @@ def test_pairs_with_titles_that_the_data_lack_are_counted_and_named(data, tmp_pa
     odd = GradedList("zebra", ("a zebra", first, "zebra two"), (3.0, 0.0, 2.0))
     write_lists(tmp_path / "s.tsv", "score", [good, odd])
     (source,) = sources(data, tmp_path / "s.tsv", "teacher")
-    said = " ".join(source.said())
+    said = " ".join(source.summary_lines())
     assert "2 of 5 pairs of teacher have a title that the data directory does not hold" in said
     assert "'a zebra' for 'zebra'" in said
     assert good in source.training
@@ -75,7 +75,9 @@ def test_clicked_titles_of_grade_0_are_left_out_and_counted(data, tmp_path):
     (source,) = sources(data, tmp_path / "j.tsv", validation=0.0)
     expected = [one.values[not one.values[0] :] for one in judged]
     assert [one.values for one in source.training] == expected
-    assert f"judgments: {len(judged) - 1} pairs of grade 0 are left" in " ".join(source.said())
+    assert f"judgments: {len(judged) - 1} pairs of grade 0 are left" in " ".join(
+        source.summary_lines()
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,17 +97,17 @@ def test_lists_that_teach_nothing_are_refused(data, tmp_path, titles, numbers, s
 def test_a_configuration_is_tied_to_the_file_it_began_with(data, tmp_path):
     path = tmp_path / "j.tsv"
     write_lists(path, "grade", lists(data))
-    first = pinned(config(path))
+    first = resolve_files(config(path))
     assert len(first.judgments.sha256) == 64
-    assert pinned(first) == first
+    assert resolve_files(first) == first
     write_lists(path, "grade", lists(data, seed=1))
     with pytest.raises(UserError, match=r"judgments.sha256: .*the configuration asks for"):
-        pinned(first)
+        resolve_files(first)
 
 
 def test_without_its_file_or_any_source_there_is_nothing_to_learn_from(tmp_path):
     with pytest.raises(UserError, match=r"nothing.tsv cannot be read: No such file"):
-        pinned(config(tmp_path / "nothing.tsv"))
+        resolve_files(config(tmp_path / "nothing.tsv"))
     alone = parse_config({"tower": {"name": "dssm"}, "training": {"clicks": False}})
     with pytest.raises(UserError, match="leaves nothing to learn from; give --judgments"):
-        pinned(alone)
+        resolve_files(alone)

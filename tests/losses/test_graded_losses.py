@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
-from dssm_tf.losses import GRADED_LOSSES
-from dssm_tf.losses.ranking_loss import BySource, NestedLengths, RankingLoss
+from dssm_tf.losses import KL, BySource, ClickSoftmax, ListwiseSoftmax, MarginMSE
+from tests.components import GRADED_LOSS_CONFIGS, build_loss, copy_of
 from tests.labels import labels
 from tests.losses.values import each, gradient
 from tests.reference import graded_losses as reference
@@ -23,7 +22,7 @@ ORACLES = {
     "margin_mse": (reference.margin_mse, {"gamma": 2.5}),
 }
 
-CLICKS, LISTS = RankingLoss("click_softmax"), RankingLoss("listwise_softmax")
+CLICKS, LISTS = ClickSoftmax(), ListwiseSoftmax()
 
 
 def known(targets, mask=None) -> dict[str, np.ndarray]:
@@ -32,10 +31,10 @@ def known(targets, mask=None) -> dict[str, np.ndarray]:
     return labels(mask) | {"targets": np.asarray(targets, np.float64)}
 
 
-@pytest.mark.parametrize("name", GRADED_LOSSES)
+@pytest.mark.parametrize("name", GRADED_LOSS_CONFIGS)
 def test_a_graded_loss_is_the_paper_s(name):
     oracle, arguments = ORACLES[name]
-    found = each(RankingLoss(name, **arguments), SCORES, known(GRADES, MASK))
+    found = each(build_loss(name, **arguments), SCORES, known(GRADES, MASK))
     expected = [
         oracle(row[:length], grades[:length], **arguments)
         for row, grades, length in zip(SCORES, GRADES, LENGTHS, strict=True)
@@ -57,7 +56,7 @@ def test_a_query_without_a_good_title_has_no_listwise_loss():
     assert not gradient(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)[0].any()
 
 
-@pytest.mark.parametrize("made", [RankingLoss("kl"), RankingLoss("margin_mse")])
+@pytest.mark.parametrize("made", [KL(), MarginMSE()])
 def test_a_student_that_scores_as_its_teacher_has_nothing_to_learn(made):
     shifted = SCORES + 3.0  # a constant for all titles ranks nothing
     assert each(made, SCORES, known(shifted)) == pytest.approx(np.zeros(5), abs=1e-9)
@@ -66,12 +65,12 @@ def test_a_student_that_scores_as_its_teacher_has_nothing_to_learn(made):
 
 def test_margins_of_a_pair_cost_the_square_of_their_difference():
     # Cosines .5 and .1, teacher 9 and 3: (10 * .4 - 6)^2.
-    made = RankingLoss("margin_mse", gamma=10.0)
+    made = MarginMSE(gamma=10.0)
     assert each(made, [[0.5, 0.1]], known([[9, 3]])) == pytest.approx([4.0])
 
 
 def test_each_source_has_its_own_loss():
-    parts = [CLICKS, LISTS, RankingLoss("margin_mse", gamma=2.0)]
+    parts = [CLICKS, LISTS, MarginMSE(gamma=2.0)]
     targets = np.array([[1, 0, 0], [2, 0, 1], [0.3, 0.9, -4], [0, 1, 0]], np.float64)
     told = known(targets) | {"source": np.array([0, 1, 2, 0], np.int32)}
     found = each(BySource(parts), SCORES[:4, :3], told)
@@ -83,14 +82,15 @@ def test_each_source_has_its_own_loss():
 def test_a_teacher_s_large_scores_do_not_spoil_the_gradients_of_other_sources():
     # As grades they would be 2^9000: infinite, and 0 times that is no number.
     told = known([[9000.0, 1000.0], [1, 0]]) | {"source": np.array([2, 0], np.int32)}
-    made = BySource([CLICKS, LISTS, RankingLoss("kl", temperature=100.0)])
+    made = BySource([CLICKS, LISTS, KL(temperature=100.0)])
     scores = [[0.1, 0.2], [0.3, 0.1]]
     assert np.isfinite(each(made, scores, told)).all()
     assert np.isfinite(gradient(made, scores, told)).all()
 
 
 def test_losses_of_losses_survive_their_configuration():
-    parts = [RankingLoss("click_softmax", gamma=3.0), RankingLoss("kl")]
-    made = NestedLengths(BySource(parts), reduction="sum")
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert again.get_config() == made.get_config()
+    loss = BySource([ClickSoftmax(gamma=3.0), KL()], reduction="sum")
+    copy = copy_of(loss)
+    assert copy.get_config() == loss.get_config()
+    assert [type(part) for part in copy.losses] == [ClickSoftmax, KL]
+    assert (copy.losses[0].gamma, copy.reduction) == (3.0, "sum")

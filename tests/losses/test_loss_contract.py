@@ -1,15 +1,22 @@
-"""What every loss of the table promises, whatever its paper."""
+"""What every loss promises, whatever its paper."""
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.losses import GRADED_LOSSES, LOSSES
-from dssm_tf.losses.ranking_loss import NestedLengths, RankingLoss
-from tests.choices import changed
+from dssm_tf import losses
+from dssm_tf.losses import ClickSoftmax
+from tests.components import (
+    CLICK_LOSS_CONFIGS,
+    GRADED_LOSS_CONFIGS,
+    LOSS_CLASSES,
+    LOSS_CONFIGS,
+    build_loss,
+    changed_values,
+    copy_of,
+)
 from tests.labels import all_count, labels
 from tests.losses.values import each, gradient
 from tests.slopes import slopes
@@ -23,23 +30,23 @@ LABELS = labels(MASK, CORRECTION)
 RIVALS = MASK & (LABELS["targets"] == 0)
 GRADES = labels(MASK) | {"targets": GENERATOR.choice([1, 1.67, 2, 4], SCORES.shape)}
 
-every_loss = pytest.mark.parametrize("name", [*LOSSES, *GRADED_LOSSES])
-every_click_loss = pytest.mark.parametrize("name", LOSSES)
+every_loss = pytest.mark.parametrize("name", LOSS_CONFIGS)
+every_click_loss = pytest.mark.parametrize("name", CLICK_LOSS_CONFIGS)
 
 
 def judged(name: str) -> dict[str, np.ndarray]:
     """Labels such as the loss takes."""
-    return GRADES if name in GRADED_LOSSES else LABELS
+    return GRADES if name in GRADED_LOSS_CONFIGS else LABELS
 
 
 def loss(name: str, scores=SCORES, known=None) -> np.ndarray:
     """The loss of each query."""
-    return each(RankingLoss(name), scores, known or judged(name))
+    return each(build_loss(name), scores, known or judged(name))
 
 
 def slope(name: str, scores=SCORES, known=None) -> np.ndarray:
     """Its derivative in each score."""
-    return gradient(RankingLoss(name), scores, known or judged(name))
+    return gradient(build_loss(name), scores, known or judged(name))
 
 
 @every_loss
@@ -98,17 +105,9 @@ def test_a_query_s_loss_is_its_own(name):
 
 
 @every_loss
-def test_nested_lengths_have_the_mean_of_their_losses(name):
-    lengths = [SCORES, SCORES / 2, -SCORES]
-    nested = NestedLengths(RankingLoss(name))
-    found = each(nested, np.stack(lengths, axis=-1), judged(name))
-    np.testing.assert_allclose(found, np.mean([loss(name, one) for one in lengths], axis=0))
-
-
-@every_loss
 def test_weights_weigh_the_queries(name):
     weights = np.array([3, 0, 1, 2, 0.5, 0])
-    found = RankingLoss(name, dtype="float64")(judged(name), SCORES, sample_weight=weights)
+    found = build_loss(name, dtype="float64")(judged(name), SCORES, sample_weight=weights)
     assert float(found) == pytest.approx(np.mean(weights * loss(name)))
 
 
@@ -125,7 +124,7 @@ def test_scores_of_reduced_precision_give_a_loss_of_float32(name, dtype):
     scores = tf.cast(SCORES, dtype)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        found = RankingLoss(name, reduction="none")(judged(name), scores)
+        found = build_loss(name, reduction="none")(judged(name), scores)
     assert found.dtype == tf.float32
     exact = loss(name, np.array(tf.cast(scores, tf.float64)))
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
@@ -134,26 +133,51 @@ def test_scores_of_reduced_precision_give_a_loss_of_float32(name, dtype):
 
 @every_loss
 def test_compiled_by_xla_the_numbers_are_the_same(name):
-    made = RankingLoss(name, reduction="none")
+    made = build_loss(name, reduction="none")
     compiled = tf.function(made, jit_compile=True)
     found = compiled(judged(name), tf.constant(SCORES, tf.float32))
     np.testing.assert_allclose(found, loss(name), rtol=1e-5, atol=1e-6)
 
 
 @every_loss
-def test_every_parameter_survives_its_configuration_and_has_a_range(name):
-    table = GRADED_LOSSES if name in GRADED_LOSSES else LOSSES
-    parameters = changed(table[name])
-    made = RankingLoss(name, **parameters, reduction="sum")
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert again.get_config() == made.get_config()
-    assert made.get_config().items() >= {**parameters, "reduction": "sum"}.items()
-    for key in set(parameters) - {"bias"}:
-        for value in (0, -1.0, float("nan")):
-            with pytest.raises(ValueError, match=rf"{name} received .*: {key} "):
-                RankingLoss(name, **{key: value})
+def test_every_parameter_survives_its_configuration(name):
+    parameters = changed_values(LOSS_CONFIGS[name])
+    loss = build_loss(name, **parameters, reduction="sum")
+    copy = copy_of(loss)
+    assert type(copy) is LOSS_CLASSES[name]
+    assert copy.get_config() == loss.get_config()
+    assert loss.get_config().items() >= {**parameters, "reduction": "sum"}.items()
 
 
-def test_an_unknown_loss_is_refused():
-    with pytest.raises(ValueError, match="name must be one of click_softmax, "):
-        RankingLoss("hinges")
+WRONG_PARAMETERS = [
+    (name, parameter, value)
+    for name, config in LOSS_CONFIGS.items()
+    for parameter in changed_values(config)
+    for value in (0, -1, float("nan"), float("inf"), True, "x", None)
+    if (parameter, value) not in {("bias", 0), ("bias", -1)}
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), WRONG_PARAMETERS)
+def test_a_wrong_parameter_is_refused_with_its_name_and_value(name, parameter, value):
+    class_name = LOSS_CLASSES[name].__name__
+    with pytest.raises(
+        ValueError, match=rf"^{class_name} received {parameter}={value!r}; expected"
+    ):
+        build_loss(name, **{parameter: value})
+
+
+@every_loss
+def test_a_loss_is_found_by_its_name_and_an_instance_stays_itself(name):
+    loss = losses.get(name)
+    assert type(loss) is LOSS_CLASSES[name]
+    assert loss.get_config() == build_loss(name).get_config()
+    assert loss.name == name
+    assert losses.get(loss) is loss
+
+
+@pytest.mark.parametrize("identifier", ["hinges", "mse", ClickSoftmax, 3, None])
+def test_an_unknown_loss_is_refused_with_the_names_of_all(identifier):
+    with pytest.raises(ValueError, match=r"^received loss=") as caught:
+        losses.get(identifier)
+    assert f"one of {', '.join(LOSS_CONFIGS)}, or an instance" in str(caught.value)

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.data.preprocessed import UNTUNED
-from dssm_tf.losses.ranking_loss import RankingLoss
-from dssm_tf.model.siamese import NestedSiamese, Siamese, normalize_vectors
+from dssm_tf.losses import ClickSoftmax
+from dssm_tf.model.siamese import Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN
 from tests.labels import all_count
@@ -30,40 +30,27 @@ INPUTS = {
 SAME = rounding(26, 2)
 
 
-def siamese(shared: bool = False, nested_lengths: tuple[int, ...] = (), **options) -> Siamese:
+def siamese(shared: bool = False, **options) -> Siamese:
     keras.utils.set_random_seed(0)
     towers = [DSSM(len(KNOWN), (8, 5), **options) for _ in range(1 if shared else 2)]
-    nested = {"nested_lengths": nested_lengths} if nested_lengths else {}
-    model = (NestedSiamese if nested else Siamese)(*towers, **nested)
+    model = Siamese(*towers)
     model.build()
     return model
 
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("nested_lengths", [(), (2, 3)])
-def test_cosines_are_those_of_the_vectors_of_each_length_the_whole_one_last(shared, nested_lengths):
-    model = siamese(shared, nested_lengths)
+def test_cosines_are_those_of_the_vectors(shared):
+    model = siamese(shared)
     queries = np.array(model.query_tower(INPUTS["query"]), np.float64)
     titles = np.array(model.title_tower(INPUTS["titles"]), np.float64)
-    expected = np.zeros((*CANDIDATES.shape, len(nested_lengths) + 1))
+    expected = np.zeros(CANDIDATES.shape)
     for (row, column), title in np.ndenumerate(CANDIDATES):
         if QUERIES[row] and TITLES[title]:  # an empty text has cosine 0 with everything
-            expected[row, column] = [
-                reference.cosine(queries[row, :length], titles[title, :length])
-                for length in (*nested_lengths, 5)
-            ]
-    found = np.array(model(INPUTS)).reshape(expected.shape)
-    np.testing.assert_allclose(found, expected, atol=SAME)
-    assert not found[expected == 0].any()
-
-
-def test_a_saved_model_keeps_its_lengths(tmp_path):
-    model = siamese(nested_lengths=(2, 3))
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.nested_lengths == (2, 3)
-    np.testing.assert_array_equal(np.array(again(INPUTS)), np.array(model(INPUTS)))
+            expected[row, column] = reference.cosine(queries[row], titles[title])
+    cosines = np.array(model(INPUTS))
+    np.testing.assert_allclose(cosines, expected, atol=SAME)
+    assert not cosines[expected == 0].any()
 
 
 @pytest.mark.numeric
@@ -101,7 +88,7 @@ def test_a_shared_tower_reads_queries_and_titles_as_one_text_batch():
 
 
 def test_the_variables_of_each_tower_are_named_for_it():
-    # The optimiser clips by these names.
+    # So that a weights file says which tower a matrix belongs to.
     paths = [variable.path for variable in siamese().trainable_variables]
     assert sum("query_tower" in path for path in paths) == len(paths) / 2
     assert sum("title_tower" in path for path in paths) == len(paths) / 2
@@ -156,7 +143,7 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(tower, sizes, pol
     data = data.repeat().with_options(UNTUNED)
     keras.utils.set_random_seed(0)
     model = Siamese(*(tower(len(KNOWN), sizes, dtype=policy) for _ in range(2)))
-    model.compile(keras.optimizers.Adam(0.02), RankingLoss("click_softmax"), jit_compile=jit)
+    model.compile(keras.optimizers.Adam(0.02), ClickSoftmax(), jit_compile=jit)
     fitted = model.fit(data, epochs=4, steps_per_epoch=15, shuffle=False, verbose=0)
     history = fitted.history["loss"]
     # log 3 = 1.1 nats is what guessing among three titles costs.

@@ -19,10 +19,8 @@ from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime import RankedTitle, Ranker
 from dssm_tf.runtime.word_vectors import WordVectors
-from dssm_tf.towers import TOWERS
-from tests.choices import changed
-from tests.choices import small as few
 from tests.clicks import Click, write_data
+from tests.components import TOWER_CONFIGS, changed_values, small_sizes
 from tests.runs import finished_run
 from tests.runtime.conftest import LOG, RULES, WEIGHT
 
@@ -43,11 +41,12 @@ def agree(compact: Ranker, trained: SemanticRanker, texts: list[str]) -> None:
 # --------------------------------------------------------------------------- the same numbers
 
 
-@pytest.mark.parametrize("sizes", [few, changed])
-@pytest.mark.parametrize("name", TOWERS)
+@pytest.mark.parametrize("sizes", [small_sizes, changed_values])
+@pytest.mark.parametrize("name", TOWER_CONFIGS)
 def test_every_tower_is_the_trained_one(make_run, tmp_path, name, sizes):
     """With the arguments of its defaults, in small, and with every argument another."""
-    run = make_run({"name": name, **sizes(TOWERS[name])}, shared=sizes is few)
+    tower = {"name": name, **sizes(TOWER_CONFIGS[name])}
+    run = make_run(tower, shared=sizes is small_sizes)
     agree(Ranker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
 
 

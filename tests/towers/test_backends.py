@@ -18,11 +18,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.losses import LOSSES
-from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import TOWERS
-from tests.choices import changed, small
+from tests.components import (
+    CLICK_LOSS_CONFIGS,
+    TOWER_CONFIGS,
+    build_loss,
+    build_tower,
+    changed_values,
+    small_sizes,
+)
+from tests.conftest import CHECKOUT
 from tests.labels import labels
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.towers.test_tower_contract import in_parts
@@ -33,24 +38,19 @@ CANDIDATES = np.array([[0, 2, 3], [1, 0, 2], [2, 2, 1]], np.int32)
 LABELS = labels([[1, 1, 1], [1, 1, 0], [1, 0, 1]], [[0, -0.5, 0], [0, 0, 0], [0, 0.7, 0.2]])
 KNOWN = list(dict.fromkeys(t for s in QUERIES + TITLES for word in s for t in trigrams(word)))
 CASES = {  # without what is dropped at random, which is other on another backend
-    name: (name, changed(choice) | {"dropout": 0, "ngram_dropout": 0})
-    for name, choice in TOWERS.items()
+    name: (name, changed_values(config) | {"dropout": 0, "ngram_dropout": 0})
+    for name, config in TOWER_CONFIGS.items()
 }
-CASES["clsm, window 1"] = ("clsm", small(TOWERS["clsm"]) | {"window": 1})
+CASES["clsm, window 1"] = ("clsm", small_sizes(TOWER_CONFIGS["clsm"]) | {"window": 1})
 # One tower for both sides, which reads one text batch in parts.
-SHARED = {f"{name}, shared": (name, small(TOWERS[name])) for name in ("dssm", "lstm")}
+SHARED = {f"{name}, shared": (name, small_sizes(TOWER_CONFIGS[name])) for name in ("dssm", "lstm")}
 CASES |= SHARED
 
 OTHER_BACKEND = """
 import pickle, sys
 import keras, numpy as np
 import dssm_tf.model.siamese
-from dssm_tf.losses import LOSSES
-from dssm_tf.losses.ranking_loss import RankingLoss
-from dssm_tf.towers import TOWERS
-
-for choice in TOWERS.values():
-    choice.kind  # so that Keras knows the class by name
+from tests.components import CLICK_LOSS_CONFIGS, build_loss  # Keras then has all classes
 
 folder = sys.argv[1]
 cases = sys.argv[2].split(";")
@@ -60,7 +60,7 @@ convert = keras.ops.convert_to_numpy
 
 
 def losses(labels, scores):
-    return [RankingLoss(name)(labels, scores) for name in LOSSES]
+    return [build_loss(name)(labels, scores) for name in CLICK_LOSS_CONFIGS]
 
 
 def torch_gradients(model, inputs, labels):
@@ -108,7 +108,7 @@ def save(case: str, folder) -> None:
     """Writes the model of a case, what goes in and what comes out of it here."""
     name, options = CASES[case]
     keras.utils.set_random_seed(0)
-    towers = [TOWERS[name](len(KNOWN), **options) for _ in range(1 if case in SHARED else 2)]
+    towers = [build_tower(name, len(KNOWN), **options) for _ in range(1 if case in SHARED else 2)]
     model = Siamese(*towers)
     model.build()
     generator = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def save(case: str, folder) -> None:
     inputs = sides | {"candidates": CANDIDATES}
     with tf.GradientTape() as tape:
         cosines = model(inputs, training=True)
-        losses = [RankingLoss(name)(LABELS, cosines) for name in LOSSES]
+        losses = [build_loss(name)(LABELS, cosines) for name in CLICK_LOSS_CONFIGS]
         total = sum(losses)
     gradients = tape.gradient(total, model.trainable_variables)
     model.save(folder / f"{case}.keras")
@@ -139,6 +139,7 @@ def test_a_model_saved_here_scores_and_learns_the_same_elsewhere(backend, tmp_pa
     done = subprocess.run(
         [sys.executable, "-c", OTHER_BACKEND, str(folder), ";".join(CASES)],
         # Compiling takes JAX most of the time here; each program runs once.
+        cwd=CHECKOUT,
         env=os.environ | {"KERAS_BACKEND": backend, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
         capture_output=True,
         text=True,

@@ -1,8 +1,7 @@
-"""What every tower of the table promises, whatever its paper."""
+"""What every tower promises, whatever its paper."""
 
 from __future__ import annotations
 
-import inspect
 import json
 
 import keras
@@ -11,9 +10,15 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import TOWERS
 from dssm_tf.towers.tower import Tower
-from tests.choices import changed, small
+from tests.components import (
+    TOWER_CLASSES,
+    TOWER_CONFIGS,
+    build_tower,
+    changed_values,
+    defaults,
+    small_sizes,
+)
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.reference.paper_settings import P16, S14
 from tests.rounding import rounding
@@ -34,7 +39,7 @@ BATCH = text_batch(SENTENCES, KNOWN)
 # The longest text has 27 trigrams, with weights of about .4 each.
 SAME = rounding(32, 16)
 
-every_tower = pytest.mark.parametrize("name", TOWERS)
+every_tower = pytest.mark.parametrize("name", TOWER_CONFIGS)
 
 
 def in_parts(batch: dict) -> dict:
@@ -54,7 +59,7 @@ def in_parts(batch: dict) -> dict:
 def tower(name: str, seed: int = 0, **options) -> Tower:
     """A built tower whose weights, biases too, are all in play."""
     keras.utils.set_random_seed(seed)
-    made = TOWERS[name](len(KNOWN), **(small(TOWERS[name]) | options))
+    made = build_tower(name, len(KNOWN), **(small_sizes(TOWER_CONFIGS[name]) | options))
     made.build()
     generator = np.random.default_rng(seed)
     for variable in made.trainable_variables:
@@ -129,9 +134,11 @@ def test_neither_the_order_of_words_and_trigrams_nor_other_texts_and_their_paddi
 
 @every_tower
 def test_the_same_seed_gives_the_same_tower_and_another_seed_another(name):
+    arguments = small_sizes(TOWER_CONFIGS[name]) | {"dropout": 0.2, "ngram_dropout": 0.1}
+
     def fresh(seed):
         keras.utils.set_random_seed(seed)
-        made = TOWERS[name](len(KNOWN), **small(TOWERS[name]), dropout=0.2, ngram_dropout=0.1)
+        made = build_tower(name, len(KNOWN), **arguments)
         return vectors(made), vectors(made, training=True)
 
     for first, second in zip(fresh(3), fresh(3), strict=True):
@@ -151,29 +158,18 @@ def test_dropout_acts_in_training_only(name, option):
 
 
 @every_tower
-def test_its_keys_in_the_table_are_its_arguments_with_the_same_defaults(name):
-    keys = TOWERS[name].section(name=name).arguments
-    assert (
-        TOWERS[name](3, **keys, name=name).get_config() == TOWERS[name](3, name=name).get_config()
-    )
-    parameters = inspect.signature(TOWERS[name].kind).parameters.values()
-    own = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
-    assert own - {"vocabulary_size"} <= set(keys), "add the argument to the tower's line in TOWERS"
-
-
-@every_tower
 @pytest.mark.parametrize("initializer", [str, keras.initializers.get])
 def test_every_argument_survives_its_configuration(name, initializer):
     arguments = {
         key: initializer(value) if key.endswith("initializer") else value
-        for key, value in changed(TOWERS[name]).items()
+        for key, value in changed_values(TOWER_CONFIGS[name]).items()
     }
-    made = TOWERS[name](len(KNOWN), **arguments, dtype="mixed_bfloat16", name="q_tower")
-    config, defaults = made.get_config(), TOWERS[name](len(KNOWN)).get_config()
+    made = build_tower(name, len(KNOWN), **arguments, dtype="mixed_bfloat16", name="q_tower")
+    config, defaults = made.get_config(), TOWER_CLASSES[name](len(KNOWN)).get_config()
     assert {key for key in arguments if config[key] == defaults[key]} == set()
     written = json.loads(json.dumps(keras.saving.serialize_keras_object(made)))
     again = keras.saving.deserialize_keras_object(written)
-    assert type(again) is TOWERS[name].kind
+    assert type(again) is TOWER_CLASSES[name]
     assert again.get_config() == config
     assert type(again.hashing.initializer) is keras.initializers.RandomNormal
     assert again.dtype_policy.name == "mixed_bfloat16"
@@ -182,12 +178,12 @@ def test_every_argument_survives_its_configuration(name, initializer):
 
 @every_tower
 def test_its_docstring_ends_with_a_reference_which_model_cards_quote(name):
-    assert "Reference: " in TOWERS[name].kind.__doc__
+    assert "Reference: " in TOWER_CLASSES[name].__doc__
 
 
 @every_tower
 def test_a_saved_model_reads_back_identical(name, tmp_path):
-    model = Siamese(tower(name, **changed(TOWERS[name])))
+    model = Siamese(tower(name, **changed_values(TOWER_CONFIGS[name])))
     model.build()
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
@@ -260,7 +256,7 @@ def test_the_gradient_of_every_parameter_is_its_slope(name):
 
 @every_tower
 def test_sizes_of_one_are_enough(name):
-    sizes = small(TOWERS[name])
+    sizes = small_sizes(TOWER_CONFIGS[name])
     made = tower(name, **{key: (1,) if isinstance(sizes[key], tuple) else 1 for key in sizes})
     assert vectors(made).shape == (len(SENTENCES), made.dimension)
 
@@ -270,7 +266,7 @@ def test_sizes_of_one_are_enough(name):
 @pytest.mark.parametrize("share", [-0.1, 1.0])
 def test_impossible_shares_are_refused(name, option, share):
     with pytest.raises(ValueError, match=f"{option}={share}; expected 0 <= {option} < 1"):
-        TOWERS[name].kind(4, **{option: share})
+        TOWER_CLASSES[name](4, **{option: share})
 
 
 @pytest.mark.parametrize(
@@ -283,7 +279,7 @@ def test_impossible_shares_are_refused(name, option, share):
 )
 def test_impossible_sizes_are_refused(name, options, message):
     with pytest.raises(ValueError, match=message):
-        TOWERS[name].kind(4, **options)
+        TOWER_CLASSES[name](4, **options)
 
 
 @pytest.mark.parametrize(
@@ -292,4 +288,4 @@ def test_impossible_sizes_are_refused(name, options, message):
 def test_default_sizes_are_those_of_the_papers(row):
     sizes = dict((S14 | P16)[row].tower)
     name = sizes.pop("name")
-    assert TOWERS[name].section(name=name).arguments.items() >= sizes.items()
+    assert defaults(TOWER_CONFIGS[name]).items() >= sizes.items()

@@ -9,7 +9,11 @@ import h5py
 import numpy as np
 from pytest import approx
 
-from dssm_tf.config import parse_config
+from dssm_tf.config import Config, parse_config
+from dssm_tf.data.batches import Batches
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.graded.sources import read_sources
+from dssm_tf.training.batches import training_batches
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
 from tests.clicks import Data
@@ -43,10 +47,23 @@ def config(**changes):
     return raw
 
 
-def trained(data: Data, out: Path, *, start=None, told=None, **changes) -> Result:
+def trained(data: Data, out: Path, *, start=None, callbacks=(), **changes) -> Result:
     """Trains by the configuration with these changes, without a word."""
     settings = parse_config(config(**changes))
-    return train(settings, data.path, out, start=start, told=told, quiet=True)
+    return train(settings, data.path, out, start=start, callbacks=callbacks, quiet=True)
+
+
+def batches_of(config: Config, data: Preprocessed, fixed_shapes: bool = False) -> Batches:
+    """The batches of a configuration on one device, graded lists included."""
+    return training_batches(
+        config.training,
+        config.negatives,
+        data,
+        shared_towers=config.shared_towers,
+        replicas=1,
+        fixed_shapes=fixed_shapes,
+        sources=read_sources(config.lists, data),
+    )
 
 
 def weights(run: Path) -> dict[str, np.ndarray]:

@@ -155,7 +155,7 @@ def _work(folder: Path, die_at, arguments, options) -> None:
 
 def _die_at(event: str, number: int) -> None:
     """Makes this process kill itself at the n-th event, in the middle of what it does."""
-    from dssm_tf.training.keeper import Keeper
+    from dssm_tf.training.checkpoint import Checkpoint
 
     seen = itertools.count(1)
 
@@ -170,5 +170,5 @@ def _die_at(event: str, number: int) -> None:
     def target(_: Path, to: Path | str) -> str:
         return Path(to).name
 
-    Keeper.after_step = watched(Keeper.after_step, lambda *_: "batch")
+    Checkpoint.on_train_batch_end = watched(Checkpoint.on_train_batch_end, lambda *_: "batch")
     Path.replace = watched(Path.replace, target)

@@ -1,4 +1,4 @@
-"""One file with all that a run needs to go on."""
+"""One file with the whole state of a training."""
 
 from __future__ import annotations
 
@@ -7,66 +7,85 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import parse_config
-from dssm_tf.training.keeper import Keeper, restore, save
-from tests.training.configuration import config
-
-PROGRESS = {"history": [{"loss": 0.1 + 0.2}], "best_epoch": 1, "step": 0}
+from dssm_tf.training.best_weights import BestWeights
+from dssm_tf.training.checkpoint import Checkpoint
 
 
-def model() -> keras.Model:
-    """Compiled and built, with dropout's seed and Adam's moments as state."""
-    made = keras.Sequential(
+def compiled_model() -> keras.Model:
+    """A model with dropout's seed and Adam's moments as state."""
+    model = keras.Sequential(
         [keras.layers.Input((2,)), keras.layers.Dropout(0.5, seed=1), keras.layers.Dense(3)]
     )
-    made.compile("adam", "mse")
-    made.optimizer.build(made.trainable_variables)
-    return made
+    model.compile("adam", "mse")
+    model.optimizer.build(model.trainable_variables)
+    return model
 
 
-def train(made: keras.Model, steps: int) -> None:
+def train(model: keras.Model, steps: int) -> None:
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     for _ in range(steps):
-        made.train_on_batch(x, np.ones((4, 3), np.float32))
+        model.train_on_batch(x, np.ones((4, 3), np.float32))
 
 
-def test_a_restored_model_goes_on_as_the_one_that_was_saved(tmp_path):
+def callbacks(model: keras.Model, path, write=True) -> tuple[BestWeights, Checkpoint]:
+    best_weights = BestWeights(monitor=None)
+    checkpoint = Checkpoint(path, best_weights, write=write)
+    best_weights.set_model(model)
+    checkpoint.set_model(model)
+    return best_weights, checkpoint
+
+
+def end_epoch(callbacks, logs) -> None:
+    for callback in callbacks:
+        callback.on_epoch_end(0, logs)
+
+
+def test_a_restored_model_trains_on_as_the_saved_one(tmp_path):
     path = tmp_path / "state" / "fit.npz"
-    one, other = model(), model()
-    train(one, 3)
-    kept = one.get_weights()
-    train(one, 2)
-    save(None, one, kept, PROGRESS)  # another process writes it
-    assert restore(path, other) is None
-    save(path, one, kept, PROGRESS)
-    found, progress = restore(path, other)
-    assert all(np.array_equal(a, b) for a, b in zip(found, kept, strict=True))
-    assert progress == PROGRESS
+    model, other = compiled_model(), compiled_model()
+    train(model, 3)
+    saved = callbacks(model, path)
+    end_epoch(saved, {"loss": 0.1 + 0.2})
+    best = [np.copy(weight) for weight in saved[0].weights]
+    train(model, 2)
+    saved[1].step = 2
+    saved[1]._save()
+    best_weights, checkpoint = callbacks(other, path)
+    assert checkpoint.restore(other)
+    assert all(np.array_equal(*pair) for pair in zip(best_weights.weights, best, strict=True))
+    assert (best_weights.history, best_weights.best_epoch) == ([{"loss": 0.1 + 0.2}], 1)
+    assert (checkpoint.epoch, checkpoint.step) == (1, 2)
     assert int(other.optimizer.iterations) == 5
     # Dropout's next mask, Adam's moments and the sums of metrics are part of the state.
-    assert other.get_metrics_result() == one.get_metrics_result()
-    train(one, 2)
+    assert other.get_metrics_result() == model.get_metrics_result()
+    train(model, 2)
     train(other, 2)
-    assert all(
-        np.array_equal(a, b) for a, b in zip(one.get_weights(), other.get_weights(), strict=True)
-    )
+    for weights in zip(model.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(*weights)
+
+
+def test_a_process_that_does_not_write_leaves_no_file(tmp_path):
+    model = compiled_model()
+    end_epoch(callbacks(model, tmp_path / "fit.npz", write=False), {"loss": 1.0})
+    assert not (tmp_path / "fit.npz").exists()
+    assert not callbacks(model, tmp_path / "fit.npz")[1].restore(model)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / "fit.npz").write_bytes(b"no zip")
+    model = compiled_model()
     with pytest.raises(UserError, match=r"is no archive of arrays.*Remove the run's directory"):
-        restore(tmp_path / "fit.npz", model())
+        callbacks(model, tmp_path / "fit.npz")[1].restore(model)
 
 
-def test_an_update_that_breaks_a_weight_is_refused_and_what_was_saved_stays(tmp_path):
-    one, training = model(), parse_config(config()).training
-    keeper = Keeper(training, None, model(), None, tmp_path / "fit.npz", True)
-    train(one, 1)
-    keeper.after_epoch(one, {"loss": 1.0})
-    before = keeper.path.read_bytes()
-    bias = one.trainable_weights[-1]
-    bias.assign([np.nan, 0.0, 0.0])
-    # The loss is of the weights before the update, and finite.
-    with pytest.raises(UserError, match=r"in epoch 2; lower .*clip_norm\. Epoch 1 is kept\.$"):
-        keeper.after_epoch(one, {"loss": 1.0})
-    assert keeper.path.read_bytes() == before
+def test_an_update_that_breaks_a_weight_is_refused_and_the_saved_state_stays(tmp_path):
+    model = compiled_model()
+    both = callbacks(model, tmp_path / "fit.npz")
+    train(model, 1)
+    end_epoch(both, {"loss": 1.0})
+    before = both[1].path.read_bytes()
+    model.trainable_weights[-1].assign([np.nan, 0.0, 0.0])
+    # The loss is that of the weights before the update, and finite.
+    with pytest.raises(UserError, match=r"^epoch 2: a weight is not .*clip_norm\. Epoch 1 is kept"):
+        end_epoch(both, {"loss": 1.0})
+    assert both[1].path.read_bytes() == before

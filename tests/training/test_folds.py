@@ -14,10 +14,11 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.devices import Devices
-from dssm_tf.training.fitting import Fitting, training_batches
-from dssm_tf.training.folds import _choice
+from dssm_tf.training.folds import _choose
+from dssm_tf.training.loop import LoopOptions
+from dssm_tf.training.train import build_loop
 from tests.clicks import click_log, write_data
-from tests.training.configuration import config, trained
+from tests.training.configuration import batches_of, config, trained
 
 FOLDS = 3
 
@@ -61,7 +62,7 @@ def test_a_fold_weighs_and_counts_the_clicks_of_its_own_training_part(tmp_path):
         assert {one.text: one.clicks for one in fold.titles if one.clicks} == {
             title: round(count) for title, count in clicks.items()
         }
-        batches = training_batches(settings, fold, 1).epochs(None, 0, 1)
+        batches = batches_of(settings, fold).epochs(None, 0, 1)
         weights = np.concatenate([found.numpy() for _, _, found in batches])
         assert np.mean(weights) == approx(1, rel=1e-5)
         assert not np.allclose(weights, np.rint(weights))
@@ -73,7 +74,7 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     with_prior = np.array([[0.0, 1.0, 1.0, 1.0], [0.6, 0.5, 0.5, 0.7]])
     values = np.stack([by_cosine, with_prior], axis=1)[..., None].repeat(3, axis=3)
     losses = [[{"loss": 3.0, "val_loss": 1.0}, {"loss": 2.0, "val_loss": 2.0}]] * 2
-    choice = _choice(values, losses, "ndcg@10", [0.0, 0.1])
+    choice = _choose(values, losses, "ndcg@10", [0.0, 0.1])
     assert (choice.best_epoch, choice.prior_weight) == (2, 0.1)
     assert choice.ndcg["ndcg@10"] == approx(0.575)
     assert choice.ndcg["cosine ndcg@10"] == approx(0.5)
@@ -81,22 +82,20 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     assert choice.ndcg["queries"] == 4
     assert [one["ndcg@3"] for one in choice.history] == approx([0.325, 0.5])
     assert [one["best"] for one in choice.history] == [0.0, 1.0]
-    assert _choice(values, losses, "loss", [0.0, 0.1]).best_epoch == 1
+    assert _choose(values, losses, "loss", [0.0, 0.1]).best_epoch == 1
     equal = np.full((1, 3, 2, 3), 0.5)
-    assert _choice(equal, [losses[0][:1]], "ndcg@10", [0.0, 0.1, 0.2]).prior_weight == 0
+    assert _choose(equal, [losses[0][:1]], "ndcg@10", [0.0, 0.1, 0.2]).prior_weight == 0
 
 
 def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(by_folds, data, folder):
     run, settings, result = by_folds
     assert (result.epochs, len(result.history), result.refitted) == (3, 3, True)
     assert result.ndcg["queries"] == len({one.query for one in click_log()})
-    plain = Fitting(
+    plain = build_loop(
         parse_config(config(**settings)),
         Preprocessed(data.path),
-        folder / "plain",
-        Devices.choose(),
-        True,
-        None,
+        devices=Devices.choose(),
+        options=LoopOptions(folder / "plain", quiet=True),
     )
     plain.fit("fit", ("train", "validation"), result.best_epoch)
     found = SemanticRanker.load(run).model.get_weights()

@@ -8,7 +8,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import pinned, read_sources
+from dssm_tf.graded.sources import read_sources
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.graded_lists import GradedList
@@ -58,8 +58,8 @@ def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run
 
 def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
     made = parse_config(config(**alone(judged)))
-    (source,) = read_sources(pinned(made), Preprocessed(data.path))
-    task = ValidationTask.of_lists(source.held_out, FOLDED, 1000)
+    (source,) = read_sources(made.lists, Preprocessed(data.path))
+    task = ValidationTask.from_lists(source.held_out, FOLDED, 1000)
     assert set(task.queries) <= {one.query for one in source.held_out}
     scores = np.random.default_rng(0).normal(size=task.grades.shape).astype(np.float32)
     grades, judged = task.grades.toarray(), task.judged.toarray()
@@ -93,4 +93,4 @@ def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
 
 
 def test_lists_without_a_good_title_validate_nothing():
-    assert ValidationTask.of_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], FOLDED, 10) is None
+    assert ValidationTask.from_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], FOLDED, 10) is None

@@ -11,8 +11,8 @@ from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.training.keeper import put
-from dssm_tf.training.warm_start import idf_start, rarity
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.warm_start import idf_start, smoothed_idf
 from tests.reference.trigram_tfidf import cosines
 
 TEXTS = ["the red fox", "the green owl", "the black bear", "the old fox and the owl", "a theme"]
@@ -29,11 +29,11 @@ def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
     vocabulary, titles = Vocabulary(["#ca", "at#"], FOLDED), ["cat at", "cart"]
     # Two titles: "#ca" stands in both, "at#" in one, twice.
     common, rare = 1 + np.log(3 / 3), 1 + np.log(3 / 2)
-    assert rarity(titles, vocabulary)[1:] == approx([common, rare])
+    assert smoothed_idf(titles, vocabulary)[1:] == approx([common, rare])
     tower = {"name": "dssm", "widths": [4]}
-    model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
+    model = build_model(parse_config({"tower": tower}).tower, True, vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()
-    put(model.weights, idf_start(model, titles, vocabulary))
+    assign_all(model.weights, idf_start(model, titles, vocabulary))
     after = model.query_tower.hashing.kernel.numpy()
     expected = np.array([common, rare]) / np.sqrt((common**2 + rare**2) / 2)
     assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
@@ -42,11 +42,11 @@ def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
 @pytest.mark.parametrize("name", SUMS)
 def test_an_untrained_model_that_adds_words_up_has_the_cosines_of_tfidf(name):
     vocabulary = Vocabulary(NGRAMS, FOLDED)
-    config = parse_config({"tower": SUMS[name], "shared_towers": True})
-    model = build_model(config, vocabulary.size)
+    tower = parse_config({"tower": SUMS[name]}).tower
+    model = build_model(tower, True, vocabulary.size)
     plain = [weight.numpy().copy() for weight in model.weights]
     weights = idf_start(model, TEXTS, vocabulary)
-    put(model.weights, weights)
+    assign_all(model.weights, weights)
     vectors = Encoder(model, vocabulary)("query", TEXTS)
     # Cosines of random vectors of length n stray by about 1 / sqrt(n); tanh bends little.
     expected = cosines(TEXTS, TEXTS, TEXTS)

@@ -11,12 +11,10 @@ import pytest
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import read_sources
 from dssm_tf.tables.writer import write_table
-from dssm_tf.training.fitting import training_batches
 from pipelines import preprocess
 from tests.clicks import texts_of
-from tests.training.configuration import config
+from tests.training.configuration import batches_of, config
 
 RULES = {
     "folded": "",
@@ -80,7 +78,7 @@ def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_pat
     clicked = defaultdict(set)
     for query, title, _ in data.log():
         clicked[hashed[query]].add(hashed[title])
-    batches = training_batches(settings, data, 1, sources=read_sources(settings, data))
+    batches = batches_of(settings, data)
     negatives = 0
     for inputs, labels, weights in batches.epochs(1, 0, 2):
         queries, titles = texts_of(inputs, len(weights))

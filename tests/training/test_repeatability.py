@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import parse_config
-from dssm_tf.training.devices import use_xla
-from dssm_tf.training.train import check_devices
+from dssm_tf.training.checks import check_batch_sizes
+from dssm_tf.training.devices import Devices
 from tests.rounding import rounding
 from tests.training.configuration import CONFIG, EPOCHS, RECORDED, assert_near, config
 
@@ -21,7 +20,7 @@ from tests.training.configuration import CONFIG, EPOCHS, RECORDED, assert_near, 
 def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
     # The threshold is below most gradients: clipping what one replica sees would differ.
     optimizer = {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
-                 "options": {"momentum": 0.9}}  # fmt: skip
+                 "momentum": 0.9}  # fmt: skip
     raw = config(
         negatives=RECORDED,
         tower__dropout=0.0,
@@ -40,16 +39,14 @@ def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
 
 
 def test_a_batch_size_that_the_devices_cannot_share_is_refused():
-    with pytest.raises(
-        UserError, match=r"training\.batch_size: 7 cannot be cut into 2 equal parts"
-    ):
-        check_devices(parse_config(config(training__batch_size=7)), SimpleNamespace(parts=2))
+    with pytest.raises(UserError, match=r"training\.batch_size: 7 cannot be divided among 2"):
+        check_batch_sizes({"training": 7}, replicas=2)
 
 
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():
-    def compiled(xla, parts, gpus=False, workers=1):
-        devices = SimpleNamespace(parts=parts, gpus=gpus, workers=workers)
-        return use_xla(parse_config(config(training__xla=xla)), devices)
+    def compiled(xla, replicas, gpus=False, workers=1):
+        devices = SimpleNamespace(replicas=replicas, gpus=gpus, workers=workers)
+        return Devices.use_xla(devices, xla)
 
     assert not compiled("auto", 1)
     assert compiled("auto", 1, gpus=True)

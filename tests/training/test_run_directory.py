@@ -11,12 +11,11 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.format import Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.run_files import load_titles
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.training.fitting import training_batches
-from dssm_tf.training.validation import ValidationTask, encoded
-from tests.training.configuration import CONFIG, EPOCHS
+from dssm_tf.training.validation import ValidationTask, encode_task
+from tests.training.configuration import CONFIG, EPOCHS, batches_of
 from tests.training.scored import scored
 
 
@@ -66,21 +65,21 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
     losses = [epoch["val_loss"] for epoch in result.history]
     assert result.best_epoch == 1 + int(np.argmin(losses))
     settings = parse_config(CONFIG)
-    batches = training_batches(settings, Preprocessed(data.path), 1).held_out()
+    batches = batches_of(settings, Preprocessed(data.path)).held_out()
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
     ((inputs, known, row_weights),) = batches.epochs(None, 0, 1)
-    loss = RankingLoss("click_softmax")(known, ranker.model(inputs), sample_weight=row_weights)
+    loss = ClickSoftmax()(known, ranker.model(inputs), sample_weight=row_weights)
     assert float(loss) == approx(min(losses), rel=1e-5)
 
 
 def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
     out, result = run
     ranker = SemanticRanker.load(out)
-    task = ValidationTask.of(Preprocessed(data.path), 100, 100)
+    task = ValidationTask.from_clicks(Preprocessed(data.path), 100, 100)
     kept = json.loads((out / "ranking.json").read_text("utf-8"))
     assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
-    found = task.measured(scored(ranker.score_matrix(task.queries, task.titles)))
-    by_cosine = task.ndcg(encoded(ranker._encode, task))
+    found = task.metrics_with_ci(scored(ranker.score_matrix(task.queries, task.titles)))
+    by_cosine = task.ndcg(encode_task(ranker._encode, task))
     found |= {f"cosine {name}": value for name, value in by_cosine.items()}
     found |= {"queries": len(task.queries), "bm25_weight": ranker.bm25_weight}
     assert found == approx(kept["validation"])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dssm_tf.training.validation import ValidationTask, Vectors, search_settings
+from dssm_tf.training.search_settings import tune_search_settings
+from dssm_tf.training.validation import ValidationTask, Vectors
 
 TITLES = ("red hat", "blue box", "green tie", "felt boots")
 
@@ -30,14 +31,14 @@ def vectors(*nearest: int) -> Vectors:
     ],
 )
 def test_the_weight_is_the_one_that_ranks_validation_queries_best(clicked, nearest, low, high):
-    settings = search_settings(task(*clicked), vectors(*nearest), 0.0)
+    settings = tune_search_settings(task(*clicked), vectors(*nearest), 0.0)
     assert low <= settings.pop("bm25_weight") <= high
     assert not settings  # two queries are too few for a cut-off
 
 
 def test_titles_that_a_query_does_not_rank_are_not_joined():
     listed = replace(task(0, 1), judged=sparse.csr_array([[1, 1, 0, 0]] * 2))
-    found = search_settings(listed, vectors(1, 0), np.zeros(4, np.float32))
+    found = tune_search_settings(listed, vectors(1, 0), np.zeros(4, np.float32))
     assert found["bm25_weight"] > 0.5
 
 
@@ -50,5 +51,5 @@ def test_of_twenty_good_first_titles_one_is_below_the_cut_off():
     task = ValidationTask(queries, names, sparse.csr_array(np.eye(42) * 3))
     vectors = Vectors(cosines, np.eye(42, dtype=np.float32))
     # A prior lifts all titles and is no part of the cosine. 0 to 40 hundredths: 5 % is .02.
-    found = search_settings(task, vectors, np.float32(7.0))
+    found = tune_search_settings(task, vectors, np.float32(7.0))
     assert found["cutoff"] == pytest.approx(0.02)

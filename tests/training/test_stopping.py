@@ -45,7 +45,7 @@ def test_a_model_that_cannot_be_made_leaves_no_directory(data, tmp_path, monkeyp
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("dssm_tf.training.fitting.build_model", fail)
+    monkeypatch.setattr("dssm_tf.training.train.build_model", fail)
     with pytest.raises(MemoryError):
         trained(data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -56,13 +56,13 @@ def test_a_training_no_better_than_the_untrained_model_is_in_doubt():
         history = [{"loss": 1.0, "ndcg@10": value} for value in after]
         return Result(len(history), 1, history, 0.0, untrained={"ndcg@10": untrained})
 
-    assert result(0.5, 0.4, 0.5).doubt == (
+    assert result(0.5, 0.4, 0.5).convergence_warning == (
         "no epoch ranked the validation queries better (NDCG@10 0.500) than the untrained model "
         "did (0.500)"
     )
-    assert result(0.0, 0.0).doubt
-    assert not result(0.5, 0.4, 0.51).doubt
-    assert not result(1.0, 1.0).doubt  # there was nothing to learn
+    assert result(0.0, 0.0).convergence_warning
+    assert not result(0.5, 0.4, 0.51).convergence_warning
+    assert not result(1.0, 1.0).convergence_warning  # there was nothing to learn
 
 
 def test_a_directory_that_is_no_run_is_left_alone(data, tmp_path):

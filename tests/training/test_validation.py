@@ -13,11 +13,11 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.training import validation
+from dssm_tf.training.prior_weight import PRIOR_WEIGHTS, best_prior_weight
 from dssm_tf.training.validation import (
-    PRIOR_WEIGHTS,
     ValidationTask,
     Vectors,
-    with_intervals,
+    format_ndcg,
 )
 from tests.clicks import Click, write_data
 from tests.training.scored import scored
@@ -41,7 +41,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def task(directory) -> ValidationTask:
-    return ValidationTask.of(Preprocessed(directory), 100, 100)
+    return ValidationTask.from_clicks(Preprocessed(directory), 100, 100)
 
 
 def test_the_grades_follow_the_clicks(task, directory):
@@ -57,7 +57,7 @@ def test_the_grades_follow_the_clicks(task, directory):
         ("bear", "black bear"): 3,
     }
     assert sorted(task.titles) == sorted({click.title for click in LOG})
-    first = ValidationTask.of(Preprocessed(directory), 1, 100)
+    first = ValidationTask.from_clicks(Preprocessed(directory), 1, 100)
     assert (first.queries, first.grades.shape, first.grades.nnz) == (("fox",), (1, 6), 3)
 
 
@@ -65,7 +65,7 @@ def test_titles_clicked_in_validation_do_not_win_ties(tmp_path):
     # Fifty queries click a title of their own; a model that knows nothing has one of them right.
     log = [Click(f"query {n}", f"title {n}") for n in range(50)]
     data = write_data(tmp_path / "data", log, validation={c.query for c in log[:25]}).path
-    task = ValidationTask.of(Preprocessed(data), 100, 100)
+    task = ValidationTask.from_clicks(Preprocessed(data), 100, 100)
     assert list(task.titles) == sorted(task.titles, key=tie_key)
     assert task.ndcg(scored(np.zeros(task.grades.shape)))["ndcg@1"] <= 1 / 25
 
@@ -76,13 +76,13 @@ def test_titles_beyond_the_limit_are_a_sample_that_clicks_have_no_part_in(tmp_pa
     log = [Click(f"query {n}", f"clicked {n}", 9) for n in range(50)]
     log += [Click(f"rare {n}", f"unclicked {n}") for n in range(50)]
     data = Preprocessed(write_data(tmp_path / "data", log, validation={"query 0", "query 1"}).path)
-    task = ValidationTask.of(data, 100, 52)
+    task = ValidationTask.from_clicks(data, 100, 52)
     assert {"clicked 0", "clicked 1"} <= set(task.titles)
     assert len(task.titles) == 52
     # 50 of 98 others, 50 of them clicked once: 25.5 expected, standard deviation 3.5.
     assert 12 <= sum("unclicked" in title for title in task.titles) <= 39
-    assert ValidationTask.of(data, 100, 52).titles == task.titles
-    assert set(ValidationTask.of(data, 100, 1).titles) == {"clicked 0", "clicked 1"}
+    assert ValidationTask.from_clicks(data, 100, 52).titles == task.titles
+    assert set(ValidationTask.from_clicks(data, 100, 1).titles) == {"clicked 0", "clicked 1"}
 
 
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
@@ -91,11 +91,11 @@ def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     grades = sparse.csr_array(3 * np.eye(7, 11) + np.eye(7, 11, -6))
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
-    whole = task.measured(sides, bonus)
-    assert whole == task.measured(scored(sides.queries @ sides.titles.T + bonus))
+    whole = task.metrics_with_ci(sides, bonus)
+    assert whole == task.metrics_with_ci(scored(sides.queries @ sides.titles.T + bonus))
     for cells in (1, 25, 1000):  # one, two, all queries at once
-        monkeypatch.setattr(validation, "_CELLS", cells)
-        assert task.measured(sides, bonus) == whole
+        monkeypatch.setattr(validation, "_MAX_SCORES", cells)
+        assert task.metrics_with_ci(sides, bonus) == whole
 
 
 def test_a_whole_catalogue_is_ranked_in_bounded_memory():
@@ -115,7 +115,7 @@ def test_a_whole_catalogue_is_ranked_in_bounded_memory():
 
 def test_means_come_with_their_intervals(task):
     worst = scored(-task.grades)
-    found = task.measured(worst)
+    found = task.metrics_with_ci(worst)
     # Three titles without a grade come first. Gain 2^grade - 1; discount log2(rank + 1).
     fox = (1 / np.log2(5) + 3 / np.log2(6) + 7 / np.log2(7)) / (7 + 3 / np.log2(3) + 1 / 2)
     assert found["ndcg@3"] == 0
@@ -124,8 +124,8 @@ def test_means_come_with_their_intervals(task):
     assert 0 <= values[0] < values[1] < values[2] <= 1
     assert {name: found[name] for name in task.ndcg(worst)} == task.ndcg(worst)
     shown = f"({interval(found['low ndcg@1'], found['high ndcg@1'])}/"
-    assert with_intervals(found).startswith(f"NDCG@1/3/10 {found['ndcg@1']:.3f}/")
-    assert shown in with_intervals(found)
+    assert format_ndcg(found).startswith(f"NDCG@1/3/10 {found['ndcg@1']:.3f}/")
+    assert shown in format_ndcg(found)
 
 
 def test_the_prior_weight_is_the_best_tried_and_the_smaller_of_equals(task):
@@ -134,6 +134,6 @@ def test_the_prior_weight_is_the_best_tried_and_the_smaller_of_equals(task):
     wrong = np.zeros(task.grades.shape, np.float32)
     wrong[:, task.titles.index("white fish")] = 0.03
     popular = np.array([-5.0 if "fish" in title else 0.0 for title in task.titles], np.float32)
-    assert task.best_prior_weight(scored(wrong), popular) == PRIOR_WEIGHTS[1]
+    assert best_prior_weight(task, scored(wrong), popular) == PRIOR_WEIGHTS[1]
     # Perfect cosines: the prior can only harm.
-    assert task.best_prior_weight(scored(task.grades), popular) == 0.0
+    assert best_prior_weight(task, scored(task.grades), popular) == 0.0

@@ -16,9 +16,9 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.run_files import known_queries, load_titles
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
 from dssm_tf.text.rules import FOLDED, Rules
-from dssm_tf.training.keeper import put
-from dssm_tf.training.run_directory import finished_before, start_run
-from dssm_tf.training.train import held_out
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.run_directory import load_finished_result, start_run
+from dssm_tf.training.train import validation_task
 from dssm_tf.training.warm_start import WarmStart, grown_weights, joined_titles
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
@@ -42,21 +42,25 @@ def today(folder, data):
     return write_data(folder / "today", TODAY, known=data.vocabulary)
 
 
+def warm_start(run, settings, records):
+    return WarmStart.load(run, settings.tower, settings.shared_towers, 1.0, records)
+
+
 def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, data):
     known = [one.query for one in data.pairs["train"]][:2]
     clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
     asked = {*known, "quagga 1"}
     today = write_data(tmp_path / "today", clicks, validation=asked, known=data.vocabulary)
     records, settings = Preprocessed(today.path), parse_config(CONFIG)
-    begun = WarmStart.load(earlier, settings, records)
-    assert held_out(settings, records, begun).queries == ("quagga 1",)
+    start = warm_start(earlier, settings, records)
+    assert validation_task(settings, records, start).queries == ("quagga 1",)
     only = write_data(tmp_path / "only", clicks, validation={*known}, known=data.vocabulary)
-    assert {*held_out(settings, Preprocessed(only.path), begun).queries} == {*known}
+    assert {*validation_task(settings, Preprocessed(only.path), start).queries} == {*known}
 
 
 @pytest.fixture(scope="module")
-def begun(earlier, today):
-    return WarmStart.load(earlier, parse_config(CONFIG), Preprocessed(today.path))
+def start(earlier, today):
+    return warm_start(earlier, parse_config(CONFIG), Preprocessed(today.path))
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +83,8 @@ def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_ga
     now = vocabulary("today", TODAY, before)
     assert len(now.ngrams) > len(before.ngrams)
     settings = parse_config({"tower": {"name": tower}})
-    old, new = build_model(settings, before.size), build_model(settings, now.size)
-    put(new.weights, grown_weights(old, before, now))
+    old, new = (build_model(settings.tower, False, size) for size in (before.size, now.size))
+    assign_all(new.weights, grown_weights(old, before, now))
     for side in ("query", "title"):
         vectors = Encoder(old, before)(side, TEXTS)
         np.testing.assert_array_equal(Encoder(new, now)(side, TEXTS), vectors)
@@ -118,22 +122,22 @@ def test_the_run_says_what_it_went_on_from(earlier, warm):
 
 
 def test_a_run_goes_on_and_a_finished_one_is_left_for_the_same_start_only(
-    folder, begun, warm, today
+    folder, start, warm, today
 ):
     settings, records = parse_config(CONFIG), Preprocessed(today.path)
-    start_run(settings, records, folder / "begun", begun)
-    assert finished_before(settings, records, folder / "begun", begun) is None
-    again = finished_before(settings, records, warm[0], begun)
+    start_run(settings, records, folder / "begun", start)
+    assert load_finished_result(settings, records, folder / "begun", start) is None
+    again = load_finished_result(settings, records, warm[0], start)
     assert again.history == warm[1].history
     says = r"a finished run of another .* \(from was .*, now None\)"
     with pytest.raises(UserError, match=says):
         trained(today, warm[0])
 
 
-def test_keras_fit_starts_from_the_earlier_run(earlier, begun, today):
+def test_keras_fit_starts_from_the_earlier_run(earlier, start, today):
     clicks = dssm_tf.ClickData(today.path, start=earlier)
     assert clicks.config == parse_config(CONFIG)
-    for variable, value in zip(clicks.build_model().weights, begun.weights, strict=True):
+    for variable, value in zip(clicks.build_model().weights, start.weights, strict=True):
         np.testing.assert_array_equal(variable, value)
 
 

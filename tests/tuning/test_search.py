@@ -25,7 +25,7 @@ def test_a_grid_is_every_combination_the_last_key_changing_first(folder):
         ["loss.gamma=10", "tower.widths=[4]"],
         ["loss.gamma=10", "tower.widths=[4, 2]"],
     ]
-    assert found.trial(found.settings[3]).tower.arguments["widths"] == (4, 2)
+    assert found.trial(found.settings[3]).tower.widths == (4, 2)
 
 
 def test_a_number_from_a_range_is_cut_to_three_digits_as_a_person_types_it(folder):
@@ -115,3 +115,8 @@ def test_the_guides_commands_can_be_run():
         overrides = [value for word, value in given if word == "--set"]
         config = next(value for word, value in given if word == "--config")
         Search(config, grid, overrides=overrides, **numbers).check()
+
+
+def test_pruning_is_refused_with_folds_which_measure_nothing_before_their_end(folder):
+    with pytest.raises(UserError, match=r"--prune compares trials after each epoch.*folds=null"):
+        search(folder, "loss.gamma=5,10", overrides=["training.folds=2"], prune=True).check()

@@ -17,7 +17,7 @@ from dssm_tf.common import versions as versions_module
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.versions import versions
 from dssm_tf.config import load_config
-from dssm_tf.training.keeper import Keeper
+from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.run_directory import Result
 from dssm_tf.tuning import tune as module
 from dssm_tf.tuning.tune import tune
@@ -38,11 +38,12 @@ class Training:
     def __init__(self, monkeypatch, ndcg) -> None:
         self.runs: list[Path] = []
 
-        def train(config, data, out, quiet, told):
+        def train(config, data, out, quiet, callbacks):
             self.runs.append(out)
             values = ndcg(config, data)
-            for epoch, value in enumerate(values, start=1):
-                told("fit", epoch, {"ndcg@10": value})
+            for epoch, value in enumerate(values):
+                for callback in callbacks:
+                    callback.on_epoch_end(epoch, {"ndcg@10": value})
             metrics = [{"val_loss": value} for value in values]
             return Result(
                 len(values), len(values), metrics, 0.0, {"ndcg@10": values[-1], "queries": 9}
@@ -54,7 +55,7 @@ class Training:
 
 
 def by_gamma(config, data=None) -> list[float]:
-    return [config.loss.arguments["gamma"] / 100]
+    return [config.loss.gamma / 100]
 
 
 def table(out: Path) -> list[dict[str, str]]:
@@ -99,15 +100,15 @@ def test_a_kill_in_the_second_trial_costs_at_most_its_running_epoch(
     folder, tmp_path, monkeypatch, searched
 ):
     epochs: list[int] = []
-    saved = Keeper.after_epoch
+    save = Checkpoint.on_epoch_end
 
-    def after_epoch(self, *arguments):
-        saved(self, *arguments)
-        epochs.append(len(self.history) - 1)
+    def save_and_count(self, *arguments):
+        save(self, *arguments)
+        epochs.append(self.epoch - 1)
         if len(epochs) == 3:  # the first trial is done, and one epoch of the second
             raise Killed
 
-    monkeypatch.setattr(Keeper, "after_epoch", after_epoch)
+    monkeypatch.setattr(Checkpoint, "on_epoch_end", save_and_count)
     arguments = search(folder, *GRID), [folder / "data"], tmp_path / "out"
     with pytest.raises(Killed):
         tune(*arguments)
@@ -186,7 +187,7 @@ def test_of_several_logs_one_of_hard_queries_counts_as_much(folder, tmp_path, mo
     values = {("5", "data"): 0.95, ("5", "hard"): 0.18, ("10", "data"): 0.92, ("10", "hard"): 0.2}
     Training(
         monkeypatch,
-        lambda config, data: [values[f"{config.loss.arguments['gamma']:g}", data.name]],
+        lambda config, data: [values[f"{config.loss.gamma:g}", data.name]],
     )
     study = tune(
         search(folder, "loss.gamma=5,10"), [folder / "data", tmp_path / "hard"], tmp_path / "out"
@@ -202,7 +203,7 @@ def test_a_row_is_a_mean_over_seeds_and_their_standard_deviation(folder, tmp_pat
     values = {5: [0.80, 0.82, 0.84], 6: [0.79, 0.81, 0.83], 7: [0.60, 0.61, 0.62]}
     training = Training(
         monkeypatch,
-        lambda config, data: [values[config.loss.arguments["gamma"]][config.training.seed]],
+        lambda config, data: [values[config.loss.gamma][config.training.seed]],
     )
     found = search(folder, "loss.gamma=5,6,7", seeds=3)
     tune(found, [folder / "data"], tmp_path / "out")
@@ -216,7 +217,7 @@ def test_a_failed_trial_is_a_row_and_is_tried_again(folder, tmp_path, monkeypatc
     broken = True
 
     def fails(config, data):
-        if broken and config.loss.arguments["gamma"] == 5:
+        if broken and config.loss.gamma == 5:
             raise RuntimeError("out of\nmemory")
         return by_gamma(config)
 
@@ -235,7 +236,7 @@ def test_a_failed_trial_is_a_row_and_is_tried_again(folder, tmp_path, monkeypatc
 
 def test_if_all_trials_fail_the_first_says_why(folder, tmp_path, monkeypatch):
     def fails(config, data):
-        raise RuntimeError(f"no {config.loss.arguments['gamma']:g}")
+        raise RuntimeError(f"no {config.loss.gamma:g}")
 
     Training(monkeypatch, fails)
     reason = "all 2 trials failed, the first because: RuntimeError: no 5. When"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.training.keras_internals import moving_averages, position
+from dssm_tf.common.keras_internals import moving_averages, variable_index
 
 pytestmark = pytest.mark.keras
 
@@ -30,4 +30,4 @@ def test_averages_stand_in_the_order_of_the_variables_and_are_of_the_weights():
 def test_a_variable_is_found_where_the_optimizer_has_it():
     optimizer = keras.optimizers.SGD(1.0)
     variables = built(optimizer, 1.0, 2.0, 3.0)
-    assert [position(optimizer, one) for one in variables] == [0, 1, 2]
+    assert [variable_index(optimizer, one) for one in variables] == [0, 1, 2]

@@ -1,8 +1,6 @@
-"""Nesterov as the paper writes it, its schedule, its clipping; other optimisers by name."""
+"""Nesterov's method as the paper writes it: updates, momentum schedule, clipping, saving."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -10,15 +8,12 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import OptimizerConfig
+from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import UNTUNED
-from dssm_tf.training.keeper import Keeper
-from dssm_tf.training.optimizers import (
-    ScheduledNesterov,
-    check_optimizer,
-    clip_by_tower,
-    make_optimizer,
-)
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.optimizers.nesterov import ScheduledNesterov, clip_by_group
+from dssm_tf.towers.dssm import DSSM
+from dssm_tf.training.model_state import ranking_weights
 from tests.reference import nesterov as reference
 
 pytestmark = pytest.mark.keras
@@ -37,16 +32,14 @@ def run(optimizer: ScheduledNesterov, updates: int) -> np.ndarray:
 
     The gradient is taken where the variables stand.
     """
-    variables = []
-    for tower, start in STARTS.items():
-        with keras.name_scope(tower):
-            variables.append(keras.Variable(start, dtype="float64", name="x"))
+    variables = [keras.Variable(start, dtype="float64") for start in STARTS.values()]
     optimizer.build(variables)
+    optimizer.clip_separately([[variable] for variable in variables])
     points = [[*STARTS.values()]]
     for k in range(1, updates + 1):
         optimizer.apply([tf.constant(slope(one.numpy())) for one in variables], variables)
         # The variable is the look-ahead point L_k + mu_k D_k; D_k is the optimiser's own.
-        mu = reference.momentum(k, optimizer.total_updates)
+        mu = reference.momentum(k, optimizer.total_steps)
         steps = zip(variables, optimizer._steps, strict=True)
         points.append([one.numpy() - mu * step.numpy() for one, step in steps])
     for _ in range(2):  # the second time nothing of the look-ahead is left
@@ -77,15 +70,34 @@ def test_the_first_two_updates_by_hand():
     np.testing.assert_allclose(found, [l0, l0 + d1, l0 + d1 + d2], atol=1e-6)
 
 
-def test_each_tower_is_clipped_by_its_own_joint_norm():
-    paths = ("s/query_tower/a", "s/query_tower/b", "s/title_tower/a")
-    variables = [SimpleNamespace(path=path) for path in paths]
+def test_each_group_is_clipped_by_its_own_joint_norm():
     gradients = [tf.constant([3.0]), tf.constant([[0.0, 4.0]]), tf.constant([0.6, 0.8])]
-    clipped = clip_by_tower(gradients, variables, threshold=1.0)
-    # The query tower's norm is sqrt(9 + 16) = 5, cut to 1; the title tower's is 1 already.
+    clipped = clip_by_group(gradients, ["query", "query", "title"], threshold=1.0)
+    # The first group's norm is sqrt(9 + 16) = 5, rescaled to 1; the second's is 1 already.
     assert np.array(clipped[0]) == pytest.approx(np.array([0.6]))
     assert np.array(clipped[1]) == pytest.approx(np.array([[0.0, 0.8]]))
     assert np.array(clipped[2]) == pytest.approx(np.array([0.6, 0.8]))
+
+
+@pytest.mark.parametrize("names", [("query_tower", "title_tower"), ("a", "b")])
+def test_a_compiled_model_clips_each_tower_whatever_its_variables_are_called(names):
+    model = Siamese(*(DSSM(3, widths=(2,), name=name) for name in names))
+    optimizer = ScheduledNesterov(1.0, 100, momentum=0.0, edge_momentum=0.0, clip_norm=1.0)
+    model.compile(optimizer, "click_softmax")
+    variables = model.trainable_variables
+    optimizer.build(variables)
+    before = [variable.numpy() for variable in variables]
+    # Norms 3 sqrt(n) and .01 sqrt(n) over the n numbers of a tower: only the first is rescaled.
+    sizes = [3.0] * (len(variables) // 2) + [0.01] * (len(variables) // 2)
+    gradients = [
+        tf.fill(variable.shape, size) for variable, size in zip(variables, sizes, strict=True)
+    ]
+    optimizer.apply(gradients, variables)
+    steps = [old - variable.numpy() for old, variable in zip(before, variables, strict=True)]
+    query, title = steps[: len(steps) // 2], steps[len(steps) // 2 :]
+    assert np.sqrt(sum((step**2).sum() for step in query)) == pytest.approx(1.0, rel=1e-5)
+    for step in title:
+        np.testing.assert_allclose(step, 0.01, rtol=1e-4)
 
 
 def tiny_model(optimizer: ScheduledNesterov) -> tuple[keras.Model, tuple[np.ndarray, np.ndarray]]:
@@ -98,22 +110,22 @@ def tiny_model(optimizer: ScheduledNesterov) -> tuple[keras.Model, tuple[np.ndar
 
 @pytest.mark.numeric
 def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead():
-    updates, kept = 60, []
+    updates, noted = 60, []
     optimizer = ScheduledNesterov(0.03, updates, clip_norm=0.05)
     model, batch = tiny_model(optimizer)
 
     def note(epoch, _):
-        kept.append(Keeper.weights_of(model))
+        noted.append(ranking_weights(model))
         mu = reference.momentum(epoch + 1, updates)
         steps = [mu * step.numpy() for step in optimizer._steps]
-        for value, ahead, step in zip(kept[-1], model.get_weights(), steps, strict=True):
+        for value, ahead, step in zip(noted[-1], model.get_weights(), steps, strict=True):
             np.testing.assert_allclose(value, ahead - step, atol=1e-6)
         assert any(np.abs(step).max() > 1e-4 for step in steps)
 
-    told = keras.callbacks.LambdaCallback(on_epoch_end=note)
+    callback = keras.callbacks.LambdaCallback(on_epoch_end=note)
     data = tf.data.Dataset.from_tensors(batch).with_options(UNTUNED)
-    model.fit(data, epochs=updates, shuffle=False, verbose=0, callbacks=[told])
-    for value, left in zip(kept[-1], model.get_weights(), strict=True):
+    model.fit(data, epochs=updates, shuffle=False, verbose=0, callbacks=[callback])
+    for value, left in zip(noted[-1], model.get_weights(), strict=True):
         np.testing.assert_allclose(left, value, atol=1e-6)
 
 
@@ -129,7 +141,7 @@ def test_averaged_weights_are_what_is_left_when_averaging_is_asked_for():
 
 
 def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
-    options = {"total_updates": 40, "momentum": 0.99, "edge_momentum": 0.8, "edge": 0.1,
+    options = {"total_steps": 40, "momentum": 0.99, "edge_momentum": 0.8, "edge": 0.1,
                "clip_norm": 3.0}  # fmt: skip
     model, batch = tiny_model(ScheduledNesterov(0.05, **options))
     for _ in range(2):
@@ -144,30 +156,32 @@ def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
         np.testing.assert_array_equal(first, second)
 
 
-def test_optimisers_are_made_by_name():
-    def made(name, **options):
-        section = OptimizerConfig(name=name, learning_rate=0.1, clip_norm=2.0, options=options)
-        return make_optimizer(section, 50, use_ema=True)
+def optimizer_config(**options):
+    return parse_config({"tower": {"name": "dssm"}, "optimizer": options}).optimizer
 
-    paper, adam = made("nesterov", momentum=0.9), made("adam", beta_1=0.8, use_ema=False)
+
+def test_optimizers_are_built_from_their_sections():
+    nesterov = optimizer_config(name="nesterov", learning_rate=0.1, clip_norm=2.0, momentum=0.9)
+    paper = nesterov.build(total_steps=50, averaging=0.5)
     assert isinstance(paper, ScheduledNesterov)
-    assert (paper.total_updates, paper.clip_norm, paper.momentum) == (50, 2.0, 0.9)
-    assert (paper.use_ema, adam.use_ema) == (True, False)
+    assert (paper.total_steps, paper.clip_norm, paper.momentum) == (50, 2.0, 0.9)
+    assert (paper.use_ema, paper.ema_momentum) == (True, 0.5)
+    options = {"beta_1": 0.8, "use_ema": False}
+    section = optimizer_config(name="adam", learning_rate=0.1, clip_norm=2.0, options=options)
+    adam = section.build(averaging=0.5)
     assert isinstance(adam, keras.optimizers.Adam)
-    assert (adam.global_clipnorm, adam.beta_1) == (2.0, 0.8)
+    assert (adam.global_clipnorm, adam.beta_1, adam.use_ema) == (2.0, 0.8, False)
     assert float(adam.learning_rate) == pytest.approx(0.1)
-    assert make_optimizer(OptimizerConfig(name="sgd")).global_clipnorm is None
+    assert optimizer_config(name="sgd").build().global_clipnorm is None
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("adamm", {}),
-        ("adam", {"beta": 1}),
-        ("adam", {"beta_1": "x"}),
-        ("nesterov", {"edge": None}),
-    ],
-)
-def test_a_wrong_name_or_option_is_refused_before_anything_is_trained(name, options):
-    with pytest.raises(UserError, match=rf"^optimizer: '{name}' .* was refused \(.+\);[^\n]+$"):
-        check_optimizer(OptimizerConfig(name=name, options=options))
+@pytest.mark.parametrize("options", [{"beta": 1}, {"beta_1": "x"}])
+def test_a_wrong_option_is_refused_before_anything_is_trained(options):
+    with pytest.raises(UserError, match=r"^optimizer: .* was refused by adam \(.+\);[^\n]+$"):
+        optimizer_config(name="adam", options=options).check()
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "adamax", "adafactor", "adagrad", "adadelta",
+                                  "ftrl", "lion", "muon", "nadam", "rmsprop", "sgd"])  # fmt: skip
+def test_every_optimizer_that_may_be_named_exists(name):
+    optimizer_config(name=name).check()

@@ -1,0 +1,163 @@
+"""Keras callbacks: those of this package in a plain `fit`, and any others in `train`."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+import dssm_tf
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
+from dssm_tf.training.best_weights import BestWeights
+from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.train import train
+from tests.clicks import click_log, write_data
+from tests.training.configuration import config, trained
+
+EPOCHS = 3
+RANKED = config(training__monitor="ndcg@10", training__epochs=EPOCHS, training__averaging=0.5)
+
+
+class Interrupted(Exception):
+    """Ends a training as a kill would."""
+
+
+class InterruptAfter(keras.callbacks.Callback):
+    """Raises `Interrupted` after so many batches."""
+
+    def __init__(self, batches: int) -> None:
+        super().__init__()
+        self.batches = batches
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.batches -= 1
+        if self.batches == 0:
+            raise Interrupted
+
+
+def fit(clicks, callbacks, first=0, epochs=EPOCHS, model=None):
+    """Keras's own `fit`, from an epoch on."""
+    model = compiled(clicks) if model is None else model
+    model.fit(
+        clicks.training(epochs, first=first), initial_epoch=first, epochs=epochs,
+        steps_per_epoch=clicks.steps, shuffle=False, verbose=0, callbacks=callbacks,
+        validation_data=clicks.validation(), validation_steps=clicks.validation_steps,
+    )  # fmt: skip
+    return model
+
+
+def compiled(clicks):
+    model = clicks.build_model()
+    model.compile(clicks.optimizer(EPOCHS), clicks.loss())
+    return model
+
+
+@pytest.fixture(scope="module")
+def by_train(data, folder):
+    return train(parse_config(RANKED), data.path, folder / "ranked", quiet=True)
+
+
+@pytest.mark.numeric
+def test_a_plain_fit_with_the_callbacks_is_the_training_of_train(data, by_train, folder):
+    clicks = dssm_tf.ClickData(data.path, RANKED)
+    best_weights = BestWeights("ndcg@10", patience=EPOCHS)
+    model = fit(clicks, [clicks.ranking_validation(), best_weights])
+    assert best_weights.history == by_train.history
+    assert best_weights.best_epoch == by_train.best_epoch
+    kept = dssm_tf.load(folder / "ranked").model.get_weights()
+    for weights in zip(model.get_weights(), kept, strict=True):
+        np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.numeric
+def test_a_plain_fit_that_is_interrupted_continues_from_its_checkpoint(data, tmp_path):
+    clicks = dssm_tf.ClickData(data.path, RANKED)
+
+    def callbacks():
+        best_weights = BestWeights("ndcg@10")
+        checkpoint = Checkpoint(tmp_path / "state.npz", best_weights)
+        return checkpoint, [clicks.ranking_validation(), best_weights, checkpoint]
+
+    with pytest.raises(Interrupted):
+        fit(clicks, [*callbacks()[1], InterruptAfter(clicks.steps + 2)])
+    model = compiled(clicks)
+    model.optimizer.build(model.trainable_variables)
+    checkpoint, rest = callbacks()
+    assert checkpoint.restore(model)
+    assert checkpoint.epoch == 1
+    fit(clicks, rest, checkpoint.epoch, model=model)
+    whole = fit(clicks, [clicks.ranking_validation(), BestWeights("ndcg@10")])
+    for weights in zip(model.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(*weights)
+
+
+def test_best_weights_without_the_monitored_metric_says_which_callback_is_missing(data):
+    clicks = dssm_tf.ClickData(data.path, RANKED)
+    with pytest.raises(UserError, match=r"have no ndcg@10, only loss.*RankingValidation before"):
+        fit(clicks, [BestWeights("ndcg@10")], epochs=2)
+
+
+def test_data_without_a_validation_split_cannot_be_ranked(tmp_path):
+    data = write_data(tmp_path / "data", click_log(), validation=())
+    with pytest.raises(UserError, match="holds no validation records"):
+        dssm_tf.ClickData(data.path, RANKED).ranking_validation()
+
+
+class LearningRates(keras.callbacks.Callback):
+    """Records the learning rate after each batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.phases = []
+
+    def on_train_begin(self, logs=None):
+        self.phases.append([])
+
+    def on_train_batch_end(self, batch, logs=None):
+        assert isinstance(logs["loss"], float)
+        self.phases[-1].append(float(self.model.optimizer.learning_rate))
+
+
+def test_keras_callbacks_change_the_learning_rate_of_train(data, tmp_path):
+    rates = LearningRates()
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.01 / (1 + epoch))
+    plateau = keras.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=100)
+    trained(data, tmp_path / "scheduled", callbacks=[schedule, rates], training__epochs=2)
+    assert rates.phases == [[pytest.approx(0.01)] * 6 + [pytest.approx(0.005)] * 6]
+    rates = LearningRates()
+    trained(data, tmp_path / "plateau", callbacks=[plateau, rates], training__epochs=3)
+    # Optimizer's rate .02; no epoch is better by 100, so it is halved after the second.
+    assert rates.phases[0][:12] == [pytest.approx(0.02)] * 12
+    assert rates.phases[0][12:] == [pytest.approx(0.01)] * 6
+
+
+def test_a_keras_callback_may_stop_train(data, tmp_path):
+    stop = keras.callbacks.EarlyStopping("val_loss", min_delta=100, patience=1)
+    result = trained(data, tmp_path / "run", callbacks=[stop], training__epochs=9)
+    assert result.epochs == 2
+
+
+def test_a_schedule_has_the_length_of_each_phase(data, tmp_path):
+    rates = LearningRates()
+    schedule = {"name": "cosine", "warmup": 0.25, "end": 0.1}
+    trained(
+        data, tmp_path / "run", callbacks=[rates], training__epochs=2, training__refit=True,
+        optimizer={"name": "sgd", "learning_rate": 0.1, "schedule": schedule},
+    )  # fmt: skip
+    fitted, refitted = rates.phases
+    for phase in (fitted, refitted):
+        steps, warmup = len(phase), round(0.25 * len(phase))
+        after = (np.arange(1, steps + 1) - warmup) / (steps - warmup)
+        cosine = 0.1 * (0.1 + 0.9 * (1 + np.cos(np.pi * after)) / 2)
+        rising = 0.1 * np.arange(1, steps + 1) / warmup
+        expected = np.where(np.arange(1, steps + 1) < warmup, rising, cosine)
+        assert phase == pytest.approx(expected.tolist(), rel=1e-4)
+
+
+def test_tensorboard_has_a_folder_per_phase(data, tmp_path):
+    settings = parse_config(config(training__refit=True))
+    train(settings, data.path, tmp_path / "run", quiet=True, tensorboard=tmp_path / "board")
+    for phase in ("fit", "refit"):
+        (events,) = (tmp_path / "board" / phase / "train").glob("events.out.tfevents.*")
+        assert events.stat().st_size > 100

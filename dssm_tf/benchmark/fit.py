@@ -30,7 +30,7 @@ from dssm_tf.benchmark.external import (
     microseconds,
     without_prior,
 )
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, folds, grid
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, describe_choice, folds, grid
 from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
@@ -46,25 +46,25 @@ _MODEL = "model"
 
 
 class Candidate(NamedTuple):
-    """A system with one setting of its free parameters.
+    """A system with one setting of its tuned parameters.
 
     Attributes:
         about: costs and notes.
-        scores: what titles are ranked by; or the ranking, if it was made elsewhere.
-        timed: what a query's time is measured of, if not of `scores`.
-        setting: values by name.
-        baseline: to be saved.
+        scores: the scores that titles are ranked by; or a ranking that exists already.
+        timed: scores to measure the latency of, if not `scores`.
+        setting: values of the tuned parameters by name.
+        baseline: the fitted model to save.
     """
 
     about: dict[str, Any]
     scores: Scores | pl.DataFrame
     timed: Scores | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
-    baseline: Baseline | None = None
+    baseline: Baseline[Any] | None = None
 
 
 class Fit(NamedTuple):
-    """What a kind of system is made of: the job, what it learns from, and a folder of its own."""
+    """A fit: the job, the data to learn from, and the folder to write to."""
 
     job: Mapping[str, Any]
     inputs: Inputs
@@ -73,7 +73,7 @@ class Fit(NamedTuple):
 
 
 def fit(folder: Path) -> None:
-    """Fits, chooses free parameters, ranks and writes.
+    """Fits, tunes parameters, ranks and writes.
 
     Raises:
         UserError: the system cannot learn from these inputs or gives unusable scores.
@@ -83,18 +83,22 @@ def fit(folder: Path) -> None:
     task = inputs.task()
     candidates = KINDS[job["kind"]](Fit(job, inputs, task, folder))
 
-    def run_of(one: Candidate) -> pl.DataFrame:
-        found = one.scores
-        return found if isinstance(found, pl.DataFrame) else make_run(job["name"], found, task)
+    def run_of(candidate: Candidate) -> pl.DataFrame:
+        scores = candidate.scores
+        return scores if isinstance(scores, pl.DataFrame) else make_run(job["name"], scores, task)
 
     fold, about = folds(task), dict[str, Any]()
     chosen = [0] * 3
     if len(candidates) > 1:
-        ranks = (relevant_ranks(run_of(one), task) for one in candidates)
-        values = [per_query(one, len(task.queries), [job["tune"]])[job["tune"]] for one in ranks]
+        metric, count = job["tune"], len(task.queries)
+        ranks = (relevant_ranks(run_of(candidate), task) for candidate in candidates)
+        values = [per_query(frame, count, [metric])[metric] for frame in ranks]
         best = choose(np.stack(values), fold)
-        chosen, about = best or chosen, described([candidates[at].setting for at in best])
-    runs = {place: run_of(candidates[place]) for place in dict.fromkeys(chosen)}
+        chosen, about = (
+            best or chosen,
+            describe_choice([candidates[index].setting for index in best]),
+        )
+    runs = {index: run_of(candidates[index]) for index in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
     if final.baseline:
@@ -107,7 +111,7 @@ def fit(folder: Path) -> None:
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
     with atomic_write(folder / RUN, "wb") as file:
-        by_fold([runs[place] for place in chosen]).write_parquet(file)
+        by_fold([runs[index] for index in chosen]).write_parquet(file)
 
 
 def _popularity(one: Fit) -> list[Candidate]:
@@ -117,26 +121,32 @@ def _popularity(one: Fit) -> list[Candidate]:
 
 
 def _baseline(one: Fit) -> list[Candidate]:
-    """A baseline with every combination of its free parameters, fitted as seldom as that allows."""
+    """A baseline with every combination of its search spaces, fitted no more often than needed.
+
+    Parameters with a value in the job are not tuned.
+    """
     from dssm_tf.systems import BASELINES
 
     job, inputs = one.job, one.inputs
-    make, given = BASELINES[job["base"]], dict(job["parameters"])
-    given |= {} if job["seed"] is None else {"seed": job["seed"]}
-    free, refit = (
-        {name: values for name, values in parameters.items() if name not in given}
-        for parameters in (make.free, make.fitted_free)
+    kind, fixed = BASELINES[job["base"]], dict(job["parameters"])
+    fixed |= {} if job["seed"] is None else {"seed": job["seed"]}
+    search_space, refit_search_space = (
+        {name: values for name, values in space.items() if name not in fixed}
+        for space in (kind.search_space, kind.refit_search_space)
     )
     clicks, titles = inputs.clicks(), inputs.titles()
-    found = []
-    for variant in grid(refit):
+    candidates = []
+    for refit_values in grid(refit_search_space):
         started = time.monotonic()
-        fitted = make(**given, **variant).fit(clicks, titles)
+        fitted = kind(**fixed, **refit_values).fit(clicks, titles)
         about = {"training_seconds": time.monotonic() - started}
-        for setting in grid(free):
-            ranker, setting = fitted.with_parameters(**setting), {**variant, **setting}
-            found.append(Candidate(about, ranker.score_matrix, setting=setting, baseline=ranker))
-    return found
+        for values in grid(search_space):
+            ranker = fitted.with_parameters(**values)
+            setting = {**refit_values, **values}
+            candidates.append(
+                Candidate(about, ranker.score_matrix, setting=setting, baseline=ranker)
+            )
+    return candidates
 
 
 def _tower(one: Fit) -> list[Candidate]:

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, describe_choice, of_fold
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import rank_of
@@ -145,7 +145,7 @@ def fuse(
     sources = [FINAL if alike else number for number in range(3)]
     chosen = [(pooled(source)[2] or [0] * 3)[at] for at, source in enumerate(sources)]
     run = by_fold([made(*one) for one in zip(sources, chosen, strict=True)])
-    return run, described([settings[place] for place in chosen] if pooled(FINAL)[2] else [])
+    return run, describe_choice([settings[place] for place in chosen] if pooled(FINAL)[2] else [])
 
 
 def _pool(

@@ -110,10 +110,8 @@ def evaluate(
 def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
     from dssm_tf.systems import BASELINES
 
-    baseline = BASELINES[name]()
-    baseline.progress = True
     try:
-        return baseline.fit(log or [], titles)
+        return BASELINES[name]().fit(log or [], titles, progress=True)
     except NoClicks as error:
         if log is not None:
             raise

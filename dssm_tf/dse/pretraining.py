@@ -18,7 +18,7 @@ from dssm_tf.dse.rbm import RBM
 from dssm_tf.dse.settings import Pretraining
 
 _LARGEST_WEIGHT = 1e3
-_LOOKS = 10  # at the likelihood, while an RBM is taught
+_EVALUATIONS = 10  # at the likelihood, while an RBM is taught
 _SAMPLE = 1024  # texts that are looked at
 
 Callback = Callable[[str], object]
@@ -56,12 +56,12 @@ def pretrain(
     for place, rbm in enumerate(tower.rbms):
         if place >= first:
             name = f"RBM {place + 1} of {len(tower.rbms)} ({rbm.hidden_kind})"
-            _teach(rbm, visible, settings, seed, name, callback)
+            _train_rbm(rbm, visible, settings, seed, name, callback)
         if rbm is not tower.rbms[-1]:
             visible = encode(rbm, visible)
 
 
-def _teach(
+def _train_rbm(
     rbm: RBM, visible: Bags, settings: Pretraining, seed: int, name: str, callback: Callback
 ) -> None:
     """Contrastive divergence with momentum and weight decay."""
@@ -100,6 +100,6 @@ def _teach(
                 f"{name} diverged at step {done} of {settings.steps}: its largest weight is "
                 f"{largest:.3g}. The learning rate {rate:g} is too high for its inputs; lower it."
             )
-        if done * _LOOKS // settings.steps > (done - 1) * _LOOKS // settings.steps:
+        if done * _EVALUATIONS // settings.steps > (done - 1) * _EVALUATIONS // settings.steps:
             state = f"{name}: log p {float(rbm.pseudo_log_likelihood(sample)):.1f}"
         callback(state)

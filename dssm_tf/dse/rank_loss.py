@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
 
 Floats = NDArray[np.floating[Any]]
 
@@ -41,6 +41,8 @@ def rank_loss(
 
     Reference: Wu et al. 2014, sec. 4; Hanley and McNeil 1982 for the sum of ranks.
     """
+    from scipy import stats  # takes a third of a second to import
+
     relevant = relevant.tocsr()
     asked = np.flatnonzero(np.diff(relevant.indptr))
     wrong, triples = 0.0, 0

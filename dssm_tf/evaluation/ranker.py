@@ -22,10 +22,13 @@ class Ranker(Protocol):
     equal titles get equal scores for the same query.
 
     Attributes:
-        name: what tables and run files call the system.
+        name: the system's name in tables and run files.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The system's name in tables and run files."""
+        ...
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
         """Scores titles for one query.

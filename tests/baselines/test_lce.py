@@ -11,8 +11,8 @@ TITLES = ["halo reach xbox", "halo xbox", "halo wars", "mario kart wii", "zelda 
 
 def concepts(model, query):
     """The concepts that a model adds to a query, with their probabilities."""
-    found = model._concepts([query])
-    return {model.terms.words[i]: p for i, p in zip(found.indices, found.data, strict=True)}
+    row = model._concepts([query])
+    return {model._terms.words[i]: p for i, p in zip(row.indices, row.data, strict=True)}
 
 
 @given(CORPUS, TEXT, st.sampled_from([(1, 1, 0.0), (2, 3, 0.0), (4, 2, 0.5), (30, 30, 1.0)]))

@@ -50,8 +50,7 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
         expected[result.half == half] = values["plsa"]["map"][result.half == half]
     row, _ = result.rows
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
-    free = BASELINES["plsa"].free
-    assert about["final"].keys() == {"topics", *free}
+    assert about["final"].keys() == {"topics", *BASELINES["plsa"].search_space}
     topics = about["final"]["topics"]
     (model,) = out.glob("work/systems/plsa*/model")
     assert BASELINES["plsa"].load(model).topics == topics
@@ -182,4 +181,4 @@ def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
     assert {test.p for test in result.comparisons} == {1.0}
     assert "bm25 chose nothing: fewer than two different queries" in shown
     (lda,) = tmp_path.glob("out/work/systems/lda*/model")
-    assert BASELINES["lda"].load(lda).topics in BASELINES["lda"].fitted_free["topics"]
+    assert BASELINES["lda"].load(lda).topics in BASELINES["lda"].refit_search_space["topics"]

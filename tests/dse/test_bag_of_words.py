@@ -52,7 +52,7 @@ def test_normalised_vectors_have_length_or_largest_entry_one_and_empty_ones_stay
 def test_texts_without_a_word_in_the_window_are_refused():
     with pytest.raises(UserError, match="none of the 0 words of 2 texts"):
         BagOfWords().fit(["", "?!"])
-    with pytest.raises(UserError, match="held by 5 to 4 of them"):
+    with pytest.raises(UserError, match="is in 5 to 4 of them"):
         BagOfWords(fewest=5).fit(TEXTS)
 
 

@@ -28,7 +28,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import alone, refuse_others
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
-from dssm_tf.evaluation.evaluate import compare, measured
+from dssm_tf.evaluation.evaluate import compare, evaluate_run
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import parse_metric
 from dssm_tf.reports.files import write
@@ -116,7 +116,7 @@ def benchmark(options: Options) -> Evaluation:
         for row in rows:
             row.error = errors.get(row.name)
             for seed, (run, about) in found[row.name].items():
-                row.seeds.append(measured(of_fold(run, fold), task, metrics, seed, about))
+                row.seeds.append(evaluate_run(of_fold(run, fold), task, metrics, seed, about))
         rows = [row for row in rows if row.seeds or row.error]
         done = [row for row in rows if row.seeds]
         if not done:

@@ -181,14 +181,14 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
 
     @abc.abstractmethod
     def _fit(self, clicks: list[Click], titles: list[str]) -> LearnedT:
-        """Returns what is learned."""
+        """Learns from the log and the corpus, and returns an instance of `learned_type`."""
 
-    def _build_index(self) -> None:  # most models have nothing to do
-        """Derives from `learned` what scoring needs and `save` does not write."""
+    def _build_index(self) -> None:
+        """Computes values from `learned` that scoring needs and that are not saved."""
 
     @abc.abstractmethod
     def _encode_titles(self, titles: tuple[str, ...]) -> Any:
-        """What `_score` needs of the titles. The result is cached for the last few lists."""
+        """The part of scoring that depends on the titles only; cached for the last few lists."""
 
     @abc.abstractmethod
     def _score(self, queries: Sequence[str], encoded: Any) -> NDArray[np.floating[Any]]:
@@ -208,7 +208,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
 
     @classmethod
     def _explain(cls, error: ValidationError) -> str:
-        """The first problem in one line: the parameter, the value, and what is expected."""
+        """The first problem in one line: the parameter, its value, and the expected value."""
         first = error.errors()[0]
         parameter, names = ".".join(map(str, first["loc"])), list(cls.model_fields)
         if first["type"] == "extra_forbidden":

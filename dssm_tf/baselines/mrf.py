@@ -34,7 +34,7 @@ class CorpusTitles:
 
 
 class MRF(Baseline[CorpusTitles]):
-    """Scores titles by the query's words and by how its adjacent words stand in the title.
+    """Scores titles by the query's words and by the positions of its adjacent words in the title.
 
     With `tf` the count of a feature in the title `D`, `cf` in all titles, `|D|` and `|C|` their
     words, the value of a feature is

@@ -28,7 +28,7 @@ _SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def write_state(path: Path, parameters: Mapping[str, Any], learned: Any) -> None:
-    """Writes parameters, and a dataclass of what was learned; creates the directory."""
+    """Writes parameters and the learned dataclass; creates the directory."""
     values = _flat(learned)
     arrays: dict[str, Any] = {
         name: value for name, value in values.items() if isinstance(value, np.ndarray)

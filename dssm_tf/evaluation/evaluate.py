@@ -48,7 +48,7 @@ def evaluate(
 
     Args:
         models: the result of `load`, a fitted baseline, or any other object with `name`, `score`
-            and `score_matrix`; or several of these by name, which are compared.
+            and `score_matrix`; or several such objects by name, which are compared.
         judgments: a table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
             or a list of `Judgment`.
         corpus: a table with doc_id, title; or a list of `CorpusTitle`: each query then
@@ -57,9 +57,9 @@ def evaluate(
         metrics: names such as `ndcg@10`, `mrr@10` and `map`, and metrics of your own as
             `dssm_tf.evaluation.metrics.Metric`.
         title_fields: columns of the tables that a title is made of, see `--title-fields`.
-        runs: rankings made elsewhere, by name, to measure as further systems; what a run does not
-            list is not ranked.
-        about: by system, what is known of it besides, see `SeedResult`.
+        runs: rankings of other systems, by name, to measure as further systems; titles that a run
+            does not list are not ranked.
+        about: by system, costs and notes, see `SeedResult`.
         progress: whether it is shown on the error stream.
 
     Returns:

@@ -62,14 +62,14 @@ def test_it_is_a_ranker_whose_scores_are_finite_and_those_of_each_query_alone(fi
 
 def test_what_words_add_sums_to_the_score_and_sampled_values_are_near_exact_ones(fitted):
     query, title = "mario wii halo 3", "Mario Kart Wii"
-    found = explain(fitted, query, title)
-    for side in (found.query, found.title):
-        assert side.start + side.contributions.sum() == pytest.approx(found.score, abs=1e-6)
-    assert found.score == pytest.approx(fitted.score(query, [title])[0], abs=1e-6)
+    explanation = explain(fitted, query, title)
+    for side in (explanation.query, explanation.title):
+        assert side.start + side.contributions.sum() == pytest.approx(explanation.score, abs=1e-6)
+    assert explanation.score == pytest.approx(fitted.score(query, [title])[0], abs=1e-6)
     sampled, errors = sampled_shapley(
         lambda texts: fitted.score_matrix(texts, (title,))[:, 0], query.split()
     )
-    assert (np.abs(sampled - found.query.contributions) <= 5 * errors + 1e-6).all()
+    assert (np.abs(sampled - explanation.query.contributions) <= 5 * errors + 1e-6).all()
 
 
 def test_neither_order_nor_company_of_titles_and_queries_matters_and_equal_titles_tie(fitted):
@@ -199,7 +199,7 @@ SEEDED = {name for name in NAMES if "seed" in BASELINES[name].model_fields}
 def test_another_seed_is_another_model(name):
     scores = fitted_once(name).score_matrix(QUERIES, ALL)
     other = new(name, seed=1).fit(CLICKS, TITLES).score_matrix(QUERIES, ALL)
-    assert (other == scores).all() == (name == "lsa")  # whose small matrices know no chance
+    assert (other == scores).all() == (name == "lsa")  # whose small matrices are decomposed exactly
 
 
 def test_without_a_word_to_learn_from_it_says_so(fitted):

@@ -16,9 +16,9 @@ def test_steps_equal_those_with_every_posterior_written_out():
     ours, theirs = (shares, words), (shares, words)
     for _ in range(4):
         objective = plsa_objective(counts.toarray(), *theirs, 0.1, 0.01)
-        *ours, found = em_step(counts, *ours, 0.1, 0.01)
+        *ours, value = em_step(counts, *ours, 0.1, 0.01)
         theirs = plsa_step(counts.toarray(), *theirs, 0.1, 0.01)
-        assert found == approx(objective, rel=1e-12)
+        assert value == approx(objective, rel=1e-12)
         assert ours[0] == approx(theirs[0], rel=1e-10)
         assert ours[1] == approx(theirs[1], rel=1e-10)
 

@@ -21,7 +21,7 @@ def model():
 def as_dicts(table, rows, columns):
     """A table of translations by their words."""
     return {
-        name: {columns[place]: p for place, p in zip(row.indices, row.data, strict=True)}
+        name: {columns[index]: p for index, p in zip(row.indices, row.data, strict=True)}
         for name, row in zip(rows, table, strict=True)
     }
 
@@ -81,5 +81,5 @@ def test_the_score_mixes_the_phrases_with_the_word_model(model):
 def test_rows_of_the_phrase_table_sum_to_one(model):
     assert model.learned.bi_phrases.sum(axis=1) == pytest.approx(1)
     # "cod" has nothing else to come from once "black ops" is explained by another pair.
-    found = phrase_table(model)["call of duty"]
-    assert max(found, key=found.get) == "cod"
+    phrases = phrase_table(model)["call of duty"]
+    assert max(phrases, key=phrases.get) == "cod"

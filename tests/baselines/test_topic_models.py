@@ -64,11 +64,11 @@ def test_many_words_and_titles_are_scored_in_parts_with_the_same_result(model, m
 def test_folding_in_finds_the_most_likely_mixture():
     # Two topics: p(a|1) = .9, p(b|1) = .1; p(a|2) = .2, p(b|2) = .8. Of "a a b" the likelihood
     # p(a)^2 p(b) is largest at p(a) = 2/3: .2 + .7 s = 2/3, s = 2/3. EM gets there slowly.
-    terms, made = Terms(["a", "b"]), np.array([[0.9, 0.2], [0.1, 0.8]])
-    shares = fold_in(terms.count(["a a b"]), made, 0.0)
+    terms, words = Terms(["a", "b"]), np.array([[0.9, 0.2], [0.1, 0.8]])
+    shares = fold_in(terms.count(["a a b"]), words, 0.0)
     assert shares[0] == approx([2 / 3, 1 / 3], abs=1e-3)
     # With a strong prior the shares are equal.
-    assert fold_in(terms.count(["a a b"]), made, 3e6)[0] == approx([0.5, 0.5], abs=1e-5)
+    assert fold_in(terms.count(["a a b"]), words, 3e6)[0] == approx([0.5, 0.5], abs=1e-5)
 
 
 LITTLE = {"topics": 4, "mixture_prior": 0.01, "word_prior": 0.01}

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dssm_tf.benchmark.external import learned
+from dssm_tf.benchmark.external import in_training_log
 from dssm_tf.benchmark.fit import KINDS, Fit
 from dssm_tf.benchmark.prepare import Inputs
 from dssm_tf.common.errors import UserError
@@ -97,7 +97,9 @@ def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_
     path.write_text(judgments + "q2\tbox\td02\tred box\t1\n")
     task = RankingTask(read_judgments(path), None)
     run = finished_run(tmp_path / "run", data, TINY)
-    assert learned(task.queries, run).tolist() == [query == "HAT!" for query in task.queries]
+    assert in_training_log(task.queries, run).tolist() == [
+        query == "HAT!" for query in task.queries
+    ]
     job = {"name": "mine", "base": str(run)}
     (found,) = KINDS["model"](Fit(job, None, task, tmp_path))
     assert "on a log with 1 of them: that may include judged clicks" in " ".join(

@@ -1,4 +1,4 @@
-"""DSE, SSI, PSI and DSE with TF-IDF as baselines on clicks: what the contract does not say."""
+"""DSE, SSI, PSI and DSE with TF-IDF as baselines on clicks, beyond the contract."""
 
 import functools
 
@@ -39,8 +39,8 @@ def test_scores_are_those_of_the_trained_keras_model():
     model.set_weights(ours.learned.matrices)
     queries = [query for query, *_ in CLICKS]
     expected = pair_scores(model, ours._bag.transform(queries), ours._bag.transform(TITLES))
-    found = ours.score_matrix(queries, TITLES)
-    np.testing.assert_allclose(found, expected(np.arange(len(queries))), rtol=1e-4, atol=1e-4)
+    scores = ours.score_matrix(queries, TITLES)
+    np.testing.assert_allclose(scores, expected(np.arange(len(queries))), rtol=1e-4, atol=1e-4)
 
 
 def test_dse_with_two_towers_and_a_learned_a_is_saved_whole(tmp_path):

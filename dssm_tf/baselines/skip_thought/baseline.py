@@ -46,7 +46,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
 
     With `weights` nothing is learned, as in the paper, which uses the published combine-skip
     vectors. Without, `fit` trains on the log. Skip-thought needs contiguous text,
-    which queries and titles are not. This passage stands in for it:
+    which queries and titles are not. It reads this passage instead:
 
         title, title, query 1, query 1, title, title, query 2, query 2, ..., title, title
 

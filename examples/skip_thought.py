@@ -39,18 +39,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--kind", choices=("uni", "bi", "combine"), default="uni")
     parser.add_argument("--units", type=int, default=300, help="size of the vector")
     parser.add_argument("--max-steps", type=int, default=400)
-    given = parser.parse_args(arguments)
-    if not given.text.is_file():
-        parser.error(f"--text: there is no file {given.text}")
+    options = parser.parse_args(arguments)
+    if not options.text.is_file():
+        parser.error(f"--text: there is no file {options.text}")
     model = SkipThought(
-        kind=given.kind,
-        units=given.units,
-        max_steps=given.max_steps,
+        kind=options.kind,
+        units=options.units,
+        max_steps=options.max_steps,
         vocabulary=20_000,
         predicted=8_000,
     )
-    model.progress = True
-    model.fit_text(passages(given.text.read_text("utf-8"))).save(given.out)
+    text = options.text.read_text("utf-8")
+    model.fit_text(passages(text), progress=True).save(options.out)
 
 
 if __name__ == "__main__":

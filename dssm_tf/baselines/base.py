@@ -1,219 +1,220 @@
-"""What every baseline does: hold its parameters, learn, score, save and load what it learned."""
+"""The base class of every baseline: its parameters, and how it is fitted, scored and saved."""
 
 from __future__ import annotations
 
 import abc
-import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from dssm_tf.baselines.state import read_state, write_state
+from dssm_tf.baselines.state import read_state, restore, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.evaluation.ranker import LISTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 Click = tuple[str, str, float]
-"""Query, title and how often the title was clicked for the query."""
+"""Query, title, and the number of clicks on the title for the query."""
 
 Floats = NDArray[np.float64]
 
-AboveZero = Annotated[float, Field(gt=0)]
-AtLeastZero = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, lt=1 << 31)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 31)]
 
-_AGAIN = "Fit and save it again."
+LearnedT = TypeVar("LearnedT")
+
+_REFIT_HINT = "Fit and save it again."
 
 
-class Grid(tuple[Any, ...]):
-    """Marks a parameter: the values that cross validation tries on the fitted model."""
+class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
+    """A ranker that is fitted to a click log and to the titles it ranks.
 
+    Parameters are pydantic fields: each has a type with bounds, a default and a description, and
+    the constructor takes it by name. What `fit` learns is one dataclass, `learned`. A subclass
+    `class Mine(Baseline[MineStatistics])` sets `name` and `learned_type = MineStatistics`, adds its
+    fields, and writes `_fit`, `_encode_titles` and `_score`. docs/baselines.md has an example.
 
-class Refit(tuple[Any, ...]):
-    """Marks a parameter: the values for each of which the model is fitted anew."""
-
-
-class Baseline(abc.ABC):
-    """A ranker that learns from a click log and the titles to rank in one call, `fit`.
-
-    A baseline's annotated attributes are what it is made of: those with a default are its
-    parameters, which the constructor takes by name and pydantic checks; those without one are
-    what it learns, which `save` writes. It writes `_learn`, `_prepare` and `_score`.
-
-    A baseline is a `dssm_tf.evaluation.ranker.Ranker`: `score` and `score_matrix` agree,
-    equal titles tie, a query without a known word scores 0 everywhere, and the
-    order of titles does not matter. `tests/baselines/test_contract.py` checks
-    every entry of `dssm_tf.systems.BASELINES` for it.
-
-    Args:
-        parameters: values of parameters; the others have their defaults.
+    A baseline is a `dssm_tf.evaluation.ranker.Ranker`: `score` and `score_matrix` agree, equal
+    titles tie, a query without a known word scores 0 everywhere, and the order of the titles does
+    not matter. `tests/baselines/test_contract.py` checks this for all of
+    `dssm_tf.systems.BASELINES`.
 
     Raises:
-        ValueError: there is no such parameter, or the value is out of its range.
+        ValueError: in the constructor, a parameter does not exist or its value is out of bounds.
 
     Attributes:
-        name: what tables call it.
-        free: the parameters marked with a `Grid`, and their values.
-        fitted_free: those marked with `Refit`.
-        prepared_with: the free parameters that `_prepare` reads.
-        progress: whether fitting shows a bar on the error stream if it takes seconds.
+        name: the row in tables, and the name of the saved file.
+        learned_type: the dataclass that `_fit` returns; `load` builds it. Its fields may be arrays,
+            sparse matrices, `Terms`, other dataclasses, and whatever JSON can write.
+        search_space: the values of parameters that cross validation tries on the fitted model.
+        refit_search_space: the same for parameters that need a new fit per value.
+        cache_key_params: the parameters of `search_space` that `_encode_titles` reads.
     """
 
-    name: str
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    prepared_with: ClassVar[Sequence[str]] = ()
-    progress: bool
-    _checked: ClassVar[type[BaseModel]]
-    _learned: ClassVar[Mapping[str, Any]]
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
-    def __init_subclass__(cls) -> None:
-        hints = {
-            name: hint
-            for name, hint in get_type_hints(cls, include_extras=True).items()
-            if name not in Baseline.__annotations__
-        }
-        fields: dict[str, Any] = {
-            n: (h, getattr(cls, n)) for n, h in hints.items() if hasattr(cls, n)
-        }
-        config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-        cls._checked = create_model(cls.__name__, __config__=config, **fields)
-        cls._learned = {name: hint for name, hint in hints.items() if name not in fields}
-        cls.free, cls.fitted_free = (
-            {
-                name: mark
-                for name, field in cls._checked.model_fields.items()
-                for mark in field.metadata
-                if type(mark) is kind
-            }
-            for kind in (Grid, Refit)
-        )
+    name: ClassVar[str]
+    learned_type: ClassVar[type[Any]]
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    refit_search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    cache_key_params: ClassVar[Sequence[str]] = ()
+
+    _learned: LearnedT | None = PrivateAttr(None)
+    _cached_encode: Callable[[tuple[str, ...]], Any] = PrivateAttr()
+    _show_progress: bool = PrivateAttr(False)
 
     def __init__(self, **parameters: Any) -> None:
-        self.progress = False
-        self._set(parameters)
+        try:
+            super().__init__(**parameters)
+        except ValidationError as error:
+            raise ValueError(self._explain(error)) from None
 
-    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
+    @property
+    def learned(self) -> LearnedT:
+        """What `fit` learned.
+
+        Raises:
+            RuntimeError: the model is not fitted.
+        """
+        if self._learned is None:
+            raise RuntimeError(
+                f"{self.name} is not fitted. Call fit(clicks, titles), or load a saved model with "
+                f"{type(self).__name__}.load(directory)."
+            )
+        return self._learned
+
+    def fit(
+        self, clicks: Iterable[Click], titles: Iterable[str], *, progress: bool = False
+    ) -> Self:
         """Learns from a click log and the titles to rank.
 
         Args:
-            clicks: `(query, title, clicks)`; empty for models that use titles only.
-            titles: the corpus; what statistics of titles are taken from.
+            clicks: `(query, title, clicks)`; may be empty for models that read titles only.
+            titles: the corpus.
+            progress: shows a progress bar on the error stream if fitting takes seconds.
 
         Returns:
-            Itself.
+            The model itself, fitted.
 
         Raises:
-            UserError: what the model learns from is empty.
+            UserError: there is nothing to learn from.
         """
-        self._learn(list(clicks), list(titles))
-        return self._ready()
+        self._show_progress = progress
+        return self._use(self._fit(list(clicks), list(titles)))
 
     def score_matrix(
         self, queries: Sequence[str], titles: Sequence[str]
     ) -> NDArray[np.floating[Any]]:
-        """Scores every title, of the corpus or not: `(len(queries), len(titles))`."""
-        return self._score(queries, self._prepared(tuple(titles)))
+        """Scores every title for every query: `(len(queries), len(titles))`.
+
+        Titles may be outside the corpus.
+
+        Raises:
+            RuntimeError: the model is not fitted.
+        """
+        _ = self.learned  # raises if there is none
+        return self._score(queries, self._cached_encode(tuple(titles)))
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
         """Scores titles for one query: `(len(titles),)`."""
         return self.score_matrix([query], titles)[0]
 
-    def with_parameters(self, **values: Any) -> Self:
-        """The same fitted model with other values of its free parameters.
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
 
-        What was learned is shared with this one, which stays as it is.
+    def with_parameters(self, **values: Any) -> Self:
+        """A copy of the fitted model with other values of parameters in `search_space`.
+
+        The copy shares `learned` with this model, which does not change.
 
         Raises:
-            ValueError: a name is not in `free`, or a value is out of its range.
+            ValueError: a name is not in `search_space`, or a value is out of bounds.
         """
-        if unknown := sorted(set(values) - set(self.free)):
+        for name in values.keys() - self.search_space.keys():
+            names = ", ".join(self.search_space) or "none"
             raise ValueError(
-                f"{self.name} has no free parameter {unknown[0]!r}; it has "
-                f"{', '.join(self.free) or 'none'}."
+                f"{self.name} cannot change {name!r} without a new fit; it can change {names}."
             )
-        other = copy.copy(self)
-        other._set({**self.parameters(), **values})
-        if not values.keys().isdisjoint(self.prepared_with):
-            other._prepared = lru_cache(LISTS)(other._prepare)
+        checked = type(self)(**{**self.parameters(), **values})
+        other = self.model_copy(update=checked.parameters())
+        if not values.keys().isdisjoint(self.cache_key_params):
+            other._cached_encode = lru_cache(LISTS)(other._encode_titles)
         return other
 
     def save(self, directory: Path | str) -> None:
-        """Writes the fitted model as `NAME.npz` into a directory, made if missing.
+        """Writes the parameters and `learned` to `NAME.npz` in a directory, created if missing.
 
         `NAME.sha256` beside it has the file's checksum.
+
+        Raises:
+            RuntimeError: the model is not fitted.
         """
         path = Path(directory) / f"{self.name}.npz"
-        learned = {name: getattr(self, name) for name in self._learned}
-        write_state(path, {"parameters": self.parameters(), **learned})
+        write_state(path, self.parameters(), self.learned)
         write_checksums(path.parent, [path.name], f"{self.name}.sha256")
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Reads a model that `save` wrote; it scores as the saved one did.
+        """Reads a model that `save` wrote. It scores as the saved model did.
 
         Raises:
-            UserError: the directory holds no such model, or a damaged one.
+            UserError: the directory has no such model, or the file is damaged.
         """
         path = Path(directory) / f"{cls.name}.npz"
-        check_files(path.parent, [path.name], _AGAIN, f"{cls.name}.sha256")
+        check_files(path.parent, [path.name], _REFIT_HINT, f"{cls.name}.sha256")
         try:
-            state = read_state(path, _AGAIN)
-            model = cls(**state["parameters"])
-            for name, kind in cls._learned.items():
-                value = state[name]
-                # JSON has lists alone for words and tuples.
-                made = (get_origin(kind) or kind)(value) if isinstance(value, list) else value
-                setattr(model, name, made)
+            parameters, values = read_state(path, _REFIT_HINT)
+            return cls(**parameters)._use(restore(cls.learned_type, values))
         except (LookupError, TypeError, ValueError) as error:
-            raise UserError(f"{path} holds no saved {cls.name} model: {error}. {_AGAIN}") from error
-        return model._ready()
-
-    @classmethod
-    def arguments(cls) -> list[str]:
-        """Names of the parameters."""
-        return list(cls._checked.model_fields)
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters as they are now."""
-        return {name: getattr(self, name) for name in self.arguments()}
+            raise UserError(
+                f"{path} is not a saved {cls.name} model: {error}. {_REFIT_HINT}"
+            ) from error
 
     @abc.abstractmethod
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        """Sets what is learned."""
+    def _fit(self, clicks: list[Click], titles: list[str]) -> LearnedT:
+        """Learns from the log and the corpus, and returns an instance of `learned_type`."""
 
-    def _index(self) -> None:  # noqa: B027  # most have nothing to do
-        """Makes from what was learned what is not saved."""
-
-    @abc.abstractmethod
-    def _prepare(self, titles: tuple[str, ...]) -> Any:
-        """What `_score` needs to know of titles; remembered for the lists used last."""
+    def _build_index(self) -> None:
+        """Computes values from `learned` that scoring needs and that are not saved."""
 
     @abc.abstractmethod
-    def _score(self, queries: Sequence[str], prepared: Any) -> NDArray[np.floating[Any]]:
-        """Scores `(queries, titles)` from what `_prepare` gave."""
+    def _encode_titles(self, titles: tuple[str, ...]) -> Any:
+        """The part of scoring that depends on the titles only; cached for the last few lists."""
 
-    def _ready(self) -> Self:
-        self._prepared = lru_cache(LISTS)(self._prepare)
-        self._index()
+    @abc.abstractmethod
+    def _score(self, queries: Sequence[str], encoded: Any) -> NDArray[np.floating[Any]]:
+        """Scores `(queries, titles)`.
+
+        Args:
+            queries: raw texts.
+            encoded: the result of `_encode_titles`.
+        """
+
+    def _use(self, learned: LearnedT) -> Self:
+        """Scores by `learned` from now on."""
+        self._learned = learned
+        self._build_index()
+        self._cached_encode = lru_cache(LISTS)(self._encode_titles)
         return self
 
-    def _set(self, parameters: Mapping[str, Any]) -> None:
-        try:
-            vars(self).update(dict(self._checked(**parameters)))
-        except ValidationError as error:
-            first = error.errors()[0]
-            name, problem = first["loc"][0], first["msg"]
-            raise ValueError(
-                f"{name} is {first['input']!r:.60}: {problem[0].lower()}{problem[1:]}."
-            ) from None
+    @classmethod
+    def _explain(cls, error: ValidationError) -> str:
+        """The first problem in one line: the parameter, its value, and the expected value."""
+        first = error.errors()[0]
+        parameter, names = ".".join(map(str, first["loc"])), list(cls.model_fields)
+        if first["type"] == "extra_forbidden":
+            return (
+                f"{cls.name} has no parameter {parameter!r}; it has "
+                f"{', '.join(names) or 'none'}.{did_you_mean(parameter, names)}"
+            )
+        expected = first["msg"].removeprefix("Input ")
+        return f"{cls.name}: {parameter} is {first['input']!r:.60}; it {expected}."

@@ -14,7 +14,7 @@ from dssm_tf.baselines.tokens import Ids, Tokens
 Links = NDArray[np.bool_]
 
 _PAIRS = 512  # aligned at once
-_WORDS = 100  # of a text that are aligned; queries and titles are shorter
+_WORDS = 100  # aligned words per text; queries and titles are shorter
 _TIE = 1e-6  # more than the error of the probabilities, less than what tells words apart
 _LARGEST_VOCABULARY = 2_000_000  # three ids and their length still fit into an int64
 
@@ -23,7 +23,7 @@ class PairBlock(NamedTuple):
     """Some pairs of texts, padded to the longest.
 
     Attributes:
-        pairs: `(pairs,)` which ones.
+        pairs: their indices, `(pairs,)`.
         queries: `(pairs, J)` ids of the query's words, -1 behind the end.
         titles: `(pairs, I)` ids of the title's words, -1 behind the end.
     """
@@ -43,10 +43,10 @@ def pair_blocks(queries: Tokens, titles: Tokens) -> Iterator[PairBlock]:
 
 def _padded(texts: Tokens, rows: Ids) -> Ids:
     width = min(texts.lengths[rows].max(), _WORDS)
-    places = texts.starts[rows][:, None] + np.arange(width)
-    inside = places < texts.starts[rows + 1][:, None]
-    padded = np.full(places.shape, -1)
-    padded[inside] = texts.ids[places[inside]]
+    positions = texts.starts[rows][:, None] + np.arange(width)
+    inside = positions < texts.starts[rows + 1][:, None]
+    padded = np.full(positions.shape, -1)
+    padded[inside] = texts.ids[positions[inside]]
     return padded
 
 
@@ -55,7 +55,7 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
 
     Each query word is linked to the title word that most likely gave it, and each title word to
     the query word that most likely gave it, where anything could. Of equally likely words the same
-    word comes first, then the first in the text: words of one title that stand in no other are
+    word comes first, then the first in the text: words of one title that are in no other are
     equally likely, and there are many in a small log. The two directions are joined by
     `symmetrise`.
 
@@ -85,13 +85,13 @@ def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
 def symmetrise(query_links: Links, title_links: Links) -> Links:
     """Joins the alignments of the two directions: grow-diag-final-and.
 
-    It starts from the links that both have. A link of either is added when it touches one that is
+    It starts from the links in both. A link of either is added when it touches one that is
     there, diagonally too, and its query word or its title word has none yet; again, in reading
     order, until nothing changes. At last links of either are added whose two words both have none.
 
     Args:
-        query_links: `(pairs, J, I)`, one link at most a query word.
-        title_links: `(pairs, J, I)`, one link at most a title word.
+        query_links: `(pairs, J, I)`, at most one link per query word.
+        title_links: `(pairs, J, I)`, at most one link per title word.
 
     Reference: Och and Ney 2003, sec. 4.3; Koehn, Och and Marcu 2003, sec. 3.
     """
@@ -142,14 +142,14 @@ def consistent_phrases(
             inside = band[:, :, title_words:] - band[:, :, :-title_words]
             of_title = sums[:, -1:, title_words:] - sums[:, -1:, :-title_words]
             title_inside = np.arange(title_words, width + 1) <= title_ends
-            kept = (inside > 0) & (inside == band[:, :, -1:]) & (inside == of_title)
-            kept &= query_inside[:, :, None] & title_inside[:, None, :]
-            row, first_in_query, first_in_title = np.nonzero(kept)
+            consistent = (inside > 0) & (inside == band[:, :, -1:]) & (inside == of_title)
+            consistent &= query_inside[:, :, None] & title_inside[:, None, :]
+            row, first_in_query, first_in_title = np.nonzero(consistent)
             yield query_words, title_words, row, first_in_query, first_in_title
 
 
 def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
-    """One number a phrase: its ids as digits, each raised by one, so that lengths differ too.
+    """One number per phrase: its ids as digits, each raised by one, so that lengths differ too.
 
     Args:
         ids: words in a row.
@@ -165,8 +165,8 @@ def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
             f"the log has {size} words; phrases are numbered for at most {_LARGEST_VOCABULARY}."
         )
     keys = np.zeros(len(starts), dtype=np.int64)
-    for place in range(words):
-        keys = keys * (size + 1) + ids[starts + place] + 1
+    for offset in range(words):
+        keys = keys * (size + 1) + ids[starts + offset] + 1
     return keys
 
 
@@ -180,12 +180,12 @@ def extract(
 ) -> tuple[Ids, Ids, sparse.csr_matrix]:
     """Aligns clicked pairs, cuts out their bi-phrases and counts them.
 
-    `P(q | w)` is the clicks on pairs with the bi-phrase `(q, w)`, each place counted, over those
-    with any bi-phrase `(., w)`.
+    `P(q | w)` is the clicks on pairs with the bi-phrase `(q, w)`, each occurrence counted, over the
+    clicks on pairs with any bi-phrase `(., w)`.
 
     Args:
-        queries: one a pair, all words known.
-        titles: one a pair, all words known.
+        queries: one per pair, all words known.
+        titles: one per pair, all words known.
         clicks: `(pairs,)`.
         to_query: `P(query word | title word)`, `(words, words)`.
         to_title: `P(title word | query word)`, `(words, words)`.
@@ -202,9 +202,9 @@ def extract(
         links = align(block, to_query, to_title)
         for query_words, title_words, row, j, i in consistent_phrases(links, block, longest):
             pair = block.pairs[row]
-            at = queries.starts[pair] + j, titles.starts[pair] + i
-            query_side.append(phrase_keys(queries.ids, at[0], query_words, queries.size))
-            title_side.append(phrase_keys(titles.ids, at[1], title_words, titles.size))
+            query_start, title_start = queries.starts[pair] + j, titles.starts[pair] + i
+            query_side.append(phrase_keys(queries.ids, query_start, query_words, queries.size))
+            title_side.append(phrase_keys(titles.ids, title_start, title_words, titles.size))
             weights.append(clicks[pair])
     (query_keys, query), (title_keys, title) = (
         np.unique(np.concatenate(side), return_inverse=True) for side in (query_side, title_side)

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import AboveZero, Click, Count, Floats
+from dssm_tf.baselines.base import Click, Count, Floats, Fraction
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
-from dssm_tf.baselines.coupled_posterior import Posterior, Side, couple
+from dssm_tf.baselines.coupled_posterior import PairWords, Posterior, constrained_e_step
 from dssm_tf.baselines.topic_model import (
+    EMTopics,
     TopicEM,
+    collect,
     first_texts,
     first_topics,
     log_prior,
     normalized,
 )
 
-_PAIRS = 256  # worked on at once: their topics fit a CPU's cache
+_PAIRS = 256  # processed at once: their topics fit a CPU's cache
 
 
-class BLTM(TopicEM):
-    """A topic model of clicked pairs: one mixture, two sets of words a topic.
+@dataclass(frozen=True, eq=False)
+class BilingualTopics(EMTopics):
+    """Topics with the words of both sides.
+
+    Attributes:
+        terms: see `Topics`.
+        background: see `Topics`.
+        query_words: see `Topics`.
+        objective: see `EMTopics`.
+        title_words: `p(w|z)` of titles, `(words, topics)`.
+        gaps: the largest difference of fractions in any pair, at each step of EM.
+    """
+
+    title_words: Floats
+    gaps: list[float]
+
+
+class BLTM(TopicEM[BilingualTopics]):
+    """A topic model of clicked pairs: one mixture, two sets of words per topic.
 
     A pair draws its query's words from `p(w|z)` of queries and its title's words
     from `p(w|z)` of titles, the topics of both from one mixture. EM holds the
@@ -29,56 +51,59 @@ class BLTM(TopicEM):
     fraction of the query's words and of the title's. A title is scored as in
     `TopicModel`: its mixture from the title's words, the query from the words
     that queries have for the same topics. The objective is log-likelihood, less the divergence
-    that the constraint costs, plus log-prior; a pair counts as often as clicked.
-
-    Args:
-        gap: largest difference of the two fractions that an E-step leaves.
-        rounds: of an E-step on the constraint, at most.
-
-    Attributes:
-        title_words: `p(w|z)` that make titles, `(words, topics)`.
-        gaps: the largest difference of fractions, in any pair, at each step of EM.
+    that the constraint costs, plus log-prior; a pair counts once per click.
 
     Reference: Gao, Toutanova and Yih 2011; S14 section 5.2 on the constraint; Platt, Toutanova
     and Yih 2010 for its EM.
     """
 
     name = "bltm"
-    weight = 0.2
-    iterations = 50
-    gap: AboveZero = 1e-3
-    rounds: Count = 100
+    learned_type = BilingualTopics
 
-    title_words: Floats
-    gaps: list[float]
+    weight: Fraction = Field(
+        default=0.2, description="Weight of the topics against the words of the title."
+    )
+    iterations: Count = Field(default=50, description="Largest number of EM steps.")
+    gap: PositiveFloat = Field(
+        default=1e-3, description="Largest difference of the two fractions that an E-step leaves."
+    )
+    rounds: Count = Field(
+        default=100, description="Largest number of rounds that an E-step spends on the constraint."
+    )
 
     def _title_words(self) -> Floats:
-        return self.title_words
+        return self.learned.title_words
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
+    def _fit(self, clicks: list[Click], titles: list[str]) -> BilingualTopics:
         pairs = ClickedPairs.of(clicks, self.name)
-        self._collect(clicks, titles, pairs.queries)
+        collection = collect(clicks, titles, self.name, pairs.queries)
+        count = collection.terms.count
         chosen = first_texts(len(pairs.clicks), self.topics, np.random.default_rng(self.seed))
-        state = BilingualEM(
-            Language(self.terms.count(pairs.queries), chosen),
-            Language(self.terms.count(pairs.titles), chosen),
+        em = BilingualEM(
+            PairSide(count(pairs.queries), chosen),
+            PairSide(count(pairs.titles), chosen),
             pairs.clicks,
         )
-        self.gaps = []
+        gaps: list[float] = []
 
         def step() -> float:
-            objective, gap = state.em_step(
-                self.mixture_prior, self.word_prior, self.gap, self.rounds
-            )
-            self.gaps.append(gap)
+            objective, gap = em.em_step(self.mixture_prior, self.word_prior, self.gap, self.rounds)
+            gaps.append(gap)
             return objective
 
-        self._climb(step)
-        self.query_words, self.title_words = state.query.words, state.title.words
+        objective = self._run_em(step)
+        return BilingualTopics(
+            collection.terms,
+            collection.background,
+            em.query.words,
+            objective,
+            em.title.words,
+            gaps,
+        )
 
 
-class Language:
-    """One side of the pairs: its words, and the topics that make them.
+class PairSide:
+    """The queries or the titles of the pairs, and the words of their topics.
 
     Args:
         counts: `(pairs, words)`, every row with a word.
@@ -92,75 +117,79 @@ class Language:
         self.counts = counts
         self.words = first_topics(counts, chosen)
         self._weights = np.empty(counts.nnz)
-        self._shares = np.empty((counts.shape[0], len(chosen)))
+        self._mixtures = np.empty((counts.shape[0], len(chosen)))
 
-    def side(self, block: NDArray[np.int64]) -> Side:
+    def pair_words(self, block: NDArray[np.int64]) -> PairWords:
         """The words of some pairs, padded."""
         first, lengths = self.counts.indptr[block], np.diff(self.counts.indptr)[block]
         column = np.arange(lengths.max())
         inside = column < lengths[:, None]
         entries = np.where(inside, first[:, None] + column, 0)
-        made = self.words[self.counts.indices[entries]]
-        return Side(made, self.counts.data[entries] * inside, entries)
+        probabilities = self.words[self.counts.indices[entries]]
+        return PairWords(probabilities, self.counts.data[entries] * inside, entries)
 
-    def take(self, block: NDArray[np.int64], side: Side, found: Posterior, clicks: Floats) -> None:
-        """Keeps what the M-step needs of some pairs."""
-        filled = side.counts > 0
-        values = clicks[:, None] * side.counts / found.likely
-        self._weights[side.entries[filled]] = values[filled]
-        self._shares[block] = found.shares
+    def accumulate(
+        self, block: NDArray[np.int64], words: PairWords, posterior: Posterior, clicks: Floats
+    ) -> None:
+        """Adds the expectations of some pairs to those of the M-step."""
+        filled = words.counts > 0
+        values = clicks[:, None] * words.counts / posterior.likelihoods
+        self._weights[words.entries[filled]] = values[filled]
+        self._mixtures[block] = posterior.mixtures
 
     def m_step(self, prior: float) -> None:
-        """New words from what was taken."""
+        """Sets `words` from the accumulated expectations."""
         ratio = sparse.csr_matrix(
             (self._weights, self.counts.indices, self.counts.indptr), shape=self.counts.shape
         )
-        self.words = normalized(self.words * (ratio.T @ self._shares) + prior, axis=0)
+        self.words = normalized(self.words * (ratio.T @ self._mixtures) + prior, axis=0)
 
 
 class BilingualEM:
-    """EM on pairs: both languages, the mixtures, and the multipliers of the constraint.
+    """EM on pairs: both sides, the mixtures, and the multipliers of the constraint.
 
     Args:
         query: the queries.
         title: the titles, of the same pairs.
-        clicks: how often each pair counts, `(pairs,)`.
+        clicks: weight of each pair, `(pairs,)`.
 
     Attributes:
-        mixtures: `p(z)` of each pair, `(pairs, topics)`, equal shares at the start.
+        mixtures: `p(z)` of each pair, `(pairs, topics)`; initially equal fractions.
     """
 
-    def __init__(self, query: Language, title: Language, clicks: Floats) -> None:
+    def __init__(self, query: PairSide, title: PairSide, clicks: Floats) -> None:
         self.query, self.title, self.clicks = query, title, clicks
         topics = query.words.shape[1]
         self.mixtures = np.full((len(clicks), topics), 1 / topics)
         self._multipliers = np.zeros((len(clicks), topics))
-        # Pairs of similar length stand together, so that little padding is needed.
-        order = np.lexsort([np.diff(one.counts.indptr) for one in (query, title)])
+        # Pairs of similar length are in one block, so that it needs little padding.
+        order = np.lexsort([np.diff(side.counts.indptr) for side in (query, title)])
         self._blocks = [order[start : start + _PAIRS] for start in range(0, len(order), _PAIRS)]
 
     def em_step(
         self, mixture_prior: float, word_prior: float, gap: float, rounds: int
     ) -> tuple[float, float]:
-        """One step of EM; gives the objective before it, and the largest gap left."""
-        languages = self.query, self.title
+        """One step of EM; returns the objective before it, and the largest gap left."""
         mixtures = np.empty_like(self.mixtures)
         gaps = []
-        objective = sum(log_prior(language.words, word_prior) for language in languages)
+        objective = log_prior(self.query.words, word_prior)
+        objective += log_prior(self.title.words, word_prior)
         for block in self._blocks:
-            query, title = (language.side(block) for language in languages)
+            query, title = self.query.pair_words(block), self.title.pair_words(block)
             before, clicks = self.mixtures[block], self.clicks[block]
-            found = couple(before, query, title, self._multipliers[block], gap, rounds)
-            self._multipliers[block] = found.multipliers
-            self.query.take(block, query, found.query, clicks)
-            self.title.take(block, title, found.title, clicks)
-            expected = query.lengths * found.query.fractions
-            expected += title.lengths * found.title.fractions
+            posterior = constrained_e_step(
+                before, query, title, self._multipliers[block], gap, rounds
+            )
+            self._multipliers[block] = posterior.multipliers
+            self.query.accumulate(block, query, posterior.query, clicks)
+            self.title.accumulate(block, title, posterior.title, clicks)
+            expected = query.lengths * posterior.query.fractions
+            expected += title.lengths * posterior.title.fractions
             mixtures[block] = normalized(expected + mixture_prior, axis=1)
-            gaps.append(np.abs(found.query.fractions - found.title.fractions).max())
+            gaps.append(np.abs(posterior.query.fractions - posterior.title.fractions).max())
             logs = np.log(np.maximum(before, 1e-300)).sum(axis=1)
-            objective += float(clicks @ (found.objective + mixture_prior * logs))
-        for language in languages:
-            language.m_step(word_prior)
+            objective += float(clicks @ (posterior.objective + mixture_prior * logs))
+        self.query.m_step(word_prior)
+        self.title.m_step(word_prior)
         self.mixtures = mixtures
         return objective, float(max(gaps))

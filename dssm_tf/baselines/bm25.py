@@ -3,74 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import ClassVar
 
 import numpy as np
+from pydantic import Field, NonNegativeFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import AtLeastZero, Baseline, Click, Floats, Grid, Share
+from dssm_tf.baselines.base import Baseline, Click, Floats, Fraction
 from dssm_tf.baselines.terms import Terms
 
 
-class BM25(Baseline):
+@dataclass(frozen=True, eq=False)
+class BM25Statistics:
+    """Word statistics of a corpus.
+
+    Attributes:
+        terms: the words of the corpus.
+        document_frequency: `n`, the number of titles that contain each word, `(words,)`.
+        corpus_size: `N`, the number of titles.
+        mean_length: `L`, the mean number of words per title.
+    """
+
+    terms: Terms
+    document_frequency: Floats
+    corpus_size: int
+    mean_length: float
+
+
+class BM25(Baseline[BM25Statistics]):
     """Scores titles by the words they share with the query.
 
-    With `f` the count of word `t` in the title, `l` the title's words, `L` the
-    mean of `l`, `N` the titles of the corpus and `n` those that hold `t`:
+    With `f` the count of word `t` in the title, `l` the number of words of the title, `L` the mean
+    of `l`, `N` the number of titles in the corpus and `n` the number of those that contain `t`:
 
         score = sum over words t of the query, repeats counted, of
                 log(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 (1 - b + b l / L))
 
-    That is what bm25s calculates by default. Titles outside the corpus are weighted with the
-    corpus' `N`, `n` and `L`, a word the corpus lacks having `n = 0`. So a title scores the same
-    in any list.
-
-    Args:
-        k1: how slowly repeats of a word in a title stop counting, at least 0.
-        b: how much long titles are marked down, from 0 to 1.
+    bm25s computes the same by default. Titles outside the corpus are weighted with the corpus' `N`,
+    `n` and `L`; a word that the corpus lacks has `n = 0`. So a title has the same score in any
+    list.
 
     Reference: Robertson and Zaragoza 2009; Kamphuis et al. 2020 for the variants.
     """
 
     name = "bm25"
-    prepared_with = ("k1", "b")
-    k1: Annotated[AtLeastZero, Grid((0.5, 0.9, 1.2, 1.5, 2.0))] = 1.5
-    b: Annotated[Share, Grid((0.0, 0.25, 0.5, 0.75, 1.0))] = 0.75
+    learned_type = BM25Statistics
+    search_space: ClassVar = {
+        "k1": (0.5, 0.9, 1.2, 1.5, 2.0),
+        "b": (0.0, 0.25, 0.5, 0.75, 1.0),
+    }
+    cache_key_params = ("k1", "b")
 
-    terms: Terms
-    holders: Floats
-    corpus_size: int
-    mean_length: float
+    k1: NonNegativeFloat = Field(
+        default=1.5, description="How slowly repeats of a word in a title stop counting."
+    )
+    b: Fraction = Field(
+        default=0.75, description="How much long titles are marked down: 0 not at all, 1 in full."
+    )
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        self.terms = Terms.of_corpus(titles, self.name)
-        counts = self.terms.count(titles)
-        self.holders = np.bincount(counts.indices, minlength=len(self.terms)).astype(float)
-        self.corpus_size = len(titles)
-        self.mean_length = float(counts.sum() / len(titles))
+    def _fit(self, clicks: list[Click], titles: list[str]) -> BM25Statistics:
+        terms = Terms.of_corpus(titles, self.name)
+        counts = terms.count(titles)
+        document_frequency = np.bincount(counts.indices, minlength=len(terms)).astype(float)
+        return BM25Statistics(
+            terms, document_frequency, len(titles), float(counts.sum() / len(titles))
+        )
 
-    def weights_of(self, titles: Sequence[str]) -> tuple[Terms, sparse.csr_matrix]:
-        """What each word adds to the score of each title.
+    def _encode_titles(self, titles: tuple[str, ...]) -> tuple[Terms, sparse.csr_matrix]:
+        """The addend of each word in the score of each title.
 
         Returns:
             The words of the corpus and of the titles, and weights `(words, titles)`.
         """
+        corpus = self.learned
         # Words are in alphabetical order beside any titles, so a query's words are added up in
         # the same order, to the last bit.
-        terms = Terms(chain(self.terms.words, *map(self.terms.split, titles)))
-        holders = np.zeros(len(terms))
-        holders[[terms.ids[word] for word in self.terms.words]] = self.holders
-        idf = np.log(1 + (self.corpus_size - holders + 0.5) / (holders + 0.5))
+        terms = Terms(chain(corpus.terms.words, *map(corpus.terms.split, titles)))
+        document_frequency = np.zeros(len(terms))
+        document_frequency[[terms.ids[word] for word in corpus.terms.words]] = (
+            corpus.document_frequency
+        )
+        idf = np.log(
+            1 + (corpus.corpus_size - document_frequency + 0.5) / (document_frequency + 0.5)
+        )
         weights = terms.count(titles)
         lengths = np.asarray(weights.sum(axis=1)).ravel()
-        factors = self.k1 * (1 - self.b + self.b * lengths / self.mean_length)
+        factors = self.k1 * (1 - self.b + self.b * lengths / corpus.mean_length)
         factor = np.repeat(factors, np.diff(weights.indptr))
         weights.data *= idf[weights.indices] / (weights.data + factor)
         return terms, weights.T.tocsr()
 
-    _prepare = weights_of
-
-    def _score(self, queries: Sequence[str], prepared: tuple[Terms, sparse.csr_matrix]) -> Floats:
-        terms, weights = prepared
+    def _score(self, queries: Sequence[str], encoded: tuple[Terms, sparse.csr_matrix]) -> Floats:
+        terms, weights = encoded
         return (terms.count(queries) @ weights).toarray()

@@ -1,4 +1,4 @@
-"""The distinct clicked pairs of a log: what is learned from clicks is learned from these."""
+"""The distinct clicked pairs of a log, from which models learn."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class ClickedPairs(NamedTuple):
-    """The distinct queries and clicked titles of a log, without those that hold no word.
+    """The distinct queries and clicked titles of a log, without those that have no word.
 
     Attributes:
-        queries: normalised, one a pair.
-        titles: normalised, one a pair.
+        queries: normalised, one per pair.
+        titles: normalised, one per pair.
         clicks: `(pairs,)`, summed over the log.
     """
 
@@ -33,16 +33,16 @@ class ClickedPairs(NamedTuple):
 
     @classmethod
     def of(cls, clicks: Iterable[Click], needed_by: str | None = None) -> Self:
-        """Sums the clicks of each pair; pairs are in alphabetical order, whatever the log's.
+        """Sums the clicks of each pair; pairs are in alphabetical order.
 
         Args:
             clicks: the log.
-            needed_by: the model that cannot do without; None if it can.
+            needed_by: name of a model that needs a pair; None if it can be fitted without.
 
         Raises:
             NoClicks: there is no pair, and one is needed.
         """
-        key = cache(FOLDED.key)  # a log names the same texts again and again
+        key = cache(FOLDED.key)  # a log repeats texts
         sums: dict[tuple[str, str], float] = defaultdict(float)
         for query, title, count in clicks:
             pair = key(query), key(title)

@@ -1,4 +1,4 @@
-"""Posterior topics of query-title pairs, held to equal fractions on both sides."""
+"""Posterior topics of query-title pairs, constrained to equal fractions on both sides."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.base import Floats
 
 _FLOOR = 1e-200
-_WORTH_COPYING = 0.7  # pairs that are done are set aside when this share is left
+_WORTH_COPYING = 0.7  # converged pairs are set aside when less than this fraction remains
 
 
-class Side(NamedTuple):
+class PairWords(NamedTuple):
     """The words of one side of some pairs, padded to the same number.
 
     Attributes:
-        made: `p(w|z)` of the words, `(pairs, words, topics)`.
+        probabilities: `p(w|z)` of the words, `(pairs, words, topics)`.
         counts: `(pairs, words)`, 0 where padded.
-        entries: where each count comes from, `(pairs, words)`.
+        entries: index of each count in the sparse matrix it comes from, `(pairs, words)`.
     """
 
-    made: Floats
+    probabilities: Floats
     counts: Floats
     entries: NDArray[np.int64]
 
@@ -31,39 +31,41 @@ class Side(NamedTuple):
         """Words of each pair, repeats counted, `(pairs, 1)`."""
         return self.counts.sum(axis=1, keepdims=True)
 
-    def subset(self, pairs: NDArray[np.bool_]) -> Side:
-        """The side of some of the pairs."""
-        return Side(self.made[pairs], self.counts[pairs], self.entries[pairs])
+    def subset(self, pairs: NDArray[np.bool_]) -> PairWords:
+        """The words of some of the pairs."""
+        return PairWords(self.probabilities[pairs], self.counts[pairs], self.entries[pairs])
 
-    def posterior(self, tilted: Floats) -> Posterior:
-        """The posterior from the logs of the shares, `(pairs, topics)`."""
-        scale = tilted.max(axis=1, keepdims=True)
-        shares = np.exp(tilted - scale)
-        likely = np.maximum(np.matmul(self.made, shares[:, :, None])[:, :, 0], _FLOOR)
-        weights = self.counts / (likely * self.lengths)
-        fractions = shares * np.matmul(weights[:, None, :], self.made)[:, 0]
-        objective = (self.counts * (np.log(likely) + scale)).sum(axis=1)
-        return Posterior(shares, likely, fractions, objective)
+    def posterior(self, log_mixtures: Floats) -> Posterior:
+        """The posterior from the logs of the mixtures, `(pairs, topics)`."""
+        scale = log_mixtures.max(axis=1, keepdims=True)
+        mixtures = np.exp(log_mixtures - scale)
+        likelihoods = np.maximum(
+            np.matmul(self.probabilities, mixtures[:, :, None])[:, :, 0], _FLOOR
+        )
+        weights = self.counts / (likelihoods * self.lengths)
+        fractions = mixtures * np.matmul(weights[:, None, :], self.probabilities)[:, 0]
+        objective = (self.counts * (np.log(likelihoods) + scale)).sum(axis=1)
+        return Posterior(mixtures, likelihoods, fractions, objective)
 
 
 class Posterior(NamedTuple):
-    """Topics of the words of one side: `p(w|z) share(z) / likely(w)`.
+    """Topics of the words of one side: `p(w|z) mixture(z) / likelihood(w)`.
 
     Attributes:
-        shares: mixtures, tilted by the multipliers, up to a factor, `(pairs, topics)`.
-        likely: the normaliser of each word, `(pairs, words)`.
-        fractions: share of the side's words that each topic has, `(pairs, topics)`.
+        mixtures: tilted by the multipliers, up to a factor, `(pairs, topics)`.
+        likelihoods: the normaliser of each word, `(pairs, words)`.
+        fractions: fraction of the side's words that each topic has, `(pairs, topics)`.
         objective: log of the normalisers of all its words, in nats, `(pairs,)`.
     """
 
-    shares: Floats
-    likely: Floats
+    mixtures: Floats
+    likelihoods: Floats
     fractions: Floats
     objective: Floats
 
 
-class Coupled(NamedTuple):
-    """What the E-step gives.
+class CoupledPosterior(NamedTuple):
+    """The result of the E-step.
 
     Attributes:
         multipliers: of the constraints, `(pairs, topics)`; the start of the next E-step.
@@ -81,20 +83,20 @@ class Coupled(NamedTuple):
         return self.query.objective + self.title.objective
 
 
-def couple(
+def constrained_e_step(
     mixtures: Floats,
-    query: Side,
-    title: Side,
+    query: PairWords,
+    title: PairWords,
     multipliers: Floats,
     tolerance: float,
     rounds: int,
-) -> Coupled:
+) -> CoupledPosterior:
     """Finds the posteriors nearest to the model's under the pair constraint.
 
     Of all distributions `r` over topics for each word whose fractions agree,
     `mean over words of the query of r(z) = mean over words of the title of r(z)`
     for every topic `z`, the one with the smallest Kullback-Leibler divergence
-    from the model's posterior. With a multiplier `g(z)` a pair it is
+    from the model's posterior. With a multiplier `g(z)` per pair it is
 
         r(z|w) ~ p(w|z) p(z) exp(g(z) / m)   in a query of m words,
         r(z|w) ~ p(w|z) p(z) exp(-g(z) / n)  in a title of n words.
@@ -104,21 +106,23 @@ def couple(
 
     Args:
         mixtures: `p(z)` of each pair, `(pairs, topics)`.
-        query: the words of the queries, at least one a pair.
-        title: the words of the titles, at least one a pair.
+        query: the words of the queries, at least one per pair.
+        title: the words of the titles, at least one per pair.
         multipliers: to start from, `(pairs, topics)`.
-        tolerance: a pair is done when no topic's two fractions differ by more.
-        rounds: at most.
+        tolerance: a pair has converged when no topic's two fractions differ by more.
+        rounds: largest number of rounds.
 
     Reference: Platt, Toutanova and Yih 2010 (coupled PLSA); Ganchev et al. 2010 for posterior
     regularization; Berger 1997 for the bound.
     """
     logs = np.log(np.maximum(mixtures, _FLOOR))
     multipliers = multipliers.copy()
-    rows = np.arange(len(logs))  # the pairs that are not done
+    rows = np.arange(len(logs))  # the pairs that have not converged
     moving = query, title
 
-    def posteriors(left: Side, right: Side, rows: NDArray[np.int64]) -> tuple[Posterior, Posterior]:
+    def posteriors(
+        left: PairWords, right: PairWords, rows: NDArray[np.int64]
+    ) -> tuple[Posterior, Posterior]:
         g, log = multipliers[rows], logs[rows]
         return left.posterior(log + g / left.lengths), right.posterior(log - g / right.lengths)
 
@@ -133,4 +137,4 @@ def couple(
         if apart.mean() < _WORTH_COPYING:
             rows = rows[apart]
             moving = moving[0].subset(apart), moving[1].subset(apart)
-    return Coupled(multipliers, *posteriors(query, title, np.arange(len(logs))))
+    return CoupledPosterior(multipliers, *posteriors(query, title, np.arange(len(logs))))

@@ -13,12 +13,12 @@ from dssm_tf.baselines.tokens import Tokens
 
 
 class Translation(NamedTuple):
-    """What IBM model 1 learned.
+    """The result of IBM model 1.
 
     Attributes:
         table: `(words, words)` the probability of a word (column) given a source word (row);
-            rows of words that were seen sum to one.
-        log_likelihoods: before each step of EM and after the last, in nats a click.
+            rows of words that occur sum to one.
+        log_likelihoods: before each step of EM and after the last, in nats per click.
     """
 
     table: sparse.csr_matrix
@@ -41,12 +41,12 @@ def translate(
         sum over pairs of c * sum over target words f of
             n(f) log(sum over source words e of n(e) P(f | e) / l)
 
-    It starts from equal probabilities, and the likelihood is concave: there is one summit, so
-    the start matters only for how many steps it takes.
+    It starts from equal probabilities, and the likelihood is concave: it has one maximum, so
+    the start matters only for the number of steps.
 
     Args:
-        source: one text a pair, all words known.
-        target: one text a pair, all words known.
+        source: one text per pair, all words known.
+        target: one text per pair, all words known.
         weights: `(pairs,)` above 0.
         iterations: steps of EM.
         step_done: called after each step with its number, from 1, and the likelihood before it.

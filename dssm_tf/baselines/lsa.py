@@ -1,75 +1,95 @@
-"""Latent semantic analysis: TF-IDF vectors in the space of their strongest directions."""
+"""Latent semantic analysis: TF-IDF vectors projected on their strongest directions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from pydantic import Field
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Count, Floats, Grid, Seed
+from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Seed
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.baselines.tfidf import TfIdf
+from dssm_tf.baselines.terms import Terms
+from dssm_tf.baselines.tfidf import TfIdfStatistics, idf_of
 
-_DENSE = 200  # up to this many titles or words the whole decomposition is quicker
+_LARGEST_DENSE = 200  # titles or words up to which the whole decomposition is faster
 
 
-class LSA(TfIdf):
+@dataclass(frozen=True, eq=False)
+class LSAStatistics(TfIdfStatistics):
+    """The decomposed matrix of a corpus.
+
+    Attributes:
+        terms: see `TfIdfStatistics`.
+        idf: see `TfIdfStatistics`.
+        singular_values: `S`, falling, `(topics,)`.
+        directions: `U`, `(words, topics)`.
+    """
+
+    singular_values: Floats
+    directions: Floats
+
+
+class LSA(Baseline[LSAStatistics]):
     """Scores a title by the cosine of its semantic vector and the query's.
 
     The matrix of the titles' TF-IDF vectors, words by titles, is cut to its largest
     singular values, `C ~ U S V'`. A text with the TF-IDF vector `x` has the semantic
     vector `S^power U' x`, so titles outside the corpus and queries need no fitting.
 
-    Args:
-        topics: singular values kept, as far as the corpus has them. A fitted
-            model may use fewer than it was fitted with, not more.
-        power: of the singular values. With -1 the projection is Shen et al.'s
-            `A = U S^-1`, in which rare directions weigh as much as frequent ones; with
-            0 it is `U`, and the cosine that of the columns of the cut matrix, by which
-            Deerwester et al. compare titles.
-        seed: of the vector that the decomposition starts from.
-
     Reference: Deerwester et al. 1990; Shen et al. 2014, sec. 2.2.
     """
 
     name = "lsa"
-    prepared_with = ("topics", "power")
-    topics: Annotated[Count, Grid((25, 50, 100))] = 100
-    power: Annotated[float, Grid((-1.0, 0.0))] = -1.0
-    seed: Seed = 0
+    learned_type = LSAStatistics
+    search_space: ClassVar = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
+    cache_key_params = ("topics", "power")
 
-    singular_values: Floats
-    directions: Floats
+    topics: Count = Field(
+        default=100,
+        description="Number of singular values, at most those that the corpus has. A fitted model "
+        "may use fewer than it was fitted with, not more.",
+    )
+    power: float = Field(
+        default=-1.0,
+        description="Power of the singular values. -1 is the projection `A = U S^-1` of Shen et "
+        "al., in which rare directions weigh as much as frequent ones. 0 is `U`: the cosine of the "
+        "columns of the cut matrix, by which Deerwester et al. compare titles.",
+    )
+    seed: Seed = Field(
+        default=0, description="Seed of the vector that the decomposition starts from."
+    )
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        super()._learn(clicks, titles)
-        self.singular_values, self.directions = _strongest(
-            self.weighted(titles), self.topics, self.seed
-        )
+    def _fit(self, clicks: list[Click], titles: list[str]) -> LSAStatistics:
+        terms = Terms.of_corpus(titles, self.name)
+        tfidf = TfIdfStatistics(terms, idf_of(terms, titles))
+        strongest = _strongest(tfidf.vectors(titles), self.topics, self.seed)
+        return LSAStatistics(tfidf.terms, tfidf.idf, *strongest)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
-        directions = np.ascontiguousarray(self.directions[:, : self.topics])
-        vectors = self.weighted(texts) @ directions
-        # A text at right angles to every direction kept has only rounding left.
+        directions = np.ascontiguousarray(self.learned.directions[:, : self.topics])
+        vectors = self.learned.vectors(texts) @ directions
+        # A text at right angles to every direction has only rounding errors left.
         vectors[np.linalg.norm(vectors, axis=1) <= 1e-12] = 0.0
-        vectors *= self.singular_values[: self.topics] ** self.power
+        vectors *= self.learned.singular_values[: self.topics] ** self.power
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.where(lengths > 0, lengths, 1.0)
 
-    def _prepare(self, titles: tuple[str, ...]) -> Floats:
+    def _encode_titles(self, titles: tuple[str, ...]) -> Floats:
         return self.vectors(titles).T
 
-    def _score(self, queries: Sequence[str], prepared: Floats) -> Floats:
-        return stable_product(self.vectors(queries), prepared)
+    def _score(self, queries: Sequence[str], encoded: Floats) -> Floats:
+        return stable_product(self.vectors(queries), encoded)
 
 
 def _strongest(matrix: sparse.csr_matrix, count: int, seed: int) -> tuple[Floats, Floats]:
     """The largest singular values, falling, and their directions `(words, count)`."""
     smaller = min(matrix.shape)
-    if smaller <= max(_DENSE, count):
+    if smaller <= max(_LARGEST_DENSE, count):
         _, values, transposed = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:
         from scipy.sparse.linalg import svds  # slow to import
@@ -78,8 +98,8 @@ def _strongest(matrix: sparse.csr_matrix, count: int, seed: int) -> tuple[Floats
         _, values, transposed = svds(matrix, k=count, v0=start, solver="arpack")
         order = np.argsort(values)[::-1]
         values, transposed = values[order], transposed[order]
-    kept = values[:count] > 1e-10 * values[0]
-    directions = transposed[:count][kept].T
+    nonzero = values[:count] > 1e-10 * values[0]
+    directions = transposed[:count][nonzero].T
     # The sign of a singular vector is free; its largest entry is made positive.
     signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
-    return values[:count][kept], np.ascontiguousarray(directions * signs)
+    return values[:count][nonzero], np.ascontiguousarray(directions * signs)

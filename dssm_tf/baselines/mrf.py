@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import AboveZero, Baseline, Click, Floats, Grid
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table
@@ -18,81 +19,102 @@ from dssm_tf.baselines.windows import ordered_windows, unordered_windows
 
 _Weight = Annotated[float, Field(ge=0, le=1000)]
 Weights = Annotated[tuple[_Weight, _Weight, _Weight], Field(strict=False)]
+"""Weights of words, ordered pairs and unordered pairs. YAML and JSON give a list."""
 
 
-class MRF(Baseline):
-    """Scores titles by the query's words and by how its adjacent words stand in the title.
+@dataclass(frozen=True, eq=False)
+class CorpusTitles:
+    """The titles of a corpus, from which all statistics follow.
+
+    Attributes:
+        titles: raw, in the order of the corpus.
+    """
+
+    titles: tuple[str, ...]
+
+
+class MRF(Baseline[CorpusTitles]):
+    """Scores titles by the query's words and by the positions of its adjacent words in the title.
 
     With `tf` the count of a feature in the title `D`, `cf` in all titles, `|D|` and `|C|` their
-    words, a feature is worth
+    words, the value of a feature is
 
         f = log((tf + mu cf / |C|) / (|D| + mu))
 
     and the score is the weighted sum over the query's words (`tf` of the word), its adjacent
     pairs in order (`tf` of "a b") and the same pairs in any order within a window
-    (`windows.unordered_windows`). Words that no title of the corpus holds are left out. A pair that
-    no title holds counts as half an occurrence, because `log 0` is of no use for titles outside.
-
-    Args:
-        mu: words of the collection that a title is smoothed with, above 0.
-        weights: of words, ordered pairs and unordered pairs; from 0 to 1,000.
-        window: words of an unordered window, at least 2.
+    (`windows.unordered_windows`). Words that no title of the corpus contains are left out. A pair
+    that no title contains counts as half an occurrence, because `log 0` is of no use for titles
+    outside.
 
     Reference: Metzler and Croft 2005, the sequential dependence variant.
     """
 
     name = "mrf"
-    mu: Annotated[AboveZero, Grid((1.0, 3.0, 10.0, 30.0, 100.0))] = 10.0
-    weights: Annotated[
-        Weights,
-        Grid(
-            (
-                (1.0, 0.0, 0.0),
-                (0.90, 0.05, 0.05),
-                (0.85, 0.10, 0.05),
-                (0.80, 0.10, 0.10),
-                (0.80, 0.20, 0.0),
-                (0.80, 0.0, 0.20),
-                (0.70, 0.20, 0.10),
-                (0.50, 0.30, 0.20),
-            )
+    learned_type = CorpusTitles
+    search_space: ClassVar = {
+        "mu": (1.0, 3.0, 10.0, 30.0, 100.0),
+        "weights": (
+            (1.0, 0.0, 0.0),
+            (0.90, 0.05, 0.05),
+            (0.85, 0.10, 0.05),
+            (0.80, 0.10, 0.10),
+            (0.80, 0.20, 0.0),
+            (0.80, 0.0, 0.20),
+            (0.70, 0.20, 0.10),
+            (0.50, 0.30, 0.20),
         ),
-    ] = (0.85, 0.10, 0.05)
-    window: Annotated[int, Field(ge=2), Grid((4, 8))] = 8
+        "window": (4, 8),
+    }
 
-    corpus: tuple[str, ...]
+    mu: PositiveFloat = Field(
+        default=10.0, description="Words of the collection added to each title."
+    )
+    weights: Weights = Field(
+        default=(0.85, 0.10, 0.05),
+        description="Weights of words, of ordered pairs and of unordered pairs, from 0 to 1,000.",
+    )
+    window: Annotated[int, Field(ge=2)] = Field(
+        default=8, description="Number of words of an unordered window."
+    )
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        self.corpus = tuple(titles)
+    _terms: Terms = PrivateAttr()
+    _corpus: Tokens = PrivateAttr()
+    _word_probabilities: Floats = PrivateAttr()
 
-    def _index(self) -> None:
-        self.terms = Terms.of_corpus(self.corpus, self.name)
-        self._corpus = self.terms.tokens(self.corpus)
-        self._word_shares = self._shares(self._corpus.by_word)
+    def _fit(self, clicks: list[Click], titles: list[str]) -> CorpusTitles:
+        return CorpusTitles(tuple(titles))
 
-    def _prepare(self, titles: tuple[str, ...]) -> Tokens:
-        return self._corpus if titles == self.corpus else self.terms.tokens(titles)
+    def _build_index(self) -> None:
+        self._terms = Terms.of_corpus(self.learned.titles, self.name)
+        self._corpus = self._terms.tokens(self.learned.titles)
+        self._word_probabilities = self._probabilities(self._corpus.by_word)
 
-    def _score(self, queries: Sequence[str], prepared: Tokens) -> Floats:
-        asked = self.terms.tokens(queries)
-        pairs, pair_counts = adjacent_pairs(asked)
-        scores = self.weights[0] * self._words(asked.counts, prepared)
+    def _encode_titles(self, titles: tuple[str, ...]) -> Tokens:
+        return self._corpus if titles == self.learned.titles else self._terms.tokens(titles)
+
+    def _score(self, queries: Sequence[str], encoded: Tokens) -> Floats:
+        tokens = self._terms.tokens(queries)
+        pairs, pair_counts = adjacent_pairs(tokens)
+        scores = self.weights[0] * self._word_scores(tokens.counts, encoded)
         ordered = partial(ordered_windows, pairs=pairs)
         unordered = partial(unordered_windows, pairs=pairs, width=self.window)
         for weight, windows in zip(self.weights[1:], (ordered, unordered), strict=True):
             if weight > 0:
                 in_corpus = windows(self._corpus)
-                counts = in_corpus if prepared is self._corpus else windows(prepared)
+                counts = in_corpus if encoded is self._corpus else windows(encoded)
                 scores += weight * log_likelihoods(
-                    pair_counts, counts, self._shares(in_corpus), prepared.lengths, self.mu
+                    pair_counts, counts, self._probabilities(in_corpus), encoded.lengths, self.mu
                 )
         return scores
 
-    def _words(self, asked: sparse.csr_matrix, titles: Tokens) -> Floats:
-        """Sums `f` of the words that are asked for, `(queries, words)`."""
-        return log_likelihoods(asked, titles.by_word, self._word_shares, titles.lengths, self.mu)
+    def _word_scores(self, query_counts: sparse.csr_matrix, titles: Tokens) -> Floats:
+        """The sum of `f` over the words of each query, `(queries, titles)`."""
+        return log_likelihoods(
+            query_counts, titles.by_word, self._word_probabilities, titles.lengths, self.mu
+        )
 
-    def _shares(self, counts: sparse.csr_matrix) -> Floats:
+    def _probabilities(self, counts: sparse.csr_matrix) -> Floats:
         """`cf / |C|` of features from their counts in the corpus, `(features, titles)`."""
         totals = np.asarray(counts.sum(axis=1)).ravel()
         return np.maximum(totals, 0.5) / len(self._corpus.ids)
@@ -102,10 +124,10 @@ def adjacent_pairs(texts: Tokens) -> tuple[Ids, sparse.csr_matrix]:
     """The distinct adjacent known words of texts.
 
     Returns:
-        Ids `(pairs, 2)`, in order, and how often each text holds each, `(texts, pairs)`.
+        Ids `(pairs, 2)`, in order, and how often each text contains each, `(texts, pairs)`.
     """
     known = texts.ids >= 0
     first = np.flatnonzero(known[:-1] & known[1:] & (texts.text[:-1] == texts.text[1:]))
-    found = np.stack([texts.ids[first], texts.ids[first + 1]], axis=1)
-    pairs, which = np.unique(found, axis=0, return_inverse=True)
-    return pairs, count_table(texts.text[first], which.ravel(), len(texts), len(pairs))
+    occurrences = np.stack([texts.ids[first], texts.ids[first + 1]], axis=1)
+    pairs, pair = np.unique(occurrences, axis=0, return_inverse=True)
+    return pairs, count_table(texts.text[first], pair.ravel(), len(texts), len(pairs))

@@ -11,7 +11,7 @@ def stable_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDA
     """`left @ right`, each number the same to the last bit in any batch.
 
     BLAS adds in an order that depends on the shapes, so a query could score
-    differently alone and in company. The sparse product adds in the order of
+    differently alone and beside others. The sparse product adds in the order of
     the columns, always.
 
     Args:

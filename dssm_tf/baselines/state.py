@@ -1,58 +1,121 @@
-"""One file a fitted model: arrays, tables of them, words and what JSON can hold; no pickle."""
+"""One `.npz` file per fitted model: parameters, and a dataclass of arrays, words and numbers.
+
+Nothing is pickled. Numbers and texts are JSON; arrays are stored under the field's name, and the
+parts of a composite field under `field/part`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.files import atomic_write
 
-_SETTINGS = "settings"
-_SPARSE = ("data", "indices", "indptr", "shape")
+LearnedT = TypeVar("LearnedT")
+
+_JSON = "json"
+_PARAMETERS, _LEARNED = "parameters", "learned"
+_SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def write_state(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes values by name as an `.npz`; its directory is made if missing."""
-    settings: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, np.ndarray):
-            arrays[name] = value
-        elif isinstance(value, dict) and isinstance(next(iter(value.values()), 0), np.ndarray):
-            arrays |= {f"{name}/{key}": array for key, array in value.items()}
-        elif sparse.issparse(value):
-            arrays |= {f"{name}.{part}": np.asarray(getattr(value, part)) for part in _SPARSE}
-        else:
-            settings[name] = value.words if isinstance(value, Terms) else value
-    arrays[_SETTINGS] = np.frombuffer(json.dumps(settings).encode("utf-8"), np.uint8)
+def write_state(path: Path, parameters: Mapping[str, Any], learned: Any) -> None:
+    """Writes parameters and the learned dataclass; creates the directory."""
+    values = _flat(learned)
+    arrays: dict[str, Any] = {
+        name: value for name, value in values.items() if isinstance(value, np.ndarray)
+    }
+    plain = {name: value for name, value in values.items() if name not in arrays}
+    text = json.dumps({_PARAMETERS: dict(parameters), _LEARNED: plain})
+    arrays[_JSON] = np.frombuffer(text.encode("utf-8"), np.uint8)
     with atomic_write(path, "wb") as file:
         np.savez(file, **arrays)
 
 
-def read_state(path: Path, mend: str) -> dict[str, Any]:
-    """Reads what `write_state` wrote; words come back as a list.
+def read_state(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Reads what `write_state` wrote.
 
     Args:
         path: of the file.
-        mend: a sentence that says what to do if it cannot be used.
+        hint: a sentence that says how to fix a file that cannot be used.
+
+    Returns:
+        Parameters, and values for `restore`.
 
     Raises:
-        UserError: it is no archive of arrays.
-        KeyError, ValueError: the archive holds something else.
+        UserError: the file is not an archive of arrays.
+        KeyError, ValueError: the archive has other contents.
     """
-    arrays = read_arrays(path, mend)
-    values: dict[str, Any] = json.loads(arrays.pop(_SETTINGS).tobytes())
-    for name in [key.removesuffix(".indptr") for key in arrays if key.endswith(".indptr")]:
-        data, indices, indptr, shape = (arrays.pop(f"{name}.{part}") for part in _SPARSE)
-        values[name] = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape))
-    for key in [key for key in arrays if "/" in key]:
-        name, _, part = key.partition("/")
-        values.setdefault(name, {})[part] = arrays.pop(key)
-    return values | arrays
+    arrays = read_arrays(path, hint)
+    plain = json.loads(arrays.pop(_JSON).tobytes())
+    return plain[_PARAMETERS], plain[_LEARNED] | arrays
+
+
+def restore(kind: type[LearnedT], values: Mapping[str, Any], prefix: str = "") -> LearnedT:
+    """Builds the dataclass whose values `read_state` read.
+
+    Args:
+        kind: the dataclass; the types of its fields decide how the values are read.
+        values: by the name of the field.
+        prefix: of the names, for a dataclass within a dataclass.
+
+    Raises:
+        KeyError: a value is missing.
+    """
+    hints = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _restore(hints[name], values, prefix + name) for name in names})
+
+
+def _flat(learned: Any, prefix: str = "") -> dict[str, Any]:
+    """The fields of a dataclass as arrays and JSON values by name."""
+    values: dict[str, Any] = {}
+    for field in fields(learned):
+        name, value = prefix + field.name, getattr(learned, field.name)
+        if is_dataclass(value):
+            values |= _flat(value, f"{name}/")
+        elif isinstance(value, Terms):
+            values[name] = value.words
+        elif sparse.issparse(value):
+            values |= {f"{name}/{part}": np.asarray(getattr(value, part)) for part in _SPARSE_PARTS}
+        elif isinstance(value, dict):
+            values |= {f"{name}/{key}": array for key, array in value.items()}
+        elif _is_array_tuple(value):
+            values |= {f"{name}/{index}": array for index, array in enumerate(value)}
+        else:
+            values[name] = value
+    return values
+
+
+def _restore(hint: Any, values: Mapping[str, Any], name: str) -> Any:
+    """The value of a field of some type."""
+    kind = get_origin(hint) or hint
+    if isinstance(hint, type) and is_dataclass(hint):
+        return restore(hint, values, f"{name}/")
+    if kind is sparse.csr_matrix:
+        data, indices, indptr, shape = (values[f"{name}/{part}"] for part in _SPARSE_PARTS)
+        return sparse.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    if kind is dict:
+        return _parts(values, name)
+    if kind is tuple:
+        if get_origin(get_args(hint)[0]) is np.ndarray:
+            return tuple(_parts(values, name).values())
+        return tuple(values[name])
+    return kind(values[name]) if issubclass(kind, Terms) else values[name]
+
+
+def _parts(values: Mapping[str, Any], name: str) -> dict[str, NDArray[Any]]:
+    start = f"{name}/"
+    return {key[len(start) :]: value for key, value in values.items() if key.startswith(start)}
+
+
+def _is_array_tuple(value: Any) -> bool:
+    return isinstance(value, tuple) and any(isinstance(part, np.ndarray) for part in value)

@@ -1,4 +1,4 @@
-"""Word counts of texts as sparse matrices: what every lexical and topic model starts from."""
+"""Word counts of texts as sparse matrices, the input of the lexical and topic models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Terms:
 
     Attributes:
         words: in alphabetical order.
-        ids: the place of each word in `words`.
+        ids: the index of each word in `words`.
 
     >>> terms = Terms.of(["red shoe", "Red red hat!"])
     >>> terms.words
@@ -35,20 +35,20 @@ class Terms:
 
     def __init__(self, known: Iterable[str]) -> None:
         self.words: tuple[str, ...] = tuple(sorted(set(known)))
-        self.ids: dict[str, int] = {word: place for place, word in enumerate(self.words)}
+        self.ids: dict[str, int] = {word: index for index, word in enumerate(self.words)}
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """The words that the texts hold."""
+        """The words of the texts."""
         return cls(chain.from_iterable(map(cls.split, texts)))
 
     @classmethod
     def of_corpus(cls, titles: Sequence[str], name: str) -> Self:
-        """The words that the titles hold.
+        """The words of the titles.
 
         Args:
-            titles: what a model counts.
-            name: of the model.
+            titles: the corpus.
+            name: of the model, for the error.
 
         Raises:
             UserError: there is no word in the titles.

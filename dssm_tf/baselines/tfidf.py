@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -12,28 +13,19 @@ from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.terms import Terms
 
 
-class TfIdf(Baseline):
-    """Scores a title by the cosine of its TF-IDF vector and the query's, from 0 to 1.
+@dataclass(frozen=True, eq=False)
+class TfIdfStatistics:
+    """Word statistics of a corpus, and the vectors of texts that follow from them.
 
-    The weight of word `w` in a text is `count * (1 + log((1 + N) / (1 + n)))`
-    with `N` titles of the corpus and `n` that hold `w`: the form scikit-learn
-    has by default. Words the corpus lacks are left out.
-
-    Reference: Salton and Buckley 1988; W14 section 4 for its use as a baseline.
+    Attributes:
+        terms: the words of the corpus.
+        idf: `1 + log((1 + N) / (1 + n))` of each word, `(words,)`.
     """
-
-    name = "tfidf"
-    counted: ClassVar[type[Terms]] = Terms
 
     terms: Terms
     idf: Floats
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        self.terms = self.counted.of_corpus(titles, self.name)
-        holders = np.bincount(self.terms.count(titles).indices, minlength=len(self.terms))
-        self.idf = 1 + np.log((1 + len(titles)) / (1 + holders))
-
-    def weighted(self, texts: Sequence[str]) -> sparse.csr_matrix:
+    def vectors(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """TF-IDF vectors of length 1, or 0 for a text without a known word: `(texts, words)`."""
         vectors = self.terms.count(texts)
         vectors.data *= self.idf[vectors.indices]
@@ -41,8 +33,32 @@ class TfIdf(Baseline):
         vectors.data /= np.sqrt(np.bincount(rows, vectors.data**2, minlength=len(texts)))[rows]
         return vectors
 
-    def _prepare(self, titles: tuple[str, ...]) -> Any:
-        return self.weighted(titles).T.tocsr()
 
-    def _score(self, queries: Sequence[str], prepared: Any) -> Floats:
-        return (self.weighted(queries) @ prepared).toarray()
+class TfIdf(Baseline[TfIdfStatistics]):
+    """Scores a title by the cosine of its TF-IDF vector and the query's, from 0 to 1.
+
+    The weight of word `w` in a text is `count * (1 + log((1 + N) / (1 + n)))`, with `N` the number
+    of titles in the corpus and `n` the number of those that contain `w`. scikit-learn has this form
+    by default. Words that the corpus lacks are left out.
+
+    Reference: Salton and Buckley 1988; W14 section 4 for its use as a baseline.
+    """
+
+    name = "tfidf"
+    learned_type: ClassVar[type[TfIdfStatistics]] = TfIdfStatistics
+
+    def _fit(self, clicks: list[Click], titles: list[str]) -> TfIdfStatistics:
+        terms = Terms.of_corpus(titles, self.name)
+        return TfIdfStatistics(terms, idf_of(terms, titles))
+
+    def _encode_titles(self, titles: tuple[str, ...]) -> sparse.csr_matrix:
+        return self.learned.vectors(titles).T.tocsr()
+
+    def _score(self, queries: Sequence[str], encoded: sparse.csr_matrix) -> Floats:
+        return (self.learned.vectors(queries) @ encoded).toarray()
+
+
+def idf_of(terms: Terms, titles: Sequence[str]) -> Floats:
+    """`1 + log((1 + N) / (1 + n))` of each word in a corpus: `(words,)`."""
+    document_frequency = np.bincount(terms.count(titles).indices, minlength=len(terms))
+    return 1 + np.log((1 + len(titles)) / (1 + document_frequency))

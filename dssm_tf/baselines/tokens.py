@@ -1,4 +1,4 @@
-"""Texts as arrays of word ids in order, with the places of every word: for windows and phrases."""
+"""Texts as arrays of word ids in order, for counts, windows and phrases."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Tokens:
 
     Attributes:
         ids: `(tokens,)` the id of each word, -1 if it is not known.
-        starts: `(texts + 1,)` where each text begins; the last entry is the number of tokens.
-        size: how many words there are to know.
+        starts: `(texts + 1,)` index in `ids` at which each text begins; the last entry is the
+            number of tokens.
+        size: number of known words.
 
     >>> Tokens.of([["b", "a"], [], ["a"]], {"a": 0, "b": 1}).starts
     array([0, 2, 2, 3])
@@ -41,8 +42,8 @@ class Tokens:
         texts = list(texts)
         starts = np.zeros(len(texts) + 1, dtype=np.int64)
         np.cumsum([len(text) for text in texts], out=starts[1:])
-        found = map(ids.get, chain.from_iterable(texts), repeat(-1))
-        return cls(np.fromiter(found, np.int64, count=int(starts[-1])), starts, len(ids))
+        word_ids = map(ids.get, chain.from_iterable(texts), repeat(-1))
+        return cls(np.fromiter(word_ids, np.int64, count=int(starts[-1])), starts, len(ids))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -59,33 +60,33 @@ class Tokens:
 
     @cached_property
     def by_word(self) -> sparse.csr_matrix:
-        """How often each text holds each word: float64 `(size, texts)`, columns in order."""
+        """Counts of each word in each text: float64 `(size, texts)`, columns in order."""
         known = self.ids >= 0
         return count_table(self.ids[known], self.text[known], self.size, len(self))
 
     @cached_property
     def counts(self) -> sparse.csr_matrix:
-        """The same the other way round: float64 `(texts, size)`, columns in order."""
+        """The transpose of `by_word`: float64 `(texts, size)`, columns in order."""
         known = self.ids >= 0
         return count_table(self.text[known], self.ids[known], len(self), self.size)
 
-    def places(self, words: Ids) -> Ids:
-        """Where some words stand: indices of `ids`, in order."""
-        wanted = np.zeros(self.size + 1, dtype=bool)  # the last one: unknown words, -1
+    def positions(self, words: Ids) -> Ids:
+        """The occurrences of some words: indices of `ids`, in order."""
+        wanted = np.zeros(self.size + 1, dtype=bool)  # the last entry: unknown words, -1
         wanted[words] = True
         return np.flatnonzero(wanted[self.ids])
 
 
 def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
-    """How often each (row, column) is named: float64 `(height, width)`, columns in order."""
+    """Counts of each (row, column): float64 `(height, width)`, columns in order."""
     table = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(height, width)).tocsr()
     table.sort_indices()
     return table
 
 
-def place_in(keys: Ids, known: Ids) -> Ids:
-    """The place of each key among the known ones, which are sorted; -1 where it is not known."""
+def index_in(keys: Ids, known: Ids) -> Ids:
+    """The index of each key among the known keys, which are sorted; -1 if it is not known."""
     if len(known) == 0:
         return np.full(keys.shape, -1)
-    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[places] == keys, places, -1)
+    indices = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[indices] == keys, indices, -1)

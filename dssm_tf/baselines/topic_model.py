@@ -1,39 +1,64 @@
-"""What the topic models share: mixtures of titles, scores from words and topics, EM."""
+"""The base of the topic models: mixtures of titles, scores from words and topics, EM."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from dataclasses import dataclass
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import (
-    AboveZero,
-    AtLeastZero,
-    Baseline,
-    Click,
-    Count,
-    Floats,
-    Grid,
-    Refit,
-    Seed,
-    Share,
-)
+from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Fraction, Seed
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Tokens
-from dssm_tf.baselines.ulm import MU_GRID, word_probabilities
+from dssm_tf.baselines.ulm import MU_VALUES, word_probabilities
 from dssm_tf.common.progress import progress_of
 
 TINY = float(np.finfo(np.float64).tiny)
-_CELLS = 1 << 20  # probabilities held at once: 8 MiB
-_ENTRIES = 8192  # counts looked at together: their topics fit a CPU's cache
+_CELLS = 1 << 20  # probabilities in memory at once: 8 MiB
+_ENTRIES = 8192  # counts processed together: their topics fit a CPU's cache
 _FOLDING_STEPS = 40
 
 
-class TopicModel(Baseline):
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """Topics learned from a collection of titles.
+
+    Attributes:
+        terms: the words of the collection.
+        background: `p(w|C)`, `(words,)`.
+        query_words: `p(w|z)` of queries, `(words, topics)`, columns sum to 1.
+    """
+
+    terms: Terms
+    background: Floats
+    query_words: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class EMTopics(Topics):
+    """Topics learned by EM.
+
+    Attributes:
+        terms: see `Topics`.
+        background: see `Topics`.
+        query_words: see `Topics`.
+        objective: the value before each step of EM, in nats; EM raises it.
+    """
+
+    objective: list[float]
+
+
+TopicsT = TypeVar("TopicsT", bound=Topics)
+EMTopicsT = TypeVar("EMTopicsT", bound=EMTopics)
+
+
+class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
     """Scores a title by the log-likelihood of the query under its words and its topics.
 
     `score = sum over words w of the query of log p(w|D)`, in nats, with
@@ -41,58 +66,46 @@ class TopicModel(Baseline):
         p(w|D) = (1 - weight) (count of w in D + mu p(w|C)) / (words of D + mu)
                  + weight * sum over topics z of p(w|z) p(z|D)
 
-    The mixture `p(z|D)` of a title, of the log or not, is found by EM with
-    the words of the topics fixed, starting from equal shares: equal titles
-    have equal mixtures, and no chance is in it.
-
-    Args:
-        topics: how many; the papers have 100 and 500.
-        mu: words of the collection that every title is padded with, above 0.
-        weight: of the topics against the words of the title, from 0 to 1.
-        seed: of the start.
-
-    Attributes:
-        query_words: `p(w|z)` that make queries, `(words, topics)`, columns sum to 1.
-        topic_prior: what is added to every topic's words of a title.
+    The mixture `p(z|D)` of a title, in the log or not, comes from EM with the words of the topics
+    fixed. EM starts from equal fractions, so equal titles have equal mixtures, and nothing is
+    random.
     """
 
-    topics: Annotated[Count, Refit((50, 100, 200))] = 100
-    mu: Annotated[AboveZero, MU_GRID] = 30.0
-    weight: Annotated[Share, Grid((0.05, 0.1, 0.2, 0.4, 0.6, 0.8))] = 0.3
-    seed: Seed = 0
+    search_space: ClassVar = {"mu": MU_VALUES, "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)}
+    refit_search_space: ClassVar = {"topics": (50, 100, 200)}
 
-    terms: Terms
-    background: Floats
-    query_words: Floats
-    topic_prior: float
+    topics: Count = Field(default=100, description="Number of topics; the papers use 100 and 500.")
+    mu: PositiveFloat = Field(
+        default=30.0, description="Words of the collection added to each title."
+    )
+    weight: Fraction = Field(
+        default=0.3, description="Weight of the topics against the words of the title."
+    )
+    seed: Seed = Field(default=0, description="Seed of the initial topics.")
 
     def mixtures(self, titles: Sequence[str]) -> Floats:
         """`p(z|D)`: `(len(titles), topics)`, rows sum to 1."""
-        return fold_in(self.terms.count(titles), self._title_words(), self.topic_prior)
+        counts = self.learned.terms.count(titles)
+        return fold_in(counts, self._title_words(), self._topic_prior())
 
     def _title_words(self) -> Floats:
-        """`p(w|z)` that make titles; the same as those that make queries, except in `bltm`."""
-        return self.query_words
+        """`p(w|z)` of titles; the same as of queries, except in `bltm`."""
+        return self.learned.query_words
 
-    def _collect(
-        self, clicks: list[Click], titles: list[str], queries: Sequence[str] = ()
-    ) -> list[str]:
-        """Counts the words of the distinct titles of the corpus and the log, and gives those."""
-        texts = list(dict.fromkeys([*titles, *(title for _, title, _ in clicks)]))
-        self.terms = Terms.of_corpus([*texts, *queries], self.name)
-        self.background = word_probabilities(self.terms.tokens(texts))
-        return texts
+    @abc.abstractmethod
+    def _topic_prior(self) -> float:
+        """Pseudo-count of every topic in a title."""
 
-    def _prepare(self, titles: tuple[str, ...]) -> tuple[Tokens, Floats]:
-        return self.terms.tokens(titles), self.mixtures(titles).T
+    def _encode_titles(self, titles: tuple[str, ...]) -> tuple[Tokens, Floats]:
+        return self.learned.terms.tokens(titles), self.mixtures(titles).T
 
-    def _score(self, queries: Sequence[str], prepared: tuple[Tokens, Floats]) -> Floats:
-        asked = self.terms.count(queries)
-        used = np.unique(asked.indices)
-        asked, words = asked[:, used], self.query_words[used]
-        tokens, mixtures = prepared
+    def _score(self, queries: Sequence[str], encoded: tuple[Tokens, Floats]) -> Floats:
+        query_counts = self.learned.terms.count(queries)
+        used = np.unique(query_counts.indices)
+        query_counts, words = query_counts[:, used], self.learned.query_words[used]
+        tokens, mixtures = encoded
         counts, lengths = tokens.by_word[used].tocsc(), tokens.lengths
-        prior = self.mu * self.background[used][:, None]
+        prior = self.mu * self.learned.background[used][:, None]
         scores = np.empty((len(queries), len(lengths)))
         step = max(1, _CELLS // max(1, len(used)))
         for start in range(0, len(lengths), step):
@@ -101,76 +114,110 @@ class TopicModel(Baseline):
             topical = stable_product(words, mixtures[:, columns])
             likely = (1 - self.weight) * lexical + self.weight * topical
             # A word that only queries have is impossible when the topics weigh nothing.
-            scores[:, columns] = asked @ np.log(np.maximum(likely, TINY))
+            scores[:, columns] = query_counts @ np.log(np.maximum(likely, TINY))
         return scores
 
 
-class TopicEM(TopicModel):
-    """A topic model whose mixtures and topics have Dirichlet priors, learned by MAP-EM.
+class TopicEM(TopicModel[EMTopicsT], Generic[EMTopicsT]):
+    """A topic model whose mixtures and topics have Dirichlet priors, learned by MAP-EM."""
 
-    Args:
-        mixture_prior: concentration of the prior of a mixture, less 1, at least 0.
-        word_prior: concentration of the prior of a topic's words, less 1, at least 0.
-        iterations: of EM, at most.
-        tolerance: EM ends when the objective gains less than this share of its size.
+    mixture_prior: NonNegativeFloat = Field(
+        default=0.1, description="Concentration of the prior of a mixture, less 1."
+    )
+    word_prior: NonNegativeFloat = Field(
+        default=0.1, description="Concentration of the prior of a topic's words, less 1."
+    )
+    iterations: Count = Field(default=60, description="Largest number of EM steps.")
+    tolerance: float = Field(
+        default=1e-5,
+        description="EM ends when the objective gains less than this fraction of its size.",
+    )
+
+    def _topic_prior(self) -> float:
+        return self.mixture_prior
+
+    def _run_em(self, em_step: Callable[[], float]) -> list[float]:
+        """Runs EM by a function that takes a step and returns the objective before it.
+
+        Returns:
+            The objective before each step.
+        """
+        objective: list[float] = []
+        with progress_of(self.name, self.iterations, self._show_progress) as task:
+            for step in range(self.iterations):
+                objective.append(em_step())
+                task.update(step + 1, f"{objective[-1]:.4g} nats")
+                gains = np.diff(objective[-2:])
+                if (gains <= self.tolerance * abs(objective[-1])).any():
+                    break
+        return objective
+
+
+class Collection(NamedTuple):
+    """The titles that a topic model learns from.
 
     Attributes:
-        objective: what EM raises, in nats, before each step.
+        titles: distinct titles of the corpus and the log.
+        terms: their words, and those of the queries if the model learns from queries.
+        background: `p(w|C)` of the titles, `(words,)`.
     """
 
-    mixture_prior: AtLeastZero = 0.1
-    word_prior: AtLeastZero = 0.1
-    iterations: Count = 60
-    tolerance: float = 1e-5
+    titles: list[str]
+    terms: Terms
+    background: Floats
 
-    objective: list[float]
 
-    def _climb(self, em_step: Callable[[], float]) -> None:
-        """Runs EM; a step gives the objective before it."""
-        self.topic_prior = self.mixture_prior
-        self.objective = []
-        with progress_of(self.name, self.iterations, self.progress) as task:
-            for step in range(self.iterations):
-                self.objective.append(em_step())
-                task.update(step + 1, f"{self.objective[-1]:.4g} nats")
-                gains = np.diff(self.objective[-2:])
-                if (gains <= self.tolerance * abs(self.objective[-1])).any():
-                    break
+def collect(
+    clicks: Sequence[Click], titles: Sequence[str], name: str, queries: Sequence[str] = ()
+) -> Collection:
+    """Counts the words of the distinct titles of the corpus and the log.
+
+    Args:
+        clicks: the log.
+        titles: the corpus.
+        name: of the model, for errors.
+        queries: texts whose words are added to the terms.
+
+    Raises:
+        UserError: there is no word.
+    """
+    distinct = list(dict.fromkeys([*titles, *(title for _, title, _ in clicks)]))
+    terms = Terms.of_corpus([*distinct, *queries], name)
+    return Collection(distinct, terms, word_probabilities(terms.tokens(distinct)))
 
 
 def fold_in(counts: sparse.csr_matrix, words: Floats, prior: float) -> Floats:
-    """Mixtures of texts under fixed topics, by EM from equal shares.
+    """Mixtures of texts under fixed topics, by EM from equal fractions.
 
-    The likelihood with its prior is concave in the mixture, so the start does
-    not decide where EM ends. The number of steps is fixed: a text's mixture
-    does not depend on its company.
+    The likelihood with its prior is concave in the mixture, so the start does not decide where EM
+    ends. The number of steps is fixed, so a text's mixture does not depend on the other texts.
 
     Args:
         counts: `(texts, words)`.
         words: `p(w|z)`, `(words, topics)`.
-        prior: what is added to the words of each topic, at least 0.
+        prior: pseudo-count of each topic, at least 0.
 
     Returns:
-        `(texts, topics)`, rows sum to 1; a text without a word has equal shares.
+        `(texts, topics)`, rows sum to 1; a text without a word has equal fractions.
     """
-    shares = np.full((counts.shape[0], words.shape[1]), 1 / words.shape[1])
+    mixtures = np.full((counts.shape[0], words.shape[1]), 1 / words.shape[1])
     for _ in range(_FOLDING_STEPS):
-        ratio = ratios(counts, shares, words)
-        shares = normalized(shares * (ratio @ words) + prior, axis=1)
-    return shares
+        ratio = ratios(counts, mixtures, words)
+        mixtures = normalized(mixtures * (ratio @ words) + prior, axis=1)
+    return mixtures
 
 
-def ratios(counts: sparse.csr_matrix, shares: Floats, words: Floats) -> sparse.csr_matrix:
+def ratios(counts: sparse.csr_matrix, mixtures: Floats, words: Floats) -> sparse.csr_matrix:
     """`count / sum over topics of p(w|z) p(z|d)` where there is a count: `(texts, words)`.
 
     Products with it are the sums over words and over texts of the posterior
-    `p(z|d,w) = p(w|z) p(z|d) / sum over topics`, which is never held as a whole.
+    `p(z|d,w) = p(w|z) p(z|d) / sum over topics`, which is never in memory as a whole.
     """
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     likely = np.empty(len(rows))
     for start in range(0, len(rows), _ENTRIES):
-        part = slice(start, start + _ENTRIES)
-        likely[part] = np.einsum("nz,nz->n", shares[rows[part]], words[counts.indices[part]])
+        block = slice(start, start + _ENTRIES)
+        likely[block] = np.einsum("nz,nz->n", mixtures[rows[block]], words[counts.indices[block]])
     ratio = counts.data / np.maximum(likely, 1e-300)
     return sparse.csr_matrix((ratio, counts.indices, counts.indptr), shape=counts.shape)
 
@@ -199,7 +246,7 @@ def first_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray
 
 
 def first_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:
-    """Where EM starts: each topic is half the words of a few texts, half those of all.
+    """The initial topics of EM: each is half the words of a few texts, half those of all texts.
 
     Args:
         counts: `(texts, words)`.
@@ -208,6 +255,9 @@ def first_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats
     Returns:
         `p(w|z)`, `(words, topics)`.
     """
-    own = sum(counts[column].toarray() for column in chosen.T).T
-    every = np.asarray(counts.sum(axis=0)).reshape(-1, 1)
-    return normalized(own / np.maximum(own.sum(axis=0), 1) + every / every.sum(), axis=0)
+    chosen_counts = sum(counts[column].toarray() for column in chosen.T).T
+    all_counts = np.asarray(counts.sum(axis=0)).reshape(-1, 1)
+    return normalized(
+        chosen_counts / np.maximum(chosen_counts.sum(axis=0), 1) + all_counts / all_counts.sum(),
+        axis=0,
+    )

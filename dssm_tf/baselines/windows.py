@@ -5,34 +5,34 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
+from dssm_tf.baselines.tokens import Ids, Tokens, count_table, index_in
 
 
 def ordered_windows(texts: Tokens, pairs: Ids) -> sparse.csr_matrix:
     """How often the second word of a pair follows the first directly.
 
     Args:
-        texts: where to count.
+        texts: the texts to count in.
         pairs: `(pairs, 2)` ids of words, sorted, without repeats.
 
     Returns:
         float64 `(pairs, texts)`.
     """
-    places = texts.places(np.unique(pairs))
-    first = places[:-1][np.diff(places) == 1]
-    found = place_in(_key(texts, texts.ids[first], texts.ids[first + 1]), _keys(texts, pairs))
-    kept = (found >= 0) & (texts.text[first] == texts.text[first + 1])
-    return count_table(found[kept], texts.text[first[kept]], len(pairs), len(texts))
+    positions = texts.positions(np.unique(pairs))
+    first = positions[:-1][np.diff(positions) == 1]
+    pair = index_in(_key(texts, texts.ids[first], texts.ids[first + 1]), _keys(texts, pairs))
+    counted = (pair >= 0) & (texts.text[first] == texts.text[first + 1])
+    return count_table(pair[counted], texts.text[first[counted]], len(pairs), len(texts))
 
 
 def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matrix:
-    """How many windows of `width` words end at one word of a pair and hold the other before it.
+    """Counts windows of `width` words that end at a word of a pair and contain the other before it.
 
-    So each occurrence of a word counts once, however often the other word stands before it, and
-    for a pair of one word with itself two occurrences are needed.
+    So each occurrence of a word counts once, however often the other word is before it, and
+    a pair of a word with itself needs two occurrences.
 
     Args:
-        texts: where to count.
+        texts: the texts to count in.
         pairs: `(pairs, 2)` ids of words, sorted, without repeats; (a, b) and (b, a) count the same.
         width: words of a window, both words of the pair included.
 
@@ -40,25 +40,25 @@ def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matri
         float64 `(pairs, texts)`.
     """
     sets, set_of_pair = np.unique(np.sort(pairs, axis=1), axis=0, return_inverse=True)
-    places = texts.places(np.unique(pairs))
+    positions = texts.positions(np.unique(pairs))
     keys = _keys(texts, sets)
     windows = []
-    # The asked words alone, so that the n-th one back is at least n words back in the text.
-    for back in range(1, min(width, len(places))):
-        first, last = places[:-back], places[back:]
+    # Positions of the pairs' words only, so the n-th position back is at least n words back.
+    for back in range(1, min(width, len(positions))):
+        first, last = positions[:-back], positions[back:]
         near = (last - first < width) & (texts.text[first] == texts.text[last])
         if not near.any():
             break
         first, last = first[near], last[near]
         words = texts.ids[first], texts.ids[last]
-        which = place_in(_key(texts, np.minimum(*words), np.maximum(*words)), keys)
-        windows.append(last[which >= 0] * len(sets) + which[which >= 0])
+        word_set = index_in(_key(texts, np.minimum(*words), np.maximum(*words)), keys)
+        windows.append(last[word_set >= 0] * len(sets) + word_set[word_set >= 0])
     if not windows:
         return sparse.csr_matrix((len(pairs), len(texts)))
     # An end and a set of words count once, whatever the distance. (np.unique hashes, and is slow.)
     each = np.sort(np.concatenate(windows))
-    end, found = np.divmod(each[np.diff(each, prepend=-1) > 0], len(sets))
-    table = count_table(found, texts.text[end], len(sets), len(texts))
+    end, word_set = np.divmod(each[np.diff(each, prepend=-1) > 0], len(sets))
+    table = count_table(word_set, texts.text[end], len(sets), len(texts))
     return table[set_of_pair.ravel()]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import AboveZero, Baseline, Click, Count, Floats, Grid, Share
+from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Fraction
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.ibm1 import translate
@@ -17,7 +19,80 @@ from dssm_tf.baselines.tokens import Ids, Tokens
 from dssm_tf.common.progress import progress_of
 
 
-class WTM(Baseline):
+@dataclass(frozen=True, eq=False)
+class WordTranslations:
+    """Translation probabilities of words, and the word counts of the corpus.
+
+    Attributes:
+        terms: the words of queries and titles.
+        corpus_counts: occurrences of each word in the corpus, `(words,)`.
+        translations: `P(query word | title word)`, `(words, words)`.
+    """
+
+    terms: Terms
+    corpus_counts: Floats
+    translations: sparse.csr_matrix
+
+
+TranslationsT = TypeVar("TranslationsT", bound=WordTranslations)
+
+
+class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
+    """Learns translations of words from clicked pairs by IBM model 1, and scores by them."""
+
+    mu: PositiveFloat = Field(
+        default=3.0, description="Words of the collection added to each title."
+    )
+    self_weight: Fraction = Field(
+        default=0.2, description="Weight of a word's own occurrence against translations."
+    )
+    iterations: Count = Field(default=5, description="EM steps of IBM model 1, per direction.")
+
+    _origins: sparse.csr_matrix = PrivateAttr()
+    _background: Floats = PrivateAttr()
+
+    def _translate(
+        self, source: Tokens, target: Tokens, clicks: Floats, description: str
+    ) -> sparse.csr_matrix:
+        with progress_of(description, self.iterations, self._show_progress) as task:
+            translation = translate(
+                source,
+                target,
+                clicks,
+                iterations=self.iterations,
+                step_done=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
+            )
+        return translation.table
+
+    def _build_index(self) -> None:
+        counts = self.learned.corpus_counts
+        # (query words, title words): scores read the rows of a query's words.
+        self._origins = self.learned.translations.T.tocsr()
+        reached = np.diff(self._origins.indptr) > 0
+        # P(q | C) of each word, 0 for those that neither titles nor translations contain.
+        self._background = np.maximum(counts, 0.5 * reached) / max(counts.sum(), 1.0)
+
+    def _encode_titles(self, titles: tuple[str, ...]) -> Any:
+        return self.learned.terms.tokens(titles)
+
+    def _score(self, queries: Sequence[str], encoded: Any) -> Floats:
+        query_counts = self.learned.terms.count(queries)
+        used = np.unique(query_counts.indices)
+        return log_likelihoods(
+            query_counts[:, used],
+            self._mixed_counts(used, encoded),
+            self._background[used],
+            encoded.lengths,
+            self.mu,
+        )
+
+    def _mixed_counts(self, words: Ids, titles: Tokens) -> sparse.csr_matrix:
+        """`|D| P_mx(q | D)` of words in the titles: `(words, titles)`."""
+        translated = self._origins[words] @ titles.by_word
+        return self.self_weight * titles.by_word[words] + (1 - self.self_weight) * translated
+
+
+class WTM(TranslationModel[WordTranslations]):
     """Scores titles by the likelihood that their words, translated, give the query.
 
     With `P(q | w)` learned by IBM model 1 from clicked titles to queries, weighted by clicks,
@@ -27,77 +102,61 @@ class WTM(Baseline):
         score = sum over words q of the query, repeats counted, of
                 log((|D| P_mx(q | D) + mu P(q | C)) / (|D| + mu))
 
-    Words that no title holds and no translation gives are left out. A word that translations give
-    and no title holds counts as half an occurrence in `P(q | C)`.
+    Words that no title contains and no translation gives are left out. A word that translations
+    give and no title contains counts as half an occurrence in `P(q | C)`.
 
-    The paper smooths with one share of `P(q | C)` for all titles; here the share is the Dirichlet
-    one, `mu / (|D| + mu)`, so that with `self_weight = 1`, or a table that translates each word
-    into itself, the model is the unigram model of the tables, and gains are gains of translation.
-
-    Args:
-        mu: words of the collection that a title is smoothed with, above 0.
-        self_weight: of a word's own occurrence against translations, from 0 to 1.
-        iterations: steps of EM, at least 1.
+    The paper smooths with one fraction of `P(q | C)` for all titles; here the fraction is the
+    Dirichlet one, `mu / (|D| + mu)`, so that with `self_weight = 1`, or a table that translates
+    each word into itself, the model is the unigram model of the tables, and gains are gains of
+    translation.
 
     Reference: Gao, He and Nie 2010, the word translation model.
     """
 
     name = "wtm"
-    mu: Annotated[AboveZero, Grid((1.0, 3.0, 10.0, 30.0, 100.0))] = 3.0
-    self_weight: Annotated[Share, Grid((0.05, 0.1, 0.2, 0.4, 0.8, 1.0))] = 0.2
-    iterations: Count = 5
+    learned_type = WordTranslations
+    search_space: ClassVar = {
+        "mu": (1.0, 3.0, 10.0, 30.0, 100.0),
+        "self_weight": (0.05, 0.1, 0.2, 0.4, 0.8, 1.0),
+    }
+
+    def _fit(self, clicks: list[Click], titles: list[str]) -> WordTranslations:
+        pairs = PairTokens.of(clicks, titles, self.name)
+        translations = self._translate(pairs.titles, pairs.queries, pairs.clicks, self.name)
+        return WordTranslations(pairs.terms, pairs.corpus_counts, translations)
+
+
+class PairTokens(NamedTuple):
+    """The clicked pairs of a log as word ids.
+
+    Attributes:
+        terms: the words of queries, clicked titles and the corpus.
+        corpus_counts: occurrences of each word in the corpus, `(words,)`.
+        queries: one per pair.
+        titles: one per pair.
+        clicks: `(pairs,)`.
+    """
 
     terms: Terms
     corpus_counts: Floats
-    translations: sparse.csr_matrix
-    """`P(query word | title word)`, `(words, words)`."""
+    queries: Tokens
+    titles: Tokens
+    clicks: Floats
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        pairs = ClickedPairs.of(clicks, self.name)
-        self.terms = Terms.of([*pairs.queries, *pairs.titles, *titles])
-        self.corpus_counts = np.asarray(self.terms.count(titles).sum(axis=0)).ravel()
-        of_titles, of_queries = map(self.terms.tokens, (pairs.titles, pairs.queries))
-        self._learn_pairs(of_titles, of_queries, pairs.clicks)
+    @classmethod
+    def of(cls, clicks: Sequence[Click], titles: Sequence[str], name: str) -> PairTokens:
+        """Looks up the words of a log.
 
-    def _learn_pairs(self, titles: Tokens, queries: Tokens, clicks: Floats) -> None:
-        self.translations = self._translate(titles, queries, clicks, self.name)
+        Args:
+            clicks: the log.
+            titles: the corpus.
+            name: of the model, for errors.
 
-    def _translate(
-        self, source: Tokens, target: Tokens, clicks: Floats, description: str
-    ) -> sparse.csr_matrix:
-        with progress_of(description, self.iterations, self.progress) as task:
-            learned = translate(
-                source,
-                target,
-                clicks,
-                iterations=self.iterations,
-                step_done=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
-            )
-        return learned.table
-
-    def _index(self) -> None:
-        # (query words, title words): rows of a query's words are what scores are made of.
-        self._origins = self.translations.T.tocsr()
-        reached = np.diff(self._origins.indptr) > 0
-        counts = np.maximum(self.corpus_counts, 0.5 * reached)
-        # P(q | C) of each word, 0 for those that neither titles nor translations hold.
-        self._background = counts / max(self.corpus_counts.sum(), 1.0)
-
-    def _prepare(self, titles: tuple[str, ...]) -> Any:
-        return self.terms.tokens(titles)
-
-    def _score(self, queries: Sequence[str], prepared: Any) -> Floats:
-        asked = self.terms.count(queries)
-        used = np.unique(asked.indices)
-        return log_likelihoods(
-            asked[:, used],
-            self._mixed_counts(used, prepared),
-            self._background[used],
-            prepared.lengths,
-            self.mu,
-        )
-
-    def _mixed_counts(self, words: Ids, titles: Tokens) -> sparse.csr_matrix:
-        """`|D| P_mx(q | D)` of words in the titles: `(words, titles)`."""
-        translated = self._origins[words] @ titles.by_word
-        return self.self_weight * titles.by_word[words] + (1 - self.self_weight) * translated
+        Raises:
+            NoClicks: there is no clicked pair.
+        """
+        pairs = ClickedPairs.of(clicks, name)
+        terms = Terms.of([*pairs.queries, *pairs.titles, *titles])
+        corpus_counts = np.asarray(terms.count(titles).sum(axis=0)).ravel()
+        queries, clicked = terms.tokens(pairs.queries), terms.tokens(pairs.titles)
+        return cls(terms, corpus_counts, queries, clicked, pairs.clicks)

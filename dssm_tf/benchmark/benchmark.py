@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dssm_tf.benchmark.external import learned
+from dssm_tf.benchmark.external import in_training_log
 from dssm_tf.benchmark.fit import ABOUT, JOB, RUN
 from dssm_tf.benchmark.folds import folds, of_fold
 from dssm_tf.benchmark.fusion import PRIOR, Hybrid, fuse
@@ -28,19 +28,19 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import alone, refuse_others
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
-from dssm_tf.evaluation.evaluate import compare, measured
+from dssm_tf.evaluation.evaluate import compare, evaluate_run
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import parse_metric
 from dssm_tf.reports.files import write
 from dssm_tf.text.rules import FOLDED
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
-"""What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
+"""The systems that superscripts refer to unless `against` names others (S14 table 4)."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a benchmark is run; the flags' help says what each does."""
+    """Options of a benchmark; the help of the flags describes them."""
 
     sources: Sources
     out: Path
@@ -48,7 +48,7 @@ class Options:
     seeds: int = 3
     sweeps: Sequence[str] = ()
     overrides: Sequence[str] = ()
-    given: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    existing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     hybrids: Sequence[str] = ()
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -57,10 +57,10 @@ class Options:
 
 
 def benchmark(options: Options) -> Evaluation:
-    """Runs what is not done yet, and writes tables and results.
+    """Runs the systems that have no result yet, and writes tables and results.
 
     Args:
-        options: what to run.
+        options: systems, inputs and metrics.
 
     Raises:
         UserError: options or inputs are unusable, or no system could be measured.
@@ -70,7 +70,7 @@ def benchmark(options: Options) -> Evaluation:
         raise UserError("--seeds, --jobs: expected 1 or more; --metrics: expected at least one.")
     for metric in (*metrics, options.tune):
         parse_metric(metric)
-    systems = choose_systems(options.systems, options.sweeps, options.overrides, options.given)
+    systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
     rows, hybrids = _table(options, systems)
     refuse_others(out, (WORK, "*"))
     (out / WORK).mkdir(parents=True, exist_ok=True)
@@ -89,34 +89,37 @@ def benchmark(options: Options) -> Evaluation:
         reasons = fit_all(jobs, options.jobs)
         errors = {jobs[folder]["name"]: reason for folder, reason in reasons.items() if reason}
 
-        # Runs and what is known of them, by row and seed.
-        found: dict[str, dict[int | None, tuple[pl.DataFrame, dict[str, Any]]]] = defaultdict(dict)
+        # Runs and their costs and notes, by row and seed.
+        results: dict[str, dict[int | None, tuple[pl.DataFrame, dict[str, Any]]]] = defaultdict(
+            dict
+        )
         for folder, job in jobs.items():
             if not reasons[folder]:
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
-                found[job["name"]][job["seed"]] = pl.read_parquet(folder / RUN), about
+                results[job["name"]][job["seed"]] = pl.read_parquet(folder / RUN), about
         log_prior = inputs.prior()(task.titles).astype(np.float64)
         with progress_of("fusing", len(hybrids), unit="hybrids") as progress:
             for hybrid in hybrids:
-                own = [name for name in hybrid.members if name != PRIOR]
-                if failed := [name for name in own if not found[name]]:
+                members = [name for name in hybrid.members if name != PRIOR]
+                if failed := [name for name in members if not results[name]]:
                     if not hybrid.with_prior:  # else the row above says so
                         errors[hybrid.name] = f"its member {failed[0]} has no result"
                     continue
-                for seed in max((found[name] for name in own), key=len):
-                    # A member that is not random is beside every seed of the others.
+                for seed in max((results[name] for name in members), key=len):
+                    # A member that is not random joins every seed of the others.
                     runs = {
-                        name: found[name].get(seed, [*found[name].values()][-1])[0] for name in own
+                        name: results[name].get(seed, [*results[name].values()][-1])[0]
+                        for name in members
                     }
-                    found[hybrid.name][seed] = fuse(
+                    results[hybrid.name][seed] = fuse(
                         hybrid, runs, log_prior, task, fold, options.tune
                     )
                 progress.advance()
 
         for row in rows:
             row.error = errors.get(row.name)
-            for seed, (run, about) in found[row.name].items():
-                row.seeds.append(measured(of_fold(run, fold), task, metrics, seed, about))
+            for seed, (run, about) in results[row.name].items():
+                row.seeds.append(evaluate_run(of_fold(run, fold), task, metrics, seed, about))
         rows = [row for row in rows if row.seeds or row.error]
         done = [row for row in rows if row.seeds]
         if not done:
@@ -124,9 +127,10 @@ def benchmark(options: Options) -> Evaluation:
         against = _against(options.against, [row.name for row in done])
         keys = [FOLDED.key(query) for query in task.queries]
         logged = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
-        saved = (learned(task.queries, Path(one.base)) for one in systems if one.kind == "model")
+        models = [Path(system.base) for system in systems if system.kind == "model"]
+        learned = [in_training_log(task.queries, path) for path in models]
         known = np.array([key in logged for key in keys])
-        seen = [known, *(one for one in saved if one is not None)]
+        seen = [known, *(mask for mask in learned if mask is not None)]
         evaluation = Evaluation(
             task,
             metrics,
@@ -142,7 +146,7 @@ def benchmark(options: Options) -> Evaluation:
                 "overrides": list(options.overrides),
                 "log": {"rows": facts["rows"], "split": facts["split"]},
                 "inputs": facts["files"],
-                "models": {one.name: one.fingerprints for one in systems if one.files},
+                "models": {system.name: system.fingerprints for system in systems if system.files},
                 "versions": versions(),
             },
         )
@@ -151,10 +155,10 @@ def benchmark(options: Options) -> Evaluation:
 
 
 def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path, str]:
-    """Fits what has no run yet, each in a process of its own; tells why one failed, else nothing.
+    """Fits the systems that have no run yet, each in its own process.
 
     Args:
-        jobs: what `fit` is given, by its folder.
+        jobs: the jobs of `fit` by folder.
         at_a_time: processes at a time; each may use an equal share of the cores.
     """
     threads = str(max(1, (os.cpu_count() or 1) // at_a_time))
@@ -176,8 +180,8 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
             code = process.wait()
         if code < 0:
             return f"ended by signal {-code}; its output is in {path}"
-        said = path.read_text("utf-8", "replace").rstrip()
-        return (said.split("\n")[-1] or f"ended with code {code}") if code else ""
+        output = path.read_text("utf-8", "replace").rstrip()
+        return (output.split("\n")[-1] or f"ended with code {code}") if code else ""
 
     reasons: dict[Path, str] = {}
     with ThreadPoolExecutor(at_a_time) as pool:
@@ -195,7 +199,7 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
 
 
 def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
-    """Where a fit lies: in a folder named by all that its run depends on."""
+    """The folder of a fit, named by everything that its run depends on."""
     stem = re.sub(r"[^\w.+=-]+", "_", job["name"])[:60]
     seed = "" if job["seed"] is None else f"-seed{job['seed']}"
     name = f"{stem}{seed}-{digest(job, inputs.facts()['key'])}"
@@ -206,7 +210,7 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
     """The rows, still empty, and which of them are hybrids; checks all names.
 
     Raises:
-        UserError: naming what is wrong.
+        UserError: a name is unknown, or two rows have one name.
     """
     names = [system.name for system in systems]
     clash = next((name for name in names if names.count(name) > 1), None)
@@ -215,12 +219,12 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
     if not names:
         raise UserError("there is no system to measure; name some with --systems.")
     rows, hybrids = {}, {}
-    for one in systems:
-        rows[one.name] = Row(one.name, one.kind, sweep=one.sweep)
-        if one.name != POPULARITY:
-            name = one.name + PRIOR_SUFFIX
-            rows[name] = Row(name, one.kind, sweep=one.sweep, prior=True)
-            hybrids[name] = Hybrid(name, (one.name, PRIOR), with_prior=True)
+    for system in systems:
+        rows[system.name] = Row(system.name, system.kind, sweep=system.sweep)
+        if system.name != POPULARITY:
+            name = system.name + PRIOR_SUFFIX
+            rows[name] = Row(name, system.kind, sweep=system.sweep, prior=True)
+            hybrids[name] = Hybrid(name, (system.name, PRIOR), with_prior=True)
     for text in options.hybrids:
         hybrid = hybrids.setdefault(text, Hybrid.parse(text, names))
         rows.setdefault(text, Row(text, "hybrid", prior=PRIOR in hybrid.members))
@@ -229,19 +233,19 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
     return [*rows.values()], [*hybrids.values()]
 
 
-def _against(asked: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The systems that superscripts are about, and the same with the prior, if not failed."""
-    if "all" in asked:
+def _against(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The systems that superscripts refer to, and the same with the prior, unless they failed."""
+    if "all" in requested:
         return tuple(names)
-    asked = asked or [name for name in _PAPER_REFERENCES if name in names] or names[:1]
-    both = dict.fromkeys([*asked, *(name + PRIOR_SUFFIX for name in asked)])
+    requested = requested or [name for name in _PAPER_REFERENCES if name in names] or names[:1]
+    both = dict.fromkeys([*requested, *(name + PRIOR_SUFFIX for name in requested)])
     return tuple(name for name in both if name in names)
 
 
 def _pairs(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
-    """What is tested: rows with the prior among each other, rows without, and each with its own.
+    """The pairs of rows to test: both with the prior, both without, or one system in both forms.
 
-    So no system with the prior is said to be better than one without.
+    So no system with the prior is compared with another one without.
     """
     return [
         (later, earlier)

@@ -1,4 +1,4 @@
-"""Systems that are not fitted here: vectors, encoders, and what is known of saved models."""
+"""Systems that exist already: encoders and saved models, their size and latency."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ from dssm_tf.runtime.vector_ranker import VectorRanker
 
 Encode = Callable[[Sequence[str]], Any]
 
-_TIMED = 50  # queries that are scored one by one
+_TIMED_QUERIES = 50  # scored one at a time
 
 
-def learned(queries: Sequence[str], path: Path) -> NDArray[np.bool_] | None:
-    """Whether a saved model learned from queries, `(queries,)`; None if nobody knows."""
-    place = find_model(path)
-    if place is None or not (place.run_files / QUERY_IDS).exists():
+def in_training_log(queries: Sequence[str], path: Path) -> NDArray[np.bool_] | None:
+    """Whether the log that a saved model learned from has queries, `(queries,)`; None: unknown."""
+    model = find_model(path)
+    if model is None or not (model.run_files / QUERY_IDS).exists():
         return None
-    return were_learned(queries, place.run_files)
+    return were_learned(queries, model.run_files)
 
 
 def load_encoder(model: str) -> tuple[Encode, float]:
-    """What sentence-transformers loads: texts to unit vectors, and its megabytes.
+    """Loads a model of sentence-transformers.
+
+    Returns:
+        A function from texts to unit vectors, and the size of the model in MB.
 
     Raises:
         UserError: it cannot be loaded.
@@ -51,7 +54,7 @@ def load_encoder(model: str) -> tuple[Encode, float]:
     def encode(texts: Any) -> Any:
         return transformer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
 
-    size = sum(one.numel() * one.element_size() for one in transformer.parameters())
+    size = sum(weight.numel() * weight.element_size() for weight in transformer.parameters())
     return encode, size / 1e6
 
 
@@ -74,26 +77,26 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> Scores:
     Args:
         queries: raw queries to unit vectors `(queries, dimension)`.
         titles: the same for titles.
-        distinct: titles to those that the model tells apart, and the place of each among them: a
-            product of matrices can differ in the last bit between equal columns. By default all
-            different texts.
+        distinct: from titles to those that the model distinguishes, and the index of each title
+            among them: a product of matrices can differ in the last bit between equal columns. By
+            default all different texts.
     """
     distinct = distinct or partial(np.unique, return_inverse=True)
 
     @lru_cache(1)
     def encoded(texts: tuple[str, ...]) -> Any:
-        different, place = distinct(texts)
-        return titles(list(different)), place
+        different, indices = distinct(texts)
+        return titles(list(different)), indices
 
-    def scores(asked: Sequence[str], texts: Sequence[str]) -> Any:
-        vectors, place = encoded(tuple(texts))
-        return (queries(asked) @ vectors.T)[:, place]
+    def scores(query_texts: Sequence[str], texts: Sequence[str]) -> Any:
+        vectors, indices = encoded(tuple(texts))
+        return (queries(query_texts) @ vectors.T)[:, indices]
 
     return scores
 
 
-def without_prior(ranker: Any) -> Scores:
-    """A trained model, in whichever form, by its cosine alone: what it makes of the texts."""
+def cosine_scorer(ranker: Any) -> Scores:
+    """Scores of a trained model by its cosine, without its prior; other rankers as they are."""
     if isinstance(ranker, VectorRanker):
         distinct = ranker.vocabulary.rules.distinct
         return cosines(ranker.encode_queries, ranker.encode_titles, distinct)
@@ -101,22 +104,22 @@ def without_prior(ranker: Any) -> Scores:
     return scores
 
 
-def megabytes(directory: Path) -> float:
-    """Size on disk of what scoring needs; training logs are not part of it."""
-    files = (one for one in directory.rglob("*") if one.is_file())
-    kept = (one for one in files if "logs" not in one.relative_to(directory).parts)
-    return sum(one.stat().st_size for one in kept) / 1e6
+def size_mb(directory: Path) -> float:
+    """Size on disk of the files that scoring needs, without training logs."""
+    files = (path for path in directory.rglob("*") if path.is_file())
+    needed = (path for path in files if "logs" not in path.relative_to(directory).parts)
+    return sum(path.stat().st_size for path in needed) / 1e6
 
 
-def microseconds(scores: Scores, task: RankingTask) -> float:
+def latency_us(scores: Scores, task: RankingTask) -> float:
     """The median time to score one query against its titles, which are already encoded."""
-    rows = np.linspace(0, len(task.queries) - 1, min(_TIMED, len(task.queries))).astype(int)
-    taken = []
+    rows = np.linspace(0, len(task.queries) - 1, min(_TIMED_QUERIES, len(task.queries))).astype(int)
+    latencies = []
     for row in rows:
-        own = task.judged.filter(pl.col("query") == row)["title"]
-        titles = task.titles if task.whole_corpus else tuple(task.titles[one] for one in own)
+        judged = task.judged.filter(pl.col("query") == row)["title"]
+        titles = task.titles if task.whole_corpus else tuple(task.titles[i] for i in judged)
         scores([""], titles)
         started = time.perf_counter()
         scores([task.queries[row]], titles)
-        taken.append(time.perf_counter() - started)
-    return 1e6 * float(np.median(taken))
+        latencies.append(time.perf_counter() - started)
+    return 1e6 * float(np.median(latencies))

@@ -23,14 +23,14 @@ import polars as pl
 
 from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.external import (
+    cosine_scorer,
     cosines,
-    learned,
+    in_training_log,
+    latency_us,
     load_encoder,
-    megabytes,
-    microseconds,
-    without_prior,
+    size_mb,
 )
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, folds, grid
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, describe_choice, folds, grid
 from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
@@ -46,25 +46,25 @@ _MODEL = "model"
 
 
 class Candidate(NamedTuple):
-    """A system with one setting of its free parameters.
+    """A system with one setting of its tuned parameters.
 
     Attributes:
         about: costs and notes.
-        scores: what titles are ranked by; or the ranking, if it was made elsewhere.
-        timed: what a query's time is measured of, if not of `scores`.
-        setting: values by name.
-        baseline: to be saved.
+        scores: the scores that titles are ranked by; or a ranking that exists already.
+        timed: scores to measure the latency of, if not `scores`.
+        setting: values of the tuned parameters by name.
+        baseline: the fitted model to save.
     """
 
     about: dict[str, Any]
     scores: Scores | pl.DataFrame
     timed: Scores | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
-    baseline: Baseline | None = None
+    baseline: Baseline[Any] | None = None
 
 
 class Fit(NamedTuple):
-    """What a kind of system is made of: the job, what it learns from, and a folder of its own."""
+    """A fit: the job, the data to learn from, and the folder to write to."""
 
     job: Mapping[str, Any]
     inputs: Inputs
@@ -73,7 +73,7 @@ class Fit(NamedTuple):
 
 
 def fit(folder: Path) -> None:
-    """Fits, chooses free parameters, ranks and writes.
+    """Fits, tunes parameters, ranks and writes.
 
     Raises:
         UserError: the system cannot learn from these inputs or gives unusable scores.
@@ -83,118 +83,126 @@ def fit(folder: Path) -> None:
     task = inputs.task()
     candidates = KINDS[job["kind"]](Fit(job, inputs, task, folder))
 
-    def run_of(one: Candidate) -> pl.DataFrame:
-        found = one.scores
-        return found if isinstance(found, pl.DataFrame) else make_run(job["name"], found, task)
+    def run_of(candidate: Candidate) -> pl.DataFrame:
+        scores = candidate.scores
+        return scores if isinstance(scores, pl.DataFrame) else make_run(job["name"], scores, task)
 
     fold, about = folds(task), dict[str, Any]()
     chosen = [0] * 3
     if len(candidates) > 1:
-        ranks = (relevant_ranks(run_of(one), task) for one in candidates)
-        values = [per_query(one, len(task.queries), [job["tune"]])[job["tune"]] for one in ranks]
+        metric, count = job["tune"], len(task.queries)
+        ranks = (relevant_ranks(run_of(candidate), task) for candidate in candidates)
+        values = [per_query(frame, count, [metric])[metric] for frame in ranks]
         best = choose(np.stack(values), fold)
-        chosen, about = best or chosen, described([candidates[at].setting for at in best])
-    runs = {place: run_of(candidates[place]) for place in dict.fromkeys(chosen)}
+        chosen, about = (
+            best or chosen,
+            describe_choice([candidates[index].setting for index in best]),
+        )
+    runs = {index: run_of(candidates[index]) for index in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
     if final.baseline:
         model = folder / _MODEL
         final.baseline.save(model)
-        about["megabytes"] = megabytes(model)
+        about["megabytes"] = size_mb(model)
     timed = final.timed or final.scores
     if not isinstance(timed, pl.DataFrame):
-        about["microseconds_per_query"] = microseconds(timed, task)
+        about["microseconds_per_query"] = latency_us(timed, task)
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
     with atomic_write(folder / RUN, "wb") as file:
-        by_fold([runs[place] for place in chosen]).write_parquet(file)
+        by_fold([runs[index] for index in chosen]).write_parquet(file)
 
 
-def _popularity(one: Fit) -> list[Candidate]:
+def _popularity(system: Fit) -> list[Candidate]:
     """Every query ranks by the titles' prior alone."""
-    prior = one.inputs.prior()
-    return [Candidate({}, lambda asked, titles: np.tile(prior(titles), (len(asked), 1)))]
+    prior = system.inputs.prior()
+    return [Candidate({}, lambda queries, titles: np.tile(prior(titles), (len(queries), 1)))]
 
 
-def _baseline(one: Fit) -> list[Candidate]:
-    """A baseline with every combination of its free parameters, fitted as seldom as that allows."""
+def _baseline(system: Fit) -> list[Candidate]:
+    """A baseline with every combination of its search spaces, fitted no more often than needed.
+
+    Parameters with a value in the job are not tuned.
+    """
     from dssm_tf.systems import BASELINES
 
-    job, inputs = one.job, one.inputs
-    make, given = BASELINES[job["base"]], dict(job["parameters"])
-    given |= {} if job["seed"] is None else {"seed": job["seed"]}
-    free, refit = (
-        {name: values for name, values in parameters.items() if name not in given}
-        for parameters in (make.free, make.fitted_free)
+    job, inputs = system.job, system.inputs
+    kind, fixed = BASELINES[job["base"]], dict(job["parameters"])
+    fixed |= {} if job["seed"] is None else {"seed": job["seed"]}
+    search_space, refit_search_space = (
+        {name: values for name, values in space.items() if name not in fixed}
+        for space in (kind.search_space, kind.refit_search_space)
     )
     clicks, titles = inputs.clicks(), inputs.titles()
-    found = []
-    for variant in grid(refit):
+    candidates = []
+    for refit_values in grid(refit_search_space):
         started = time.monotonic()
-        fitted = make(**given, **variant).fit(clicks, titles)
+        fitted = kind(**fixed, **refit_values).fit(clicks, titles)
         about = {"training_seconds": time.monotonic() - started}
-        for setting in grid(free):
-            ranker, setting = fitted.with_parameters(**setting), {**variant, **setting}
-            found.append(Candidate(about, ranker.score_matrix, setting=setting, baseline=ranker))
-    return found
+        for values in grid(search_space):
+            ranker = fitted.with_parameters(**values)
+            setting = {**refit_values, **values}
+            candidates.append(
+                Candidate(about, ranker.score_matrix, setting=setting, baseline=ranker)
+            )
+    return candidates
 
 
-def _tower(one: Fit) -> list[Candidate]:
-    """A tower, trained, by its cosine: rows of their own add the prior, as to every system."""
+def _tower(system: Fit) -> list[Candidate]:
+    """A trained tower by its cosine; the prior is added in a further row, as for every system."""
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.runtime import Ranker as CompactRanker
     from dssm_tf.training.train import train
 
-    job, config, model = one.job, one.folder / "config.yaml", one.folder / _MODEL
+    job, folder = system.job, system.folder
+    config, model = folder / "config.yaml", folder / _MODEL
     config.write_text(job["base"], "utf-8")
     resumed = model.exists()
     loaded = load_config(config, [f"training.seed={job['seed']}"])
-    result = train(loaded, one.inputs.data(job["negatives"]), model, quiet=True)
+    result = train(loaded, system.inputs.data(job["negatives"]), model, quiet=True)
     ranker = SemanticRanker.load(model, job["name"])
-    shutil.rmtree(one.folder / "compact", ignore_errors=True)
-    form = export_compact(model, one.folder / "compact")
+    shutil.rmtree(folder / "compact", ignore_errors=True)
+    form = export_compact(model, folder / "compact")
     about = {
-        # Of an interrupted one it is known since the last start alone.
+        # The time of an interrupted training is known since its last start only.
         "training_seconds": None if resumed else result.seconds or None,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
-        "megabytes": megabytes(form),
-        **about_vocabulary(ranker.vocabulary.unknown_share(one.task.queries)),
+        "megabytes": size_mb(form),
+        **about_vocabulary(ranker.vocabulary.unknown_share(system.task.queries)),
     }
-    about["notes"] += (
-        [f"may have learned nothing: {result.convergence_warning}"]
-        if result.convergence_warning
-        else []
-    )
-    deployed = without_prior(CompactRanker.load(form))
-    return [Candidate(about, without_prior(ranker), timed=deployed)]
+    if result.convergence_warning:
+        about["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
+    deployed = cosine_scorer(CompactRanker.load(form))
+    return [Candidate(about, cosine_scorer(ranker), timed=deployed)]
 
 
-def _saved(one: Fit) -> list[Candidate]:
-    """A model or a baseline as it was saved: a model by its cosine, without its prior."""
-    path = Path(one.job["base"])
-    ranker: Any = load(path, one.job["name"])
-    about: dict[str, Any] = {"source": str(path), "megabytes": megabytes(path), "notes": []}
+def _saved(system: Fit) -> list[Candidate]:
+    """A saved model by its cosine, without its prior; or a saved baseline."""
+    path = Path(system.job["base"])
+    ranker: Any = load(path, system.job["name"])
+    about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
     if not isinstance(ranker, Baseline):
-        about |= about_vocabulary(ranker.vocabulary.unknown_share(one.task.queries))
-    known = learned(one.task.queries, path)
+        about |= about_vocabulary(ranker.vocabulary.unknown_share(system.task.queries))
+    known = in_training_log(system.task.queries, path)
     if known is None or known.any():  # a log without a judged query holds no judged click
         log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
         about["notes"] += [f"was trained elsewhere, on {log}: that may include judged clicks"]
-    return [Candidate(about, without_prior(ranker))]
+    return [Candidate(about, cosine_scorer(ranker))]
 
 
-def _encoder(one: Fit) -> list[Candidate]:
-    encode, size = load_encoder(one.job["base"])
+def _encoder(system: Fit) -> list[Candidate]:
+    encode, size = load_encoder(system.job["base"])
     return [Candidate({"megabytes": size}, cosines(encode, encode))]
 
 
-def _run(one: Fit) -> list[Candidate]:
-    path = Path(one.job["base"])
-    run, notes = trec_run(one.job["name"], read_run(path), one.task)
+def _run(system: Fit) -> list[Candidate]:
+    path = Path(system.job["base"])
+    run, notes = trec_run(system.job["name"], read_run(path), system.task)
     return [Candidate({"source": str(path), "notes": notes}, run)]
 
 
@@ -206,7 +214,7 @@ KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {
     "model": _saved,
     "run": _run,
 }
-"""What rows are made of: one candidate, or several that cross validation chooses from."""
+"""From a kind of system to its candidates: one, or several that cross validation chooses from."""
 
 
 def _end_with_parent() -> None:

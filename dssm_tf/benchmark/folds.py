@@ -1,11 +1,11 @@
-"""Two-fold cross validation of free parameters, as the papers do it.
+"""Two-fold cross validation of parameters, as in the papers.
 
-The queries are halved. What is reported on one fold was chosen on the other, so no query's
-judgments take part in anything that is measured on it. Beside it stands a final choice by all
-queries, which is to be deployed and never reported.
+The queries are split in two folds. A setting reported on one fold is chosen on the other, so no
+query's judgments affect the values measured on it. A final setting is chosen on all queries; it is
+for deployment and never reported.
 
-Where settings differ by fold, a run has the rankings of all queries by each of them, in a column
-`fold`: a hybrid chooses its weights for one fold by rankings of the other.
+If the settings of the folds differ, a run has the rankings of all queries by each of them, in a
+column `fold`: a hybrid chooses its weights for one fold by rankings of the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
 
 FINAL = 2
-"""Beside folds 0 and 1: the setting to deploy."""
+"""The setting to deploy, after those of folds 0 and 1."""
 
 
 def folds(task: RankingTask) -> NDArray[np.int64]:
@@ -35,40 +35,42 @@ def folds(task: RankingTask) -> NDArray[np.int64]:
     keys = [FOLDED.key(query) for query in task.queries]
     counted = {keys[row] for row in task.relevant["query"]}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))
-    fold = {key: place % 2 for place, key in enumerate(ordered)}
+    fold = {key: index % 2 for index, key in enumerate(ordered)}
     return np.array([fold.get(key, 0) for key in keys], np.int64)
 
 
-def grid(free: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of values, the last name's changing first.
+def grid(search_space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of values; the last name varies fastest.
 
     >>> grid({"a": [1, 2], "b": ["x"]})
     [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'x'}]
     """
-    return [dict(zip(free, values, strict=True)) for values in product(*free.values())]
+    return [
+        dict(zip(search_space, values, strict=True)) for values in product(*search_space.values())
+    ]
 
 
 def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
-    """For folds 0 and 1 the best setting on the other one; last, the best on all queries.
+    """The best setting on fold 1, on fold 0, and on all queries.
 
-    Of settings whose means differ by rounding only, the first.
+    If means differ by rounding only, the first setting is the best.
 
     Args:
         values: a metric, `(settings, queries)`, NaN for queries that means leave out.
         fold: see `folds`.
 
     Returns:
-        Three settings; none where a fold has no query to choose by.
+        The settings for fold 0, for fold 1 and `FINAL`; empty if a fold has no query to choose by.
     """
     counted = ~np.isnan(values[0])
-    parts = [counted & (fold == 1), counted & (fold == 0), counted]
-    if not all(part.any() for part in parts):
+    masks = [counted & (fold == 1), counted & (fold == 0), counted]
+    if not all(mask.any() for mask in masks):
         return []
-    return [int(values[:, part].mean(axis=1).round(9).argmax()) for part in parts]
+    return [int(values[:, mask].mean(axis=1).round(9).argmax()) for mask in masks]
 
 
-def described(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was chosen, for `metrics.json`.
+def describe_choice(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The chosen settings, for `metrics.json`.
 
     Args:
         chosen: the settings of folds 0 and 1 and the final one; empty if nothing could be chosen.
@@ -80,7 +82,7 @@ def described(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def by_fold(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """One run of those of folds 0, 1 and the final one; as it is where they are the same."""
+    """Joins the runs of folds 0, 1 and the final setting, unless they are the same run."""
     if all(run is runs[0] for run in runs):
         return runs[0]
     return pl.concat(run.with_columns(fold=pl.lit(number)) for number, run in enumerate(runs))
@@ -90,10 +92,10 @@ def of_fold(run: pl.DataFrame, fold: NDArray[np.int64]) -> pl.DataFrame:
     """Each query ranked by the setting of a fold.
 
     Args:
-        run: perhaps with a column `fold`.
-        fold: `(queries,)`: its own for what is reported, see `folds`, or one for all.
+        run: with or without a column `fold`.
+        fold: `(queries,)`: each query's fold for reports, see `folds`, or `FINAL` for all.
     """
     if "fold" not in run.columns:
         return run
-    own = pl.lit(pl.Series(fold)).gather("query")
-    return run.filter(pl.col("fold") == own).drop("fold").sort("query", "rank")
+    fold_of_query = pl.lit(pl.Series(fold)).gather("query")
+    return run.filter(pl.col("fold") == fold_of_query).drop("fold").sort("query", "rank")

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, describe_choice, of_fold
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import rank_of
@@ -25,10 +25,10 @@ from dssm_tf.evaluation.runs import ranked
 from dssm_tf.evaluation.task import RankingTask
 
 PRIOR = "prior"
-"""What the titles' log-prior is called inside a hybrid."""
+"""Name of the titles' log-prior inside a hybrid."""
 
 _PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
-_STEPS = 20  # into which the sum of the weights is cut: 231 weightings of two rows and the prior
+_STEPS = 20  # of the sum of the weights: 231 weightings of two rows and the prior
 
 Values = NDArray[np.float64]
 
@@ -39,8 +39,8 @@ class Hybrid(NamedTuple):
     Attributes:
         name: of the row, as written by the user.
         members: rows, and `prior` for the titles' log-prior.
-        with_prior: whether it is the score of one row as it is, and the weighted log-prior; else
-            it is a weighted sum of scores that are scaled to 0 to 1, query by query.
+        with_prior: whether it adds the weighted log-prior to the score of one row; else it is a
+            weighted sum of scores that are scaled to 0 to 1, query by query.
     """
 
     name: str
@@ -49,14 +49,14 @@ class Hybrid(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, rows: Sequence[str]) -> Hybrid:
-        """From `a+b` or `a+b+prior`; a row's name may hold a plus sign itself.
+        """From `a+b` or `a+b+prior`; the name of a row may contain a plus sign.
 
         Raises:
             UserError: a member is unknown, comes twice or is alone, or there are more.
         """
         row = "|".join(map(re.escape, [*rows, PRIOR]))
-        found = re.fullmatch(rf"({row})\+({row})(?:\+({PRIOR}))?", text)
-        members = tuple(filter(None, found.groups())) if found else ()
+        match = re.fullmatch(rf"({row})\+({row})(?:\+({PRIOR}))?", text)
+        members = tuple(filter(None, match.groups())) if match else ()
         if not members or len({*members}) < len(members):
             raise UserError(
                 f"--hybrid {text}: expected A+B, A+{PRIOR} or A+B+{PRIOR}, of the rows "
@@ -65,41 +65,41 @@ class Hybrid(NamedTuple):
         return cls(text, members)
 
     def settings(self, unit: float) -> tuple[list[dict[str, Any]], Values]:
-        """What cross validation chooses from, and the same as weights of `parts`.
+        """The settings that cross validation tries, and the same as weights of `addends`.
 
         Args:
             unit: of the weights of the prior, see `_prior_unit`.
         """
         if self.with_prior:
-            tried = [unit * weight for weight in _PRIOR_WEIGHTS]
-            return [{PRIOR: one} for one in tried], np.array([[1.0, one] for one in tried])
-        found = weightings(len(self.members))
-        return [dict(zip(self.members, one, strict=True)) for one in found], np.array(found)
+            priors = [unit * weight for weight in _PRIOR_WEIGHTS]
+            return [{PRIOR: prior} for prior in priors], np.array([[1.0, p] for p in priors])
+        tried = weightings(len(self.members))
+        return [dict(zip(self.members, w, strict=True)) for w in tried], np.array(tried)
 
-    def parts(self, pool: pl.DataFrame) -> Values:
-        """What a title's score is the weighted sum of, `(titles, parts)`.
+    def addends(self, pool: pl.DataFrame) -> Values:
+        """The addends of each title's score, before their weights: `(titles, addends)`.
 
         Args:
             pool: titles by `query`, with the scores of each member; null if it lists another.
         """
-        own = pl.col(self.members)
+        scores = pl.col(self.members)
         if self.with_prior:
-            return pool.select(own).to_numpy()
-        pool = pool.with_columns(own.fill_null(own.min().over("query")).fill_null(0.0))
-        scaled = (own - own.min()) / (own.max() - own.min())
+            return pool.select(scores).to_numpy()
+        pool = pool.with_columns(scores.fill_null(scores.min().over("query")).fill_null(0.0))
+        scaled = (scores - scores.min()) / (scores.max() - scores.min())
         return pool.select(scaled.over("query").fill_nan(0.0)).to_numpy()
 
 
 def weightings(members: int) -> list[tuple[float, ...]]:
-    """Weights above 0 or 0 that add up to 1, in equal steps; the most even first.
+    """Weights of at least 0 that add up to 1, in equal steps; the most even first.
 
     >>> weightings(2)[:3]
     [(0.5, 0.5), (0.45, 0.55), (0.55, 0.45)]
     """
     steps = product(range(_STEPS + 1), repeat=members)
-    found = [parts for parts in steps if sum(parts) == _STEPS]
-    found.sort(key=lambda parts: (max(parts) - min(parts), parts))
-    return [tuple(part / _STEPS for part in parts) for parts in found]
+    in_steps = [counts for counts in steps if sum(counts) == _STEPS]
+    in_steps.sort(key=lambda counts: (max(counts) - min(counts), counts))
+    return [tuple(count / _STEPS for count in counts) for counts in in_steps]
 
 
 def fuse(
@@ -113,39 +113,39 @@ def fuse(
     """Ranks by a hybrid, its weights chosen by cross validation.
 
     Args:
-        hybrid: what to fuse how.
+        hybrid: members and kind of the sum.
         members: runs of its members but `prior`.
         log_prior: `(titles,)`, of `RankingTask.titles`.
-        task: what is ranked.
+        task: queries and titles.
         fold: of each query, see `folds`.
         tune: the metric to choose by.
 
     Returns:
-        The run, and what was chosen, for the result.
+        The run, and the chosen settings for the result.
     """
     alike = all("fold" not in run.columns for run in members.values())
-    of = [np.full_like(fold, number) for number in range(3)]
-    final = of_fold(members[hybrid.members[0]], of[FINAL])
+    constant = [np.full_like(fold, number) for number in range(3)]
+    final = of_fold(members[hybrid.members[0]], constant[FINAL])
     unit = _prior_unit(final, log_prior) if hybrid.with_prior else 1.0
     settings, weights = hybrid.settings(unit)
 
     @cache
     def pooled(number: int) -> tuple[pl.DataFrame, Values, list[int]]:
-        pool = _pool(members, log_prior, of[number])
-        parts = hybrid.parts(pool)
-        return pool, parts, choose(_values(pool, parts, weights, task, tune), fold)
+        pool = _pool(members, log_prior, constant[number])
+        addends = hybrid.addends(pool)
+        return pool, addends, choose(_values(pool, addends, weights, task, tune), fold)
 
     @cache
-    def made(number: int, place: int) -> pl.DataFrame:
-        pool, parts, _ = pooled(number)
-        score = pl.Series("score", (parts @ weights[place]).round(12))
+    def ranking(number: int, setting: int) -> pl.DataFrame:
+        pool, addends, _ = pooled(number)
+        score = pl.Series("score", (addends @ weights[setting]).round(12))
         return ranked(pool.select("query", "title", score))
 
     # The setting of a fold is chosen on the other one, by the members' settings of that fold.
     sources = [FINAL if alike else number for number in range(3)]
-    chosen = [(pooled(source)[2] or [0] * 3)[at] for at, source in enumerate(sources)]
-    run = by_fold([made(*one) for one in zip(sources, chosen, strict=True)])
-    return run, described([settings[place] for place in chosen] if pooled(FINAL)[2] else [])
+    chosen = [(pooled(source)[2] or [0] * 3)[number] for number, source in enumerate(sources)]
+    run = by_fold([ranking(*pair) for pair in zip(sources, chosen, strict=True)])
+    return run, describe_choice([settings[index] for index in chosen] if pooled(FINAL)[2] else [])
 
 
 def _pool(
@@ -161,30 +161,30 @@ def _pool(
 
 
 def _values(
-    pool: pl.DataFrame, parts: Values, weights: Values, task: RankingTask, tune: str
+    pool: pl.DataFrame, addends: Values, weights: Values, task: RankingTask, tune: str
 ) -> Values:
     """The metric by every setting, `(settings, queries)`.
 
-    Only the relevant titles are ranked, by counting what is above them.
+    Only the relevant titles are ranked, by counting the titles above them.
     """
     relevant = task.relevant.join(
-        pool.with_row_index("at"), on=["query", "title"], how="left", maintain_order="left"
+        pool.with_row_index("row"), on=["query", "title"], how="left", maintain_order="left"
     )
     ranks = np.full((len(weights), len(relevant)), np.nan)
     ends = np.searchsorted(pool["query"], np.arange(len(task.queries) + 1))
-    listed = relevant.with_row_index("number").drop_nulls("at")
+    listed = relevant.with_row_index("number").drop_nulls("row")
     for (query,), rows in listed.group_by("query"):
-        scores = (parts[ends[query] : ends[query + 1]] @ weights.T).round(12)
-        for number, at in rows.select("number", "at").iter_rows():
-            ranks[:, number] = rank_of(scores, at - ends[query])
-    ranked_by = (relevant.with_columns(rank=one) for one in ranks)
-    return np.stack([per_query(one, len(task.queries), [tune])[tune] for one in ranked_by])
+        scores = (addends[ends[query] : ends[query + 1]] @ weights.T).round(12)
+        for number, row in rows.select("number", "row").iter_rows():
+            ranks[:, number] = rank_of(scores, row - ends[query])
+    frames = (relevant.with_columns(rank=row) for row in ranks)
+    return np.stack([per_query(frame, len(task.queries), [tune])[tune] for frame in frames])
 
 
 def _prior_unit(run: pl.DataFrame, log_prior: Values) -> float:
     """The weight by which the prior varies between titles as much as a system's scores do.
 
-    Nobody's judgments take part in it: it puts one grid of weights on the scale of every system.
+    It uses no judgments. It scales one grid of weights to every system.
     """
     variances = run.group_by("query").agg(pl.col("score").cast(pl.Float64).var(ddof=0))["score"]
     spread = float(np.std(log_prior))

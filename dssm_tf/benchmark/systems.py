@@ -20,18 +20,18 @@ _GROUPS = ("all", "baselines", "towers")
 
 @dataclass(frozen=True)
 class System:
-    """A row of the table that is fitted, trained, or ranked by as it is.
+    """A row of the table: a system to fit, to train, or to use as it is.
 
     Attributes:
         name: of the row.
         kind: a key of `fit.KINDS`: a `tower` is trained, a `baseline` fitted.
         base: the baseline's name in `BASELINES`; the tower's configuration as YAML; the file, the
-            directory or the encoder's name of what was made elsewhere.
-        parameters: arguments of the baseline's constructor.
-        seeded: whether it is random, so that seeds differ.
+            directory or the encoder's name for systems that exist already.
+        parameters: parameters of the baseline.
+        seeded: whether the result depends on a seed.
         negatives: recorded negatives the configuration needs.
         sweep: the key and the value that make the row one of a sweep.
-        files: what was made elsewhere and its result depends on.
+        files: existing files that the result depends on.
     """
 
     name: str
@@ -44,7 +44,7 @@ class System:
     files: Sequence[Path] = ()
 
     def job(self, seed: int | None, tune: str) -> dict[str, Any]:
-        """What a result depends on besides the inputs: what `fit` is given."""
+        """The job for `fit`: everything besides the inputs that the result depends on."""
         return {**asdict(self), "files": self.fingerprints, "seed": seed, "tune": tune}
 
     @property
@@ -57,17 +57,17 @@ def choose_systems(
     names: Sequence[str],
     sweeps: Sequence[str] = (),
     overrides: Sequence[str] = (),
-    given: Mapping[str, Mapping[str, str]] | None = None,
+    existing: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[System]:
     """The systems that the command line names, in table order.
 
     Args:
-        names: rows of `BASELINES`, configurations (shipped names or files), `POPULARITY`, groups;
+        names: names of `BASELINES`, configurations (shipped names or files), `POPULARITY`, groups;
             a configuration with another name as `NAME=CONFIGURATION`.
-        sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value.
+        sweeps: `SYSTEM.KEY=V1,V2,...`, a row per value.
         overrides: `KEY=VALUE` settings of every tower's configuration.
-        given: by kind, what was made elsewhere, by the row's name: a file or a directory; of an
-            encoder it may be a name.
+        existing: by kind and row name, the file or directory of a system that exists already; of
+            an encoder it may be a name.
 
     Raises:
         UserError: a name, key or value is unknown.
@@ -79,24 +79,24 @@ def choose_systems(
     sources: dict[str, str] = {}  # by row, a baseline or a configuration
     for entry in names:
         if entry in groups:
-            sources |= {one: one for one in groups[entry]}
+            sources |= {name: name for name in groups[entry]}
         elif Path(entry).is_file():
             sources[Path(entry).stem] = entry
         else:
             row, _, source = entry.partition("=")
             sources[row] = source or row
-    found = [_system(*one, overrides) for one in sources.items()]
+    systems = [_system(row, source, overrides) for row, source in sources.items()]
     for sweep in sweeps:
-        found += _swept(sweep, sources, overrides)
-    for kind, rows in (given or {}).items():
-        for name, place in rows.items():
-            files = [Path(place)] if kind != "encoder" or Path(place).is_dir() else []
-            found.append(System(name, kind, place, files=files))
-    return found
+        systems += _swept(sweep, sources, overrides)
+    for kind, rows in (existing or {}).items():
+        for name, path in rows.items():
+            files = [Path(path)] if kind != "encoder" or Path(path).is_dir() else []
+            systems.append(System(name, kind, path, files=files))
+    return systems
 
 
 def shipped_configs() -> list[str]:
-    """Names of the towers' configurations at the top of configs/, one a model."""
+    """Names of the towers' configurations at the top of configs/, one per model."""
     paths = [path for folder in config_directories() for path in sorted(folder.glob("*.yaml"))]
     return [*dict.fromkeys(path.stem for path in paths if load_baseline(path) is None)]
 
@@ -111,7 +111,7 @@ def _system(
     if source == POPULARITY:
         return System(row, POPULARITY)
     if source in BASELINES:
-        base, given = source, dict[str, Any]()
+        base, configured, where = source, dict[str, Any](), ""
     else:
         try:
             path = find_config(source)
@@ -121,34 +121,32 @@ def _system(
                 f"there is no system {source!r}; it is neither a configuration's file nor one of "
                 f"{', '.join(known)}.{did_you_mean(source, known)}"
             ) from None
-        if not (found := load_baseline(path)):
+        if not (baseline := load_baseline(path)):
             words = [f"{key}={_plain(value)}" for key, value in parameters.items()]
             config = load_config(path, [*overrides, *words])
             negatives = max(RECORDED, config.negatives.recorded)
             return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
-        base, given = found
+        (base, configured), where = baseline, f"{path}: "
     check_name("baseline", base, BASELINES)
-    settings, arguments = {**given, **parameters}, BASELINES[base].arguments()
-    for key in settings.keys() - set(arguments):
-        raise UserError(f"{base} has no parameter {key!r}; it has {', '.join(arguments)}.")
+    settings = {**configured, **parameters}
     try:
         BASELINES[base](**settings)
     except (TypeError, ValueError) as error:  # before anything is fitted
-        raise UserError(f"{base} with {settings}: {error}") from None
-    return System(row, "baseline", base, settings, "seed" in arguments)
+        raise UserError(f"{where}{error}") from None
+    return System(row, "baseline", base, settings, "seed" in BASELINES[base].model_fields)
 
 
 def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
-    """One system a value of a sweep.
+    """One system per value of a sweep.
 
-    The values stand as in a YAML list, so `[300],[300,128]` are two.
+    The values are written as in a YAML list, so `[300],[300,128]` are two.
     """
     from dssm_tf.systems import BASELINES
 
     target, _, text = entry.partition("=")
-    known = {one: one for one in (*BASELINES, *shipped_configs())} | {**sources}
-    # The longest beginning that names a system: a configuration's file may hold dots.
-    name = max((one for one in known if target.startswith(f"{one}.")), key=len, default="")
+    known = {name: name for name in (*BASELINES, *shipped_configs())} | {**sources}
+    # The longest prefix that names a system, since a configuration's file name may have dots.
+    name = max((name for name in known if target.startswith(f"{name}.")), key=len, default="")
     key = target[len(name) + 1 :]
     try:
         values = parse_yaml(f"[{text}]")

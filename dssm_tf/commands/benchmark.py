@@ -76,7 +76,7 @@ def benchmark(
         hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores; every
             single system has a row with the prior anyway; comma-separated, may be repeated.
         metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
-        tune: metric by which cross-validation chooses free parameters.
+        tune: metric by which cross-validation chooses parameters.
         against: comma-separated rows that tests and superscripts compare with, or all; by default
             bm25, ptm and dssm, if present.
         jobs: systems to run in parallel, by default one per core.
@@ -92,7 +92,7 @@ def benchmark(
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.report import show
 
-    found = run(
+    evaluation = run(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries,
@@ -103,7 +103,7 @@ def benchmark(
             seeds=seeds,
             sweeps=sweep,
             overrides=overrides,
-            given={
+            existing={
                 "encoder": named_models(encoder, "--encoder"),
                 "model": named_models(model, "--model"),
                 "run": named_models(runs, "--runs"),
@@ -115,11 +115,11 @@ def benchmark(
             jobs=jobs,
         )
     )  # fmt: skip
-    show(found, f"Written: {out}/{WRITTEN}")
-    if failed := [row.name for row in found.rows if row.error]:
+    show(evaluation, f"Written: {out}/{WRITTEN}")
+    if failed := [row.name for row in evaluation.rows if row.error]:
         raise UserError(
-            f"{len(failed)} of {len(found.rows)} rows failed: {', '.join(failed)}; the reasons are "
-            "above the table. The same command tries them again."
+            f"{len(failed)} of {len(evaluation.rows)} rows failed: {', '.join(failed)}; the "
+            "reasons are above the table. The same command tries them again."
         )
 
 

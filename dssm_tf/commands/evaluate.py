@@ -110,10 +110,8 @@ def evaluate(
 def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
     from dssm_tf.systems import BASELINES
 
-    baseline = BASELINES[name]()
-    baseline.progress = True
     try:
-        return baseline.fit(log or [], titles)
+        return BASELINES[name]().fit(log or [], titles, progress=True)
     except NoClicks as error:
         if log is not None:
             raise
@@ -123,14 +121,14 @@ def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> 
 def _seen(
     queries: Sequence[str], log: Sequence[Click] | None, models: Mapping[str, Path]
 ) -> NDArray[np.bool_] | None:
-    """Whether a log that something learned from holds a query; None where no log is known."""
+    """Whether a log that a system learned from has each query; None if no log is known."""
     import numpy as np
 
-    from dssm_tf.benchmark.external import learned
+    from dssm_tf.benchmark.external import in_training_log
     from dssm_tf.text.rules import FOLDED
 
-    found = (learned(queries, path) for path in models.values())
-    seen = [one for one in found if one is not None]
+    known = (in_training_log(queries, path) for path in models.values())
+    seen = [mask for mask in known if mask is not None]
     if log is not None:
         logged = FOLDED.column(query for query, _, _ in log)
         seen.append(np.isin(FOLDED.column(queries), logged))

@@ -1,9 +1,9 @@
-"""Texts as vectors over the most frequent words: what DSE, SSI and PSI read."""
+"""Texts as vectors over the most frequent words, the input of DSE, SSI and PSI."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from pydantic.dataclasses import dataclass
@@ -17,27 +17,31 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+Normalization: TypeAlias = Literal["length", "largest", "none"]
+
+
 @dataclass
 class BagOfWords:
-    """Counts the most frequent words of a text, and nothing else of it.
+    """Counts the most frequent words of a text.
 
-    A word counts as frequent by the number of texts that hold it, not by its occurrences. Words
-    outside a window of that number can be left out first: those in nearly every text tell
-    nothing apart, those in a few generalise badly. Differs from scikit-learn's vectorisers by
+    The frequency of a word is the number of texts that contain it, not of its occurrences. Words
+    outside a window of that number can be left out first: those in nearly every text distinguish
+    nothing, those in a few generalise badly. Differs from scikit-learn's vectorisers by
     its words (those of `FOLDED`) and by the fixed order of equally frequent ones.
 
     Args:
         size: words to keep, the most frequent of the window; None keeps the whole window.
-        fewest: texts that must hold a word.
-        most: texts that may hold a word; None for any number.
-        weighting: `"binary"`, 1 for a word the text holds; or `"tfidf"`, its count in the text
+        fewest: smallest number of texts that contain a word.
+        most: largest number of texts that contain a word; None for any number.
+        weighting: `"binary"`, 1 for a word of the text; or `"tfidf"`, its count in the text
             times `log(texts / texts with the word)`, so a word of every text weighs 0.
         normalization: `"length"` divides a vector by its Euclidean length, so that a dot product
             is the cosine; `"largest"` by its largest entry, so that it fills the range from 0 to
-            1 of an RBM's units; `"none"` leaves it. Without a kept word a vector stays zero.
+            1 of an RBM's units; `"none"` leaves it. A text without these words has the zero
+            vector.
 
     Attributes:
-        words: the kept words, most frequent first, equally frequent ones in alphabetical order.
+        words: the chosen words, most frequent first, equally frequent ones in alphabetical order.
         idf: `log(texts / texts with the word)` of each, in nats.
 
     Raises:
@@ -50,7 +54,7 @@ class BagOfWords:
     fewest: Count = 1
     most: Count | None = None
     weighting: Literal["binary", "tfidf"] = "tfidf"
-    normalization: Literal["length", "largest", "none"] = "length"
+    normalization: Normalization = "length"
 
     def fit(self, texts: Sequence[str]) -> Self:
         """Chooses the words, and for TF-IDF their weights.
@@ -59,28 +63,29 @@ class BagOfWords:
             UserError: no word is left.
         """
         terms = Terms.of(texts)
-        holders = np.bincount(terms.count(texts).indices, minlength=len(terms))
+        frequency = np.bincount(terms.count(texts).indices, minlength=len(terms))
         most = len(texts) if self.most is None else self.most
-        order = np.argsort(-holders, kind="stable")
-        chosen = order[(holders[order] >= self.fewest) & (holders[order] <= most)][: self.size]
+        order = np.argsort(-frequency, kind="stable")
+        in_window = (frequency[order] >= self.fewest) & (frequency[order] <= most)
+        chosen = order[in_window][: self.size]
         if not len(chosen):
             raise UserError(
-                f"none of the {len(terms)} words of {len(texts)} texts is held by {self.fewest} to "
+                f"none of the {len(terms)} words of {len(texts)} texts is in {self.fewest} to "
                 f"{most} of them; give texts with words, or a wider window."
             )
-        return self.keep(
-            [terms.words[word] for word in chosen], np.log(len(texts) / holders[chosen])
+        return self.use(
+            [terms.words[word] for word in chosen], np.log(len(texts) / frequency[chosen])
         )
 
-    def keep(self, words: Sequence[str], idf: Floats) -> Self:
-        """Takes over words that were chosen before, and their `idf`."""
+    def use(self, words: Sequence[str], idf: Floats) -> Self:
+        """Uses words that were chosen before, with their `idf`."""
         self.words, self.idf = tuple(words), idf
         self._terms = Terms(words)
         self._columns = [self._terms.ids[word] for word in words]
         return self
 
     def transform(self, texts: Sequence[str]) -> sparse.csr_matrix:
-        """Vectors of texts, float32 `(len(texts), len(words))`; unknown words count nothing."""
+        """Vectors of texts, float32 `(len(texts), len(words))`; unknown words are left out."""
         bags = self._terms.count(texts)[:, self._columns]
         bags.sort_indices()
         if self.weighting == "binary":

@@ -35,22 +35,22 @@ class ClickMatrix(NamedTuple):
             NoClicks: no click has both a query and a title of words.
         """
         pairs = ClickedPairs.of(clicks, name)
-        queries = _numbered(pairs.queries)
-        known = _numbered([*map(FOLDED.key, titles), *pairs.titles])
-        ends = [queries[text] for text in pairs.queries], [known[text] for text in pairs.titles]
-        matrix = sparse.csr_matrix((pairs.clicks, ends), (len(queries), len(known)))
-        return cls([*queries], [*known], matrix)
+        queries = _row_of(pairs.queries)
+        columns = _row_of([*map(FOLDED.key, titles), *pairs.titles])
+        cells = [queries[text] for text in pairs.queries], [columns[text] for text in pairs.titles]
+        matrix = sparse.csr_matrix((pairs.clicks, cells), (len(queries), len(columns)))
+        return cls([*queries], [*columns], matrix)
 
-    def held_out(self, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers of the held-out queries and of the others; a share that is no query is none."""
+    def held_out(self, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of the held-out queries and of the others; the number is rounded down."""
         order = np.random.default_rng(seed).permutation(len(self.queries))
-        cut = int(share * len(order))
-        return np.sort(order[:cut]), np.sort(order[cut:])
+        count = int(fraction * len(order))
+        return np.sort(order[:count]), np.sort(order[count:])
 
     def of_queries(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
         """The clicks of some queries; the rows of the others are empty."""
-        itself = sparse.csr_matrix((np.ones(len(rows)), (rows, rows)), (len(self.queries),) * 2)
-        return (itself @ self.clicks).tocsr()
+        selection = sparse.csr_matrix((np.ones(len(rows)), (rows, rows)), (len(self.queries),) * 2)
+        return (selection @ self.clicks).tocsr()
 
     def training(
         self, rows: NDArray[np.int64], title_queries: float
@@ -59,30 +59,30 @@ class ClickMatrix(NamedTuple):
 
         Args:
             rows: the queries to learn from.
-            title_queries: share of the draws that a title as its own query gets.
+            title_queries: fraction of the draws that use a title as its own query.
 
         Returns:
-            Links to draw from and what is known to be relevant, bool `(queries + titles,
+            Links to draw from and known relevant pairs, both bool `(queries + titles,
             titles)`, and the weight of each link.
         """
         clicks = self.of_queries(rows)
         clicks.data /= clicks.data.sum()
         with_words = np.array([1.0 if title else 0.0 for title in self.titles])
-        own = sparse.diags(with_words / with_words.sum()).tocsr()
-        own.eliminate_zeros()
-        links = sparse.vstack([(1 - title_queries) * clicks, title_queries * own]).tocsr()
+        itself = sparse.diags(with_words / with_words.sum()).tocsr()
+        itself.eliminate_zeros()
+        links = sparse.vstack([(1 - title_queries) * clicks, title_queries * itself]).tocsr()
         links.eliminate_zeros()
         # A held-out click must not serve as an irrelevant title, which it is known not to be.
-        known = sparse.vstack([self.clicks > 0, own > 0]).tocsr()
+        known = sparse.vstack([self.clicks > 0, itself > 0]).tocsr()
         return links.astype(bool), known, links.data
 
 
-def can_be_ranked(links: sparse.csr_matrix) -> bool:
+def has_pairs(links: sparse.csr_matrix) -> bool:
     """Whether any query has both a relevant and an irrelevant title."""
     relevant = np.diff(links.indptr)
     return bool(((relevant > 0) & (relevant < links.shape[1])).any())
 
 
-def _numbered(texts: Iterable[str]) -> dict[str, int]:
-    """The distinct texts, each with its number, in order of first appearance."""
-    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+def _row_of(texts: Iterable[str]) -> dict[str, int]:
+    """The distinct texts in order of first appearance, each with its index."""
+    return {text: index for index, text in enumerate(dict.fromkeys(texts))}

@@ -3,76 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
+from pydantic import Field
 
-from dssm_tf.baselines.base import Click, Floats, Grid, Share
-from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.tfidf import TfIdf
-from dssm_tf.dse.click_matrix import ClickMatrix, can_be_ranked
+from dssm_tf.baselines.base import Click, Floats, Fraction
+from dssm_tf.baselines.tfidf import TfIdf, TfIdfStatistics
+from dssm_tf.dse.click_matrix import ClickMatrix, has_pairs
 from dssm_tf.dse.rank_loss import rank_loss
-from dssm_tf.dse.rankers import DSE
+from dssm_tf.dse.rankers import DSE, BagWeights
 
 WEIGHTS = tuple(np.round(np.linspace(0, 1, 21), 2).tolist())
-"""Shares of TF-IDF that validation chooses from."""
+"""Weights of TF-IDF that validation chooses from."""
+
+
+@dataclass(frozen=True, eq=False)
+class DSEWithTfIdfWeights(BagWeights):
+    """A trained DSE model and TF-IDF statistics.
+
+    Attributes:
+        words: see `BagWeights`.
+        idf: see `BagWeights`.
+        matrices: see `BagWeights`.
+        tfidf: statistics of the corpus.
+        scale: standard deviation of DSE's scores; a dot product has no scale of its own.
+        tuned_weight: the weight that the held-out queries chose.
+    """
+
+    tfidf: TfIdfStatistics
+    scale: float
+    tuned_weight: float
 
 
 class DSEWithTfIdf(DSE):
     """Scores by `(1 - weight) * DSE / scale + weight * TF-IDF`, two fitted rankers.
 
-    TF-IDF knows every word of the corpus, not only the D most frequent that DSE reads. The
-    weight is the one with the least rank loss on the queries DSE held out; one half for a log too
-    small to hold any out.
-
-    Args:
-        weight: share of TF-IDF; None has it tuned in `fit`.
-
-    Attributes:
-        scale: standard deviation of DSE's scores: a dot product has no scale of its own.
-        tuned: the weight that the held-out queries chose.
+    TF-IDF reads every word of the corpus, not only the D most frequent that DSE reads. The
+    weight is the one with the least rank loss on the queries that DSE held out, or one half if the
+    log is too small to hold any out.
 
     Reference: Wu et al. 2014, sec. 4.3.
     """
 
     name = "dse+tfidf"
-    weight: Annotated[Share | None, Grid((0.0, 0.25, 0.5, 0.75, 0.9))] = None
+    learned_type = DSEWithTfIdfWeights
+    search_space: ClassVar = {"weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
 
-    scale: float
-    tuned: float
-    terms: Terms
-    title_idf: Floats
+    weight: Fraction | None = Field(
+        default=None, description="Weight of TF-IDF; None has `fit` tune it."
+    )
 
-    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
-        super()._learn(clicks, titles)
-        tfidf = TfIdf().fit(clicks, titles)
-        self.terms, self.title_idf = tfidf.terms, tfidf.idf
-        self._index()
+    @property
+    def learned(self) -> DSEWithTfIdfWeights:
+        """What `fit` learned."""
+        return cast(DSEWithTfIdfWeights, super().learned)
+
+    def _fit(self, clicks: list[Click], titles: list[str]) -> DSEWithTfIdfWeights:
         data = ClickMatrix.of(clicks, titles, self.name)
-        prepared = self._prepare(tuple(data.titles))
-        chosen, others = data.held_out(self.held_out, self.seed)
-        sample = [data.queries[row] for row in (chosen if len(chosen) else others)[:500]]
-        self.scale = float(np.std(self._parts(sample, prepared)[0])) or 1.0
-        self.tuned, held = 0.5, data.clicks[chosen]
-        if self.weight is None and can_be_ranked(held):
-            parts = self._parts([data.queries[row] for row in chosen], prepared)
-            self.tuned = min(WEIGHTS, key=lambda weight: rank_loss(self._mix(*parts, weight), held))
+        dse = DSE(**{name: getattr(self, name) for name in DSE.model_fields})
+        dse.fit(clicks, titles, progress=self._show_progress)
+        tfidf = TfIdf().fit(clicks, titles)
 
-    def _index(self) -> None:
-        super()._index()
-        self._tfidf = TfIdf()
-        self._tfidf.terms, self._tfidf.idf = self.terms, self.title_idf
+        def scores(queries: Sequence[str]) -> tuple[Floats, Floats]:
+            semantic = dse.score_matrix(queries, data.titles)
+            return np.asarray(semantic), np.asarray(tfidf.score_matrix(queries, data.titles))
 
-    def _prepare(self, titles: tuple[str, ...]) -> Any:
-        return super()._prepare(titles), self._tfidf._prepare(titles)
+        held_out, others = data.held_out(self.held_out, self.seed)
+        sample = [data.queries[row] for row in (held_out if len(held_out) else others)[:500]]
+        scale = float(np.std(scores(sample)[0])) or 1.0
+        tuned_weight, validation = 0.5, data.clicks[held_out]
+        if self.weight is None and has_pairs(validation):
+            semantic, lexical = scores([data.queries[row] for row in held_out])
+            tuned_weight = min(
+                WEIGHTS,
+                key=lambda weight: rank_loss(_mix(semantic, lexical, scale, weight), validation),
+            )
+        weights = dse.learned
+        return DSEWithTfIdfWeights(
+            weights.words, weights.idf, weights.matrices, tfidf.learned, scale, tuned_weight
+        )
 
-    def _score(self, queries: Sequence[str], prepared: Any) -> Floats:
-        weight = self.tuned if self.weight is None else self.weight
-        return self._mix(*self._parts(queries, prepared), weight)
+    def _encode_titles(self, titles: tuple[str, ...]) -> Any:
+        lexical = self.learned.tfidf.vectors(titles).T.tocsr()
+        return super()._encode_titles(titles), lexical
 
-    def _parts(self, queries: Sequence[str], prepared: Any) -> tuple[Floats, Floats]:
-        semantic, lexical = prepared
-        return super()._score(queries, semantic), self._tfidf._score(queries, lexical)
+    def _score(self, queries: Sequence[str], encoded: Any) -> Floats:
+        semantic, lexical = encoded
+        weight = self.learned.tuned_weight if self.weight is None else self.weight
+        cosines = (self.learned.tfidf.vectors(queries) @ lexical).toarray()
+        return _mix(super()._score(queries, semantic), cosines, self.learned.scale, weight)
 
-    def _mix(self, semantic: Floats, lexical: Floats, weight: float) -> Floats:
-        return (1 - weight) * semantic / self.scale + weight * lexical
+
+def _mix(semantic: Floats, lexical: Floats, scale: float, weight: float) -> Floats:
+    return (1 - weight) * semantic / scale + weight * lexical

@@ -1,4 +1,4 @@
-"""What DSE, SSI and PSI learn from links: pairs by margin rank loss."""
+"""Fits DSE, SSI and PSI to links between queries and titles by margin rank loss."""
 
 from __future__ import annotations
 
@@ -22,37 +22,36 @@ from dssm_tf.dse.tuple_batches import TupleBatch, TupleBatches
 
 @dataclass(frozen=True)
 class LinkTask:
-    """Queries and titles as bags of words, and which title answers which query.
+    """Queries and titles as bags of words, and the links between them: title answers query.
 
     Links are bool `(queries, titles)`.
 
     Args:
         queries: `(queries, words)`.
         titles: `(titles, words)`.
-        learned: links to learn from.
-        known: what must not serve as irrelevant while learning.
-        ignored: what counts neither as relevant nor as irrelevant while measuring; `known`
-            where None.
-        validation: links to choose the model by; None takes the last one.
-        weights: how often each of the learned links is drawn, see `TupleBatches`.
+        train: links to learn from.
+        known: pairs that are never irrelevant in training.
+        ignored: pairs that are neither relevant nor irrelevant in measurements; None is `known`.
+        validation: links to choose the model by; None uses the last model.
+        weights: relative frequency of each training link, see `TupleBatches`.
     """
 
     queries: sparse.csr_matrix
     titles: sparse.csr_matrix
-    learned: sparse.csr_matrix
+    train: sparse.csr_matrix
     known: sparse.csr_matrix
     ignored: sparse.csr_matrix | None = None
     validation: sparse.csr_matrix | None = None
     weights: np.ndarray | None = None
 
     def loss(self, scores: Scores, links: sparse.csr_matrix) -> float:
-        """Rank loss in per cent on links; others that are ignored are left out of it."""
+        """Rank loss in per cent on links; ignored pairs that are not among them are left out."""
         ignored = self.known if self.ignored is None else self.ignored
         return rank_loss(scores, links, ignored > links)
 
     def batches(self, batch_size: int, seed: int) -> TupleBatches:
-        """Batches of tuples of the learned links."""
-        return TupleBatches(self.learned, self.known, batch_size, self.weights, seed)
+        """Batches of tuples of the training links."""
+        return TupleBatches(self.train, self.known, batch_size, self.weights, seed)
 
 
 def fine_tune(
@@ -64,19 +63,18 @@ def fine_tune(
     seed: int = 0,
     callback: Callback = lambda _: None,
 ) -> list[float]:
-    """Fits a pair model to the learned links of a task.
+    """Fits a pair model to the training links of a task.
 
     Args:
         model: changed in place.
-        task: what is learned; of the models on the way the one is kept that has the least rank
-            loss on the links for validation.
-        settings: how.
-        batches: what is learned from, without end; those of the task by default.
+        task: the data. The weights with the least rank loss on the validation links are restored.
+        settings: steps, rates and sizes.
+        batches: endless training batches; None uses those of the task.
         seed: of the task's batches.
-        callback: called after every step.
+        callback: called after every step with its state as text.
 
     Returns:
-        The loss of every step; fewer than asked for once every tuple keeps its margin.
+        The loss of every step. Training ends early when every tuple keeps its margin.
 
     Raises:
         UserError: the links make no tuple; or the loss or a weight is not finite: the step and
@@ -98,23 +96,23 @@ def fine_tune(
     losses: list[float] = []
     best, best_weights = math.inf, None
     for done, batch in zip(range(1, settings.steps + 1), batches, strict=False):
-        # A text that is several times in the batch is encoded once.
+        # A text that occurs several times in the batch is encoded once.
         queries, rows = np.unique(batch.queries, return_inverse=True)
         titles, columns = np.unique(batch.titles, return_inverse=True)
         sides = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
         losses.append(float(step(*sides, rows, columns, batch.counted)))
         state = f"loss {losses[-1]:.4f}"
-        look = done == settings.steps or done % settings.check_every == 0
+        evaluate = done == settings.steps or done % settings.check_every == 0
         cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"
         # The last update came after the loss.
-        if look and not all(np.isfinite(weight).all() for weight in model.get_weights()):
+        if evaluate and not all(np.isfinite(weight).all() for weight in model.get_weights()):
             cause = "a weight is not a finite number"
         if cause:
             raise UserError(
                 f"fine-tuning diverged at step {done}: {cause}. The learning rate "
                 f"{settings.learning_rate:g} is too high; lower it, or set clip_norm."
             )
-        if look and task.validation is not None:
+        if evaluate and task.validation is not None:
             loss = task.loss(pair_scores(model, task.queries, task.titles), task.validation)
             state += f" validation {loss:.2f} %"
             if loss < best:

@@ -21,7 +21,7 @@ Bags: TypeAlias = Any  # a sparse matrix, or a dense one
 """Vectors over words, `(texts, words)`, or over the units of a layer."""
 
 Scores = Callable[[NDArray[np.int64]], NDArray[np.floating[Any]]]
-"""Scores of queries by their numbers: a row each, a column a title."""
+"""From indices of queries to scores `(queries, titles)`."""
 
 
 class BagPair(keras.Model, abc.ABC):
@@ -95,8 +95,8 @@ class DSETower(keras.layers.Layer):
         widths = (half, half, words) if widths is None else widths
         kinds = [*((units, "binary") for units in widths), (dimension, "gaussian")]
         self.rbms = []
-        for place, (units, kind) in enumerate(kinds):
-            rbm = RBM(units, kind, seed=seed + place, name=f"rbm_{place}", dtype=self.dtype_policy)
+        for index, (units, kind) in enumerate(kinds):
+            rbm = RBM(units, kind, seed=seed + index, name=f"rbm_{index}", dtype=self.dtype_policy)
             rbm.build((None, words))
             self.rbms.append(rbm)
             words = units
@@ -188,11 +188,11 @@ class SSIPair(BagPair):
     ) -> None:
         super().__init__(**kwargs)
         _check_dimension(dimension, words)
-        for place, name in enumerate(self._matrices):
+        for index, name in enumerate(self._matrices):
             matrix = self.add_weight(
                 name=name,
                 shape=(words, dimension),
-                initializer=keras.initializers.RandomNormal(stddev=0.1, seed=seed + place),
+                initializer=keras.initializers.RandomNormal(stddev=0.1, seed=seed + index),
             )
             setattr(self, name, matrix)
         self.built = True
@@ -239,12 +239,12 @@ def dense_rows(bags: Bags, rows: NDArray[np.int64] | slice) -> NDArray[np.float3
 def encode(encoder: Callable[[NDArray[np.float32]], Any], bags: Bags) -> NDArray[np.float32]:
     """Vectors of all bags by `BagPair.query_vectors`, `title_vectors`, a tower or an RBM."""
     starts = range(0, bags.shape[0], _ROWS)
-    parts = [encoder(dense_rows(bags, slice(start, start + _ROWS))) for start in starts]
-    return np.concatenate([ops.convert_to_numpy(part) for part in parts])
+    blocks = [encoder(dense_rows(bags, slice(start, start + _ROWS))) for start in starts]
+    return np.concatenate([ops.convert_to_numpy(block) for block in blocks])
 
 
 def pair_scores(model: BagPair, queries: Bags, titles: Bags) -> Scores:
-    """What a pair model as it is now scores; every title is encoded once."""
+    """Scores of a pair model with its current weights; every title is encoded once."""
     answers = encode(model.title_vectors, titles).T
     return lambda rows: encode(model.query_vectors, queries[rows]) @ answers
 

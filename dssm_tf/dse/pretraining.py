@@ -1,4 +1,4 @@
-"""What DSE learns without labels: its RBMs, one by one from the bottom up."""
+"""Pretrains the RBMs of DSE without labels, one by one from the bottom up."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dssm_tf.dse.rbm import RBM
 from dssm_tf.dse.settings import Pretraining
 
 _LARGEST_WEIGHT = 1e3
-_LOOKS = 10  # at the likelihood, while an RBM is taught
-_SAMPLE = 1024  # texts that are looked at
+_EVALUATIONS = 10  # of the likelihood, per RBM
+_SAMPLE = 1024  # texts per evaluation
 
 Callback = Callable[[str], object]
-"""Called after every step with how it goes."""
+"""Called after every step with its state as text."""
 
 
 def pretrain(
@@ -34,14 +34,14 @@ def pretrain(
     first: int = 0,
     callback: Callback = lambda _: None,
 ) -> None:
-    """Teaches the RBMs of a tower, each on the means of the hidden units of the one below.
+    """Trains the RBMs of a tower, each on the means of the hidden units of the one below.
 
     Args:
         tower: changed in place.
         bags: `(texts, words)`, entries from 0 to 1.
-        settings: how.
+        settings: steps, rates and sizes.
         seed: of the order of the texts.
-        first: RBM that is taught; those below stay as they are.
+        first: index of the first RBM to train; those below do not change.
         callback: called after every step; there are `settings.steps` for each RBM.
 
     Raises:
@@ -53,19 +53,19 @@ def pretrain(
             "take 0 to 1. Use binary or normalised features."
         )
     visible: Bags = bags
-    for place, rbm in enumerate(tower.rbms):
-        if place >= first:
-            name = f"RBM {place + 1} of {len(tower.rbms)} ({rbm.hidden_kind})"
-            _teach(rbm, visible, settings, seed, name, callback)
+    for index, rbm in enumerate(tower.rbms):
+        if index >= first:
+            name = f"RBM {index + 1} of {len(tower.rbms)} ({rbm.hidden_kind})"
+            _train_rbm(rbm, visible, settings, seed, name, callback)
         if rbm is not tower.rbms[-1]:
             visible = encode(rbm, visible)
 
 
-def _teach(
+def _train_rbm(
     rbm: RBM, visible: Bags, settings: Pretraining, seed: int, name: str, callback: Callback
 ) -> None:
     """Contrastive divergence with momentum and weight decay."""
-    number = visible.shape[0]
+    count = visible.shape[0]
     gaussian = rbm.hidden_kind == "gaussian"
     rate = settings.gaussian_learning_rate if gaussian else settings.learning_rate
     optimizer = keras.optimizers.SGD(float(rate), momentum=settings.momentum)
@@ -76,10 +76,10 @@ def _teach(
     def texts(rows: NDArray[np.int64]) -> NDArray[Any]:
         return dense_rows(visible, rows).astype(rbm.compute_dtype, copy=False)
 
-    sample = texts(random.permutation(number)[:_SAMPLE])
-    # A visible unit starts as often on as it is in the data, so that W need not say so.
-    often = np.clip(sample.mean(axis=0), 0.01, 0.99)
-    rbm.visible_bias.assign(np.log(often / (1 - often)))
+    sample = texts(random.permutation(count)[:_SAMPLE])
+    # A visible unit is initially on as often as in the data, so W need not learn it.
+    frequency = np.clip(sample.mean(axis=0), 0.01, 0.99)
+    rbm.visible_bias.assign(np.log(frequency / (1 - frequency)))
 
     @tf.function(reduce_retracing=True, autograph=False)
     def step(data):
@@ -91,8 +91,8 @@ def _teach(
     state = name
     order = np.empty(0, dtype=np.int64)
     for done in range(1, settings.steps + 1):
-        if len(order) < min(settings.batch_size, number):
-            order = np.concatenate([order, random.permutation(number)])
+        if len(order) < min(settings.batch_size, count):
+            order = np.concatenate([order, random.permutation(count)])
         chosen, order = order[: settings.batch_size], order[settings.batch_size :]
         largest = float(step(texts(chosen)))
         if not largest <= _LARGEST_WEIGHT:
@@ -100,6 +100,6 @@ def _teach(
                 f"{name} diverged at step {done} of {settings.steps}: its largest weight is "
                 f"{largest:.3g}. The learning rate {rate:g} is too high for its inputs; lower it."
             )
-        if done * _LOOKS // settings.steps > (done - 1) * _LOOKS // settings.steps:
+        if done * _EVALUATIONS // settings.steps > (done - 1) * _EVALUATIONS // settings.steps:
             state = f"{name}: log p {float(rbm.pseudo_log_likelihood(sample)):.1f}"
         callback(state)

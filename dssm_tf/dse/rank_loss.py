@@ -1,4 +1,4 @@
-"""Rank loss: the share of (query, relevant, irrelevant) triples that scores order wrongly."""
+"""Rank loss: the fraction of (query, relevant, irrelevant) triples that scores order wrongly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
 
 Floats = NDArray[np.floating[Any]]
 
@@ -22,16 +22,16 @@ def rank_loss(
     """Rank loss in per cent, exact, without enumerating the triples.
 
     A triple is wrong when the irrelevant title scores higher, and half wrong when the two tie:
-    the share is `1 - AUC` with the usual handling of ties, over the triples of all queries
-    together, as the paper's test tuples are. One sort a query finds, for every relevant title,
-    how many irrelevant ones stand above it: `O(n log n)` a query where the triples are `O(n^2)`.
+    the fraction is `1 - AUC` with the usual handling of ties, over the triples of all queries
+    together, as the paper's test tuples are. One sort per query counts, for every relevant title,
+    the irrelevant titles above it: `O(n log n)` per query, although the triples are `O(n^2)`.
 
     Args:
-        scores: `(queries, titles)`; or a function from query numbers to their rows, so that
-            only `block` rows need be held at a time.
+        scores: `(queries, titles)`; or a function from indices of queries to their rows, so that
+            only `block` rows are in memory at once.
         relevant: true where the title answers the query, `(queries, titles)`.
-        ignored: true where the title is neither, such as one seen in training, the same shape.
-        block: queries asked for at a time when `scores` is a function.
+        ignored: true where the title is neither, such as a training link, the same shape.
+        block: queries per call if `scores` is a function.
 
     Returns:
         From 0, every triple in order, to 100.
@@ -41,17 +41,21 @@ def rank_loss(
 
     Reference: Wu et al. 2014, sec. 4; Hanley and McNeil 1982 for the sum of ranks.
     """
+    from scipy import stats  # takes a third of a second to import
+
     relevant = relevant.tocsr()
-    asked = np.flatnonzero(np.diff(relevant.indptr))
+    queries = np.flatnonzero(np.diff(relevant.indptr))
     wrong, triples = 0.0, 0
-    for start in range(0, len(asked), block):
-        rows = asked[start : start + block]
+    for start in range(0, len(queries), block):
+        rows = queries[start : start + block]
         table = scores(rows) if callable(scores) else scores[rows]
         if np.isnan(table).any():
             raise ValueError("rank_loss received a score that is NaN; the model diverged.")
-        good = relevant[rows].toarray().astype(bool)
-        kept = np.ones_like(good) if ignored is None else ~ignored[rows].toarray().astype(bool)
-        for row, right, counted in zip(table, good, kept, strict=True):
+        right_titles = relevant[rows].toarray().astype(bool)
+        counted_titles = np.ones_like(right_titles)
+        if ignored is not None:
+            counted_titles = ~ignored[rows].toarray().astype(bool)
+        for row, right, counted in zip(table, right_titles, counted_titles, strict=True):
             ranks = stats.rankdata(row[counted])[right[counted]]
             pairs = len(ranks) * int(counted.sum() - len(ranks))
             triples += pairs

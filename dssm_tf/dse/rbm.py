@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machine: what a layer of DSE is before it is fine-tuned."""
+"""Restricted Boltzmann machine: a layer of DSE before fine-tuning."""
 
 from __future__ import annotations
 

@@ -11,18 +11,18 @@ from scipy import sparse
 
 from dssm_tf.common.errors import UserError
 
-_EMPTY = 1000  # batches without a tuple in a row: there is none
+_LARGEST_EMPTY_RUN = 1000  # batches without a tuple, after which there is none
 
 
 class TupleBatch(NamedTuple):
-    """Some queries, a relevant title of each, and which of the titles are irrelevant to which.
+    """Some queries, a relevant title of each, and a mask of irrelevant titles.
 
     Row `i` stands for the tuples `(query i, relevant title i, irrelevant title j)` with
-    `counted[i, j]`; every title is encoded once, whatever the tuples it takes part in.
+    `counted[i, j]`; every title is encoded once, in however many tuples it is.
 
     Args:
-        queries: numbers of the queries, `(batch,)`.
-        titles: numbers of their relevant titles, `(batch,)`.
+        queries: indices of the queries, `(batch,)`.
+        titles: indices of their relevant titles, `(batch,)`.
         counted: float32 `(batch, batch)`: 1 where the title is irrelevant to the query and the
             tuple belongs to the training set, else 0.
     """
@@ -33,22 +33,22 @@ class TupleBatch(NamedTuple):
 
 
 class TupleBatches:
-    """Endless batches of training tuples (query, relevant, irrelevant), the same ones each time.
+    """Endless batches of training tuples (query, relevant, irrelevant), the same in each iteration.
 
-    The relevant titles of the other queries of a batch serve as irrelevant ones, where they are:
-    a batch of 256 links holds up to 256 * 255 tuples for the encoding of 512 texts, where
-    tuples drawn one by one take three texts each.
+    The relevant titles of the other queries of a batch serve as irrelevant ones unless they are
+    known to be relevant. So a batch of 256 links has up to 256 * 255 tuples for the encoding of 512
+    texts; tuples drawn one by one need three texts each.
 
     Args:
         relevant: links to train on, bool `(queries, titles)`.
-        known: what must not serve as irrelevant, the same shape.
-        batch_size: links a batch, at least 2.
-        weights: how often each link is drawn compared with the others, aligned with the entries
-            of `relevant` row by row; all alike by default.
-        seed: of the drawing.
+        known: pairs that are never irrelevant, the same shape.
+        batch_size: links per batch, at least 2.
+        weights: relative frequency of each link, aligned with the entries of `relevant` row by
+            row; None draws all equally often.
+        seed: of the draws.
 
     Attributes:
-        links: numbers of query and title, `(links, 2)`.
+        links: indices of query and title, `(links, 2)`.
 
     Raises:
         UserError: there is no link; or, once iterated, no linked title is irrelevant to a linked
@@ -69,22 +69,22 @@ class TupleBatches:
         if not len(self.links):
             raise UserError("there is no link to train on; a relevant title is needed.")
         self._known = known.tocsr()
-        # A few links fill a batch once, not again and again.
+        # A few links fill a batch once, without repeats.
         self.batch_size = max(2, min(batch_size, len(self.links)))
         self._weights = None if weights is None else weights / weights.sum()
         self.seed = seed
 
     def __iter__(self) -> Iterator[TupleBatch]:
         random = np.random.default_rng(self.seed)
-        number = len(self.links)
+        count = len(self.links)
         pool = np.empty(0, dtype=np.int64)
         empty = 0
-        while empty < _EMPTY:
+        while empty < _LARGEST_EMPTY_RUN:
             if self._weights is not None:
-                chosen = random.choice(number, self.batch_size, p=self._weights)
+                chosen = random.choice(count, self.batch_size, p=self._weights)
             else:
                 while len(pool) < self.batch_size:
-                    pool = np.concatenate([pool, random.permutation(number)])
+                    pool = np.concatenate([pool, random.permutation(count)])
                 chosen, pool = pool[: self.batch_size], pool[self.batch_size :]
             batch = self.batch(chosen)
             if batch.counted.any():
@@ -98,10 +98,10 @@ class TupleBatches:
         )
 
     def batch(self, chosen: NDArray[np.int64]) -> TupleBatch:
-        """The batch of some links, by their numbers."""
+        """The batch of some links, by their indices."""
         queries, titles = self.links[chosen].T
         relevant = self._known[queries][:, titles].toarray().astype(bool)
-        # A query may stand among the titles, as a page does: it is no answer to itself.
+        # A query may be among the titles, as a page is: it does not answer itself.
         if self._known.shape[0] == self._known.shape[1]:
             relevant |= queries[:, None] == titles[None, :]
         return TupleBatch(queries, titles, (~relevant).astype(np.float32))

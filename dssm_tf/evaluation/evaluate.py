@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
-from dssm_tf.evaluation.metrics import METRICS
+from dssm_tf.evaluation.metrics import METRICS, Metric, metric_names, own_metric_per_query
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
@@ -35,7 +35,7 @@ def evaluate(
     judgments: Path | str | Sequence[Judgment],
     corpus: Path | str | Sequence[CorpusTitle] | None = None,
     *,
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str | Metric] = METRICS,
     title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
@@ -47,18 +47,19 @@ def evaluate(
     are left out of every mean and named in the result.
 
     Args:
-        models: what `load` gives, or anything else with `name`, `score` and `score_matrix`; or
-            several of these by name, which are compared.
+        models: the result of `load`, a fitted baseline, or any other object with `name`, `score`
+            and `score_matrix`; or several such objects by name, which are compared.
         judgments: a table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
             or a list of `Judgment`.
         corpus: a table with doc_id, title; or a list of `CorpusTitle`: each query then
             ranks all of it, and titles without a judgment have grade 0. None ranks each query's
             judged titles.
-        metrics: such as `ndcg@10`, `mrr@10`, `map`; see `dssm_tf.evaluation.metrics`.
+        metrics: names such as `ndcg@10`, `mrr@10` and `map`, and metrics of your own as
+            `dssm_tf.evaluation.metrics.Metric`.
         title_fields: columns of the tables that a title is made of, see `--title-fields`.
-        runs: rankings made elsewhere, by name, to measure as further systems; what a run does not
-            list is not ranked.
-        about: by system, what is known of it besides, see `SeedResult`.
+        runs: rankings of other systems, by name, to measure as further systems; titles that a run
+            does not list are not ranked.
+        about: by system, costs and notes, see `SeedResult`.
         progress: whether it is shown on the error stream.
 
     Returns:
@@ -69,8 +70,10 @@ def evaluate(
 
     Raises:
         UserError: a table is missing or malformed, there is nothing to measure, names clash, a
-            relevant title is not in the corpus, or a system's scores are not usable.
+            relevant title is not in the corpus, a metric does not exist, or a system's scores are
+            not usable.
     """
+    names = metric_names(metrics)
     systems = models if isinstance(models, Mapping) else {models.name: models}
     runs, layout = runs or {}, Layout(title_fields=tuple(title_fields))
     if clash := set(systems) & set(runs):
@@ -84,34 +87,39 @@ def evaluate(
     task = RankingTask(judgments, corpus)
     read = {name: trec_run(name, run, task) for name, run in runs.items()}
     rows = []
-    priors = [bool(getattr(one, "mean_prior", 0.0)) for one in systems.values()]
+    priors = [bool(getattr(ranker, "mean_prior", 0.0)) for ranker in systems.values()]
     for (name, ranker), prior in zip(systems.items(), priors, strict=True):
         with progress_of(name, len(task.queries), progress, "queries") as bar:
             run = make_run(name, ranker.score_matrix, task, advance=bar.advance)
         known = dict((about or {}).get(name, {}))
         if prior and (runs or not all(priors)):
             known["notes"] = [*known.get("notes", ()), _POPULARITY]
-        rows.append(Row(name, "system", [measured(run, task, metrics, about=known)]))
+        rows.append(Row(name, "system", [evaluate_run(run, task, metrics, about=known)]))
     for name, (run, notes) in read.items():
-        rows.append(Row(name, "run", [measured(run, task, metrics, about={"notes": notes})]))
-    names = tuple(row.name for row in rows)
-    tests = compare(rows, metrics, task.counted)
-    return Evaluation(task, tuple(metrics), rows, tests, against=names)
+        rows.append(Row(name, "run", [evaluate_run(run, task, metrics, about={"notes": notes})]))
+    tests = compare(rows, names, task.counted)
+    return Evaluation(task, names, rows, tests, against=tuple(row.name for row in rows))
 
 
-def measured(
+def evaluate_run(
     run: pl.DataFrame,
     task: RankingTask,
-    metrics: Sequence[str],
+    metrics: Sequence[str | Metric],
     seed: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> SeedResult:
     """A run with its values of the metrics."""
-    # TensorFlow takes seconds to import: not before the input has been found good.
+    # TensorFlow takes seconds to import, so the input is checked first.
     from dssm_tf.evaluation.tf_ranking import per_query
 
-    values = per_query(relevant_ranks(run, task), len(task.queries), metrics)
-    return SeedResult(seed, pl.DataFrame(values), run.filter(pl.col("rank") <= _SAVED), about or {})
+    ranks, queries = relevant_ranks(run, task), len(task.queries)
+    built_in = [metric for metric in metrics if isinstance(metric, str)]
+    values = per_query(ranks, queries, built_in)
+    for metric in metrics:
+        if isinstance(metric, Metric):
+            values[metric.name] = own_metric_per_query(metric, ranks, queries)
+    frame = pl.DataFrame(values).select(metric_names(metrics))
+    return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED), about or {})
 
 
 def compare(
@@ -123,9 +131,9 @@ def compare(
     """Tests rows by each query's mean over seeds; Holm's adjustment counts all tests together.
 
     Args:
-        rows: what was measured.
-        metrics: which to test.
-        counted: `(queries,)`, which take part.
+        rows: measured systems.
+        metrics: names of those to test.
+        counted: `(queries,)`, the queries that take part.
         pairs: rows `(a, b)` to test; by default every row against each before it.
 
     Returns:
@@ -135,8 +143,8 @@ def compare(
         pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
     tests = []
     for metric, (a, b) in product(metrics, pairs):
-        found = (a.values(metric) - b.values(metric))[counted]
-        p, ci95 = paired_t_test(found)
-        tests.append(Comparison(a.name, b.name, metric, p, p, float(found.mean()), ci95))
-    adjusted = holm([one.p for one in tests]).tolist()
-    return [one._replace(p_adjusted=p) for one, p in zip(tests, adjusted, strict=True)]
+        differences = (a.values(metric) - b.values(metric))[counted]
+        p, ci95 = paired_t_test(differences)
+        tests.append(Comparison(a.name, b.name, metric, p, p, float(differences.mean()), ci95))
+    adjusted = holm([test.p for test in tests]).tolist()
+    return [test._replace(p_adjusted=p) for test, p in zip(tests, adjusted, strict=True)]

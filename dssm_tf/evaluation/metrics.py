@@ -1,14 +1,17 @@
 """NDCG, reciprocal rank, recall, precision, average precision and ERR over frames.
 
-A metric is an expression over the relevant titles of one query, with their `rank` and `grade`, and
-a row of `MEASURES`; names, labels and help follow from it. The gain is `2^grade - 1`, the discount
-`log2(rank + 1)`; a title is relevant when its grade is above 0. `tf_ranking` computes the NDCG that
-is reported; this one, without TensorFlow, is what training validates by.
+A built-in metric is an expression over the relevant titles of one query, with their `rank` and
+`grade`, and a row of `MEASURES`; names, labels and help follow from it. The gain is `2^grade - 1`,
+the discount `log2(rank + 1)`; a title is relevant if its grade is above 0. Reports have the NDCG of
+`tf_ranking`; training validates by this one, which needs no TensorFlow.
+
+A `Metric` is a metric of your own, for `dssm_tf.evaluate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,18 +21,18 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
-"""What an evaluation reports, in the order of its table."""
+"""The default metrics of an evaluation, in table order."""
 
 Values = NDArray[np.float64]
 
 
 class Measure(NamedTuple):
-    """A metric without its cut-off.
+    """A built-in metric without its cut-off.
 
     Attributes:
         compute: from the cut-off to an expression over the relevant titles of a query.
-        label: how tables head its column.
-        default: the cut-off where a name has none; None where it must.
+        label: the head of its column in tables.
+        default: the cut-off of a name without one; None if a name must have one.
     """
 
     compute: Callable[[int], pl.Expr]
@@ -37,14 +40,50 @@ class Measure(NamedTuple):
     default: int | None = None
 
 
-def metric_label(metric: str) -> str:
-    """How tables head a metric's column.
+@dataclass(frozen=True)
+class Metric:
+    """A metric of your own.
 
-    >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map")]
-    ['NDCG@10', 'Recall@10', 'MAP']
+    Args:
+        name: the head of its column in tables and files.
+        compute: from the ranks and the grades of a query's relevant titles, both float64
+            `(titles,)`, to the query's value; higher is better. Ranks count from 1 and are infinite
+            for titles that are not ranked; grades are above 0.
+
+    >>> success = Metric("success@5", lambda ranks, grades: float(ranks.min() <= 5))
+    >>> success.compute(np.array([7.0, 3.0]), np.array([1.0, 2.0]))
+    1.0
+    """
+
+    name: str
+    compute: Callable[[Values, Values], float]
+
+
+def metric_label(metric: str) -> str:
+    """The head of a metric's column in tables; the name itself for a metric of your own.
+
+    >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map", "success@5")]
+    ['NDCG@10', 'Recall@10', 'MAP', 'success@5']
     """
     kind, at, cutoff = metric.partition("@")
-    return MEASURES[kind].label + at + cutoff
+    return MEASURES[kind].label + at + cutoff if kind in MEASURES else metric
+
+
+def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
+    """The names of metrics, checked.
+
+    Raises:
+        UserError: a built-in metric does not exist, or two metrics have one name.
+    """
+    names = tuple(metric if isinstance(metric, str) else metric.name for metric in metrics)
+    for metric, name in zip(metrics, names, strict=True):
+        if isinstance(metric, str):
+            parse_metric(metric)
+        elif name.partition("@")[0] in MEASURES:
+            raise UserError(f"metric {name!r} is built in; give your metric another name.")
+        if names.count(name) > 1:
+            raise UserError(f"two metrics are called {name!r}; rename or remove one.")
+    return names
 
 
 def parse_metric(name: str) -> tuple[str, int]:
@@ -71,25 +110,45 @@ def parse_metric(name: str) -> tuple[str, int]:
 def per_query(
     ranks: pl.DataFrame, queries: int, names: Sequence[str] = METRICS
 ) -> dict[str, Values]:
-    """Computes metrics for every query.
+    """Computes built-in metrics for every query.
 
     Args:
         ranks: the relevant titles, `query` from 0, `rank` from 1, null or NaN for one that is not
             ranked, and `grade` above 0.
-        queries: how many there are, those without a relevant title included.
+        queries: their number, including those without a relevant title.
         names: see `parse_metric`.
 
     Returns:
-        `(queries,)` float64 a metric, NaN for queries without a relevant title.
+        `(queries,)` float64 per metric, NaN for queries without a relevant title.
     """
     parsed = {name: parse_metric(name) for name in names}
     highest = ranks.with_columns(highest=pl.col("grade").max())
-    found = highest.group_by("query").agg(
+    computed = highest.group_by("query").agg(
         MEASURES[kind].compute(cutoff).alias(name) for name, (kind, cutoff) in parsed.items()
     )
     values = {name: np.full(queries, np.nan) for name in names}
     for name, row in values.items():
-        row[found["query"].to_numpy()] = found[name].to_numpy()
+        row[computed["query"].to_numpy()] = computed[name].to_numpy()
+    return values
+
+
+def own_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -> Values:
+    """Computes a metric of your own for every query; arguments and result as in `per_query`.
+
+    Raises:
+        UserError: a value is not finite.
+    """
+    values = np.full(queries, np.nan)
+    numbers = ranks.select("query", pl.col("rank", "grade").cast(pl.Float64))
+    not_ranked = pl.col("rank").fill_nan(None).fill_null(np.inf)
+    for (query,), rows in numbers.with_columns(rank=not_ranked).group_by("query"):
+        value = float(metric.compute(rows["rank"].to_numpy(), rows["grade"].to_numpy()))
+        if not np.isfinite(value):
+            raise UserError(
+                f"metric {metric.name!r} is {value} for the ranks {rows['rank'].to_list()} of a "
+                "query's relevant titles; expected a finite number."
+            )
+        values[int(str(query))] = value
     return values
 
 
@@ -97,10 +156,10 @@ rank, gain = pl.col("rank"), 2.0 ** pl.col("grade") - 1
 
 
 def _ndcg(k: int) -> pl.Expr:
-    def gained(place: pl.Expr) -> pl.Expr:
-        return (gain / (place + 1).log(2)).filter(place <= k).sum()
+    def dcg(rank: pl.Expr) -> pl.Expr:
+        return (gain / (rank + 1).log(2)).filter(rank <= k).sum()
 
-    return gained(rank) / gained(pl.col("grade").rank("ordinal", descending=True))
+    return dcg(rank) / dcg(pl.col("grade").rank("ordinal", descending=True))
 
 
 def _reciprocal_rank(k: int) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""What evaluation sees of any system: a name and scores."""
+"""The interface of every system in evaluation: a name and scores."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 LISTS = 8
-"""Of so many lists of titles, those scored last, a ranker remembers what it computed."""
+"""Number of lists of titles for which a ranker caches its results."""
 
 
 @runtime_checkable
 class Ranker(Protocol):
     """A system that scores titles for a query; the higher the score, the better the title.
 
-    Trained models, baselines and ensembles all have this shape, so the code
-    that ranks, measures and searches does not know which one it holds. Only
+    Trained models, baselines and ensembles all have this interface, so the code
+    that ranks, measures and searches does not depend on the kind of system. Only
     the order of the scores within one query matters; scores are finite, and
     equal titles get equal scores for the same query.
 
     Attributes:
-        name: what tables and run files call the system.
+        name: the system's name in tables and run files.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The system's name in tables and run files."""
+        ...
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
         """Scores titles for one query.
@@ -46,7 +49,7 @@ class Ranker(Protocol):
 
         A whole-corpus evaluation calls this with a few hundred queries at a
         time and the same `titles` tuple each time, so an implementation may
-        keep what it computed for the last tuple it saw.
+        cache its results for the last tuple.
 
         Args:
             queries: raw texts.

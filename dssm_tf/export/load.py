@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, versions_in
@@ -69,7 +69,7 @@ def learned_fields(*models: Path) -> tuple[str, ...]:
     return next(known, (TITLE,))
 
 
-def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
+def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[Any]:
     """Loads a ranker: a run, an export, a compact model or a saved baseline.
 
     Args:
@@ -91,9 +91,13 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
     if (place := find_model(path)) is None:
         from dssm_tf.systems import BASELINES
 
-        # The name tells of one that has other files, such as skip-thought's weights.
+        # The name says which baseline reads other files, such as skip-thought's weights.
         named = name if path.is_dir() else None
-        saved = [one for one in BASELINES if (path / f"{one}.npz").exists() or one == named]
+        saved = [
+            baseline
+            for baseline in BASELINES
+            if (path / f"{baseline}.npz").exists() or baseline == named
+        ]
         if len(saved) == 1:
             return BASELINES[saved[0]].load(path)
         what = "holds no trained model" if path.exists() else "does not exist"

@@ -26,8 +26,8 @@ def links_of(pairs):
 
 @given(st.lists(st.tuples(LINKS, LINKS), min_size=1, max_size=4))
 def test_symmetrising_equals_the_definition_for_each_pair_of_a_block(pairs):
-    found = symmetrise(*map(links_of, zip(*pairs, strict=True)))
-    assert (found == links_of([reference.symmetrise(*pair) for pair in pairs])).all()
+    links = symmetrise(*map(links_of, zip(*pairs, strict=True)))
+    assert (links == links_of([reference.symmetrise(*pair) for pair in pairs])).all()
 
 
 WORDS = {"1": 0, "2": 1, "3": 2}  # so named, a phrase is its key in base four
@@ -36,15 +36,15 @@ TABLES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=18, max_size=
 
 
 def likeliest(text, other, table):
-    """The place of a text's word and that of the other's word which most likely gave it.
+    """Indices of a text's words, and of the other text's words that most likely gave them.
 
     Of equally likely words the same word comes first, then the first in the text.
     """
-    for place, word in enumerate(text):
+    for index, word in enumerate(text):
         chances = [table[WORDS[one], WORDS[word]] for one in other]
         best = max(range(len(other)), key=lambda at: (chances[at], other[at] == word, -at))
         if chances[best] > 0:
-            yield place, best
+            yield index, best
 
 
 @patch.object(bi_phrases, "_PAIRS", 2)
@@ -75,8 +75,10 @@ def test_phrases_of_likeliest_words_have_the_frequencies_of_the_definition(pairs
         longest,
     )
     rows, columns, shares = sparse.find(table)
-    found = dict(zip(zip(query_keys[columns], title_keys[rows], strict=True), shares, strict=True))
-    assert found == pytest.approx({keys: counts[keys] / totals[keys[1]] for keys in counts})
+    frequencies = dict(
+        zip(zip(query_keys[columns], title_keys[rows], strict=True), shares, strict=True)
+    )
+    assert frequencies == pytest.approx({keys: counts[keys] / totals[keys[1]] for keys in counts})
 
 
 def test_relative_frequencies_by_hand():

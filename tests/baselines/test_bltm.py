@@ -2,8 +2,8 @@ import numpy as np
 from pytest import approx
 from scipy import sparse
 
-from dssm_tf.baselines.bltm import BLTM, BilingualEM, Language
-from dssm_tf.baselines.coupled_posterior import Side, couple
+from dssm_tf.baselines.bltm import BLTM, BilingualEM, PairSide
+from dssm_tf.baselines.coupled_posterior import PairWords, constrained_e_step
 from tests.baselines.planted_topics import planted_clicks
 from tests.reference.topic_models import bltm_step, coupled_posterior
 
@@ -11,20 +11,21 @@ from tests.reference.topic_models import bltm_step, coupled_posterior
 def test_the_pair_constraint_holds_at_every_step():
     clicks = planted_clicks(60, seed=2, mixing=0.5)
     model = BLTM(topics=5, iterations=10, tolerance=-1.0, gap=1e-6, rounds=5_000).fit(clicks, [])
-    assert len(model.gaps) == 10
-    assert max(model.gaps) <= 1e-6
+    assert len(model.learned.gaps) == 10
+    assert max(model.learned.gaps) <= 1e-6
     # It is not met by itself: with one round the sides disagree.
     free = BLTM(topics=5, iterations=10, tolerance=-1.0, rounds=1, gap=1e-9).fit(clicks, [])
-    assert max(free.gaps) > 1e-3
+    assert max(free.learned.gaps) > 1e-3
 
 
 def side(pairs):
     """One side of pairs from `p(w|z)` of the words of each, padded to five words."""
-    made, counts = np.ones((len(pairs), 5, pairs[0].shape[1])), np.zeros((len(pairs), 5))
+    probabilities = np.ones((len(pairs), 5, pairs[0].shape[1]))
+    counts = np.zeros((len(pairs), 5))
     for row, words in enumerate(pairs):
-        made[row, : len(words)] = words
+        probabilities[row, : len(words)] = words
         counts[row, : len(words)] = 1
-    return Side(made, counts, np.zeros(counts.shape, int))
+    return PairWords(probabilities, counts, np.zeros(counts.shape, int))
 
 
 def test_posteriors_equal_those_of_direct_minimisation():
@@ -34,15 +35,17 @@ def test_posteriors_equal_those_of_direct_minimisation():
         [random.dirichlet(np.ones(9), 3).T[: row % most + 1] for row in range(5)] for most in (2, 5)
     )
     # Pairs are done after different numbers of rounds.
-    found = couple(mixtures, side(queries), side(titles), np.zeros((5, 3)), 1e-10, 10_000)
-    assert np.abs(found.query.fractions - found.title.fractions).max() <= 1e-10
+    posterior = constrained_e_step(
+        mixtures, side(queries), side(titles), np.zeros((5, 3)), 1e-10, 10_000
+    )
+    assert np.abs(posterior.query.fractions - posterior.title.fractions).max() <= 1e-10
     for row, (mixture, query, title) in enumerate(zip(mixtures, queries, titles, strict=True)):
         *expected, divergence = coupled_posterior(mixture, query, title)
-        for posterior, made, r in zip(found[1:], (query, title), expected, strict=True):
-            likely = posterior.likely[row, : len(made), None]
-            assert made * posterior.shares[row] / likely == approx(r, abs=1e-5)
+        for side_posterior, words, r in zip(posterior[1:], (query, title), expected, strict=True):
+            likelihoods = side_posterior.likelihoods[row, : len(words), None]
+            assert words * side_posterior.mixtures[row] / likelihoods == approx(r, abs=1e-5)
         likelihood = np.log(query @ mixture).sum() + np.log(title @ mixture).sum()
-        assert found.objective[row] == approx(likelihood - divergence, abs=1e-7)
+        assert posterior.objective[row] == approx(likelihood - divergence, abs=1e-7)
 
 
 def test_steps_equal_those_with_every_posterior_written_out(monkeypatch):
@@ -55,10 +58,10 @@ def test_steps_equal_those_with_every_posterior_written_out(monkeypatch):
     clicks = np.array([1.0, 2.0, 5.0, 1.0, 3.0])
     words = random.dirichlet(np.ones(4), (2, 3)).transpose(0, 2, 1)
     sides = [
-        Language(sparse.csr_matrix(counts), np.zeros((3, 1), int)) for counts in (queries, titles)
+        PairSide(sparse.csr_matrix(counts), np.zeros((3, 1), int)) for counts in (queries, titles)
     ]
-    for language, start in zip(sides, words, strict=True):
-        language.words = start
+    for em_side, start in zip(sides, words, strict=True):
+        em_side.words = start
     em = BilingualEM(*sides, clicks)
     theirs = (em.mixtures, *words)
     for _ in range(3):
@@ -66,17 +69,21 @@ def test_steps_equal_those_with_every_posterior_written_out(monkeypatch):
         assert gap <= 1e-10
         *theirs, expected = bltm_step(queries, titles, clicks, *theirs, 0.3, 0.2)
         assert objective == approx(expected, abs=1e-4)
-        for ours, its in zip((em.mixtures, em.query.words, em.title.words), theirs, strict=True):
-            assert ours == approx(its, abs=1e-4)
+        for ours, expected in zip(
+            (em.mixtures, em.query.words, em.title.words), theirs, strict=True
+        ):
+            assert ours == approx(expected, abs=1e-4)
 
 
 def test_a_word_a_side_by_hand():
     # Query word: p(z|w) ~ (.8, .2); title word: (.2, .8). Equal fractions nearest to both are
     # the normalised geometric mean, (1/2, 1/2); each side's KL is .5 log(.5/.8) + .5 log(.5/.2).
     query, title = side([np.array([[0.8, 0.2]])]), side([np.array([[0.2, 0.8]])])
-    found = couple(np.array([[0.5, 0.5]]), query, title, np.zeros((1, 2)), 1e-12, 1000)
-    assert found.query.fractions[0] == approx([0.5, 0.5])
-    assert found.title.fractions[0] == approx([0.5, 0.5])
+    posterior = constrained_e_step(
+        np.array([[0.5, 0.5]]), query, title, np.zeros((1, 2)), 1e-12, 1000
+    )
+    assert posterior.query.fractions[0] == approx([0.5, 0.5])
+    assert posterior.title.fractions[0] == approx([0.5, 0.5])
     # p(w) = .5 * .8 + .5 * .2 = .5 on both sides.
     cost = 2 * (0.5 * np.log(0.5 / 0.8) + 0.5 * np.log(0.5 / 0.2))
-    assert found.objective[0] == approx(2 * np.log(0.5) - cost)
+    assert posterior.objective[0] == approx(2 * np.log(0.5) - cost)

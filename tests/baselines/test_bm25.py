@@ -31,12 +31,12 @@ def test_scores_equal_those_of_bm25s(corpus, query, parameters):
     k1, b = parameters
     library = bm25s.BM25(k1=k1, b=b, backend="numpy")
     library.index(corpus, show_progress=False)
-    places, scores = library.retrieve([query], k=len(corpus), show_progress=False)
+    order, scores = library.retrieve([query], k=len(corpus), show_progress=False)
     model = BM25(k1=k1, b=b).fit([], joined(corpus))
     # The same titles with their words in another order are not in the corpus.
     for titles in (corpus, [title[::-1] for title in corpus]):
-        found = model.score(" ".join(query), joined(titles))[places[0]]
-        assert found == pytest.approx(scores[0], rel=1e-5, abs=1e-6)
+        ours = model.score(" ".join(query), joined(titles))[order[0]]
+        assert ours == pytest.approx(scores[0], rel=1e-5, abs=1e-6)
 
 
 def test_a_long_query_scores_the_same_to_the_last_bit_in_any_batch():

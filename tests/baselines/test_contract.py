@@ -1,6 +1,9 @@
-"""What every baseline owes, whatever it computes."""
+"""The contract of every baseline, whatever it computes."""
 
+import dataclasses
 import functools
+import inspect
+import re
 import sys
 
 import numpy as np
@@ -27,7 +30,7 @@ def new(name, **values):
 
 @functools.cache
 def fitted_once(name):
-    """Fitted for all tests, which only ask it: some take seconds."""
+    """Fitted once for all tests that do not change it: some take seconds."""
     return new(name).fit(CLICKS, TITLES)
 
 
@@ -37,10 +40,10 @@ def fitted(request):
 
 
 def tuned(fitted):
-    """With the last value of each free parameter that is not its own."""
+    """With the last value of each tuned parameter that is not the model's."""
     values = {
-        name: [value for value in grid if value != getattr(fitted, name)][-1]
-        for name, grid in fitted.free.items()
+        name: [value for value in tried if value != getattr(fitted, name)][-1]
+        for name, tried in fitted.search_space.items()
     }
     return values, fitted.with_parameters(**values)
 
@@ -59,14 +62,14 @@ def test_it_is_a_ranker_whose_scores_are_finite_and_those_of_each_query_alone(fi
 
 def test_what_words_add_sums_to_the_score_and_sampled_values_are_near_exact_ones(fitted):
     query, title = "mario wii halo 3", "Mario Kart Wii"
-    found = explain(fitted, query, title)
-    for side in (found.query, found.title):
-        assert side.start + side.contributions.sum() == pytest.approx(found.score, abs=1e-6)
-    assert found.score == pytest.approx(fitted.score(query, [title])[0], abs=1e-6)
+    explanation = explain(fitted, query, title)
+    for side in (explanation.query, explanation.title):
+        assert side.start + side.contributions.sum() == pytest.approx(explanation.score, abs=1e-6)
+    assert explanation.score == pytest.approx(fitted.score(query, [title])[0], abs=1e-6)
     sampled, errors = sampled_shapley(
         lambda texts: fitted.score_matrix(texts, (title,))[:, 0], query.split()
     )
-    assert (np.abs(sampled - found.query.contributions) <= 5 * errors + 1e-6).all()
+    assert (np.abs(sampled - explanation.query.contributions) <= 5 * errors + 1e-6).all()
 
 
 def test_neither_order_nor_company_of_titles_and_queries_matters_and_equal_titles_tie(fitted):
@@ -101,9 +104,9 @@ def test_accents_do_not_matter(fitted):
     assert (fitted.score_matrix(asked, accented) == fitted.score_matrix(plain, TITLES)).all()
 
 
-def test_free_parameters_change_on_a_copy_of_the_fitted_model(fitted):
+def test_tuned_parameters_change_on_a_copy_of_the_fitted_model(fitted):
     before = fitted.score_matrix(QUERIES, ALL)
-    for parameter, values in fitted.free.items():
+    for parameter, values in fitted.search_space.items():
         for value in values:
             changed = fitted.with_parameters(**{parameter: value})
             assert getattr(changed, parameter) == value
@@ -111,7 +114,7 @@ def test_free_parameters_change_on_a_copy_of_the_fitted_model(fitted):
             assert np.isfinite(scores).all()
             assert (scores[QUERIES.index("")] == 0).all()
     assert (fitted.score_matrix(QUERIES, ALL) == before).all()
-    with pytest.raises(ValueError, match="no free parameter 'colour'"):
+    with pytest.raises(ValueError, match="cannot change 'colour' without a new fit"):
         fitted.with_parameters(colour="red")
 
 
@@ -144,19 +147,51 @@ def test_what_is_missing_or_cut_off_is_an_error_of_one_line(fitted, tmp_path):
 def test_values_beyond_a_bound_or_of_another_type_are_refused(fitted):
     kind = type(fitted)
     bounds = {"minimum": -1, "exclusiveMinimum": 0, "maximum": 1, "exclusiveMaximum": 0}
-    for parameter, schema in kind._checked.model_json_schema()["properties"].items():
+    for parameter, schema in kind.model_json_schema()["properties"].items():
         wrong = [schema[bound] + step for bound, step in bounds.items() if bound in schema]
         wrong += [True if schema.get("type") != "boolean" else 2, float("nan")]
         wrong += [] if "{'type': 'string'}" in str(schema) else ["red"]
         for value in wrong:
-            with pytest.raises(ValueError, match=f"{parameter} is {value!r}: ") as error:
+            with pytest.raises(
+                ValueError, match=f"^{re.escape(kind.name)}: {parameter} is {value!r}; "
+            ) as error:
                 kind(**{parameter: value})
             assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match="colour is 'red'"):
+    with pytest.raises(ValueError, match="has no parameter 'colour'"):
         kind(colour="red")
 
 
-SEEDED = {name for name in NAMES if "seed" in BASELINES[name].arguments()}
+@pytest.mark.parametrize("kind", BASELINES.values(), ids=BASELINES)
+def test_every_parameter_is_in_the_signature_with_its_default_and_has_a_description(kind):
+    parameters = inspect.signature(kind).parameters
+    assert list(parameters) == list(kind.model_fields)
+    for name, field in kind.model_fields.items():
+        assert parameters[name].default == field.default == getattr(kind(), name)
+        assert field.description, name
+        assert field.description.endswith(".")
+
+
+@pytest.mark.parametrize("kind", BASELINES.values(), ids=BASELINES)
+def test_search_spaces_name_parameters_and_contain_their_defaults(kind):
+    spaces = {**kind.search_space, **kind.refit_search_space}
+    assert len(spaces) == len(kind.search_space) + len(kind.refit_search_space)
+    assert {*kind.cache_key_params} <= {*kind.search_space}
+    for name, values in spaces.items():
+        default = kind.model_fields[name].default
+        for value in values:
+            assert getattr(kind(**{name: value}), name) == value
+        if isinstance(default, float):  # a default between two values is inside, too
+            assert min(values) <= default <= max(values)
+        elif default is not None:  # None: `fit` chooses the value
+            assert default in values
+
+
+def test_what_is_learned_is_one_dataclass(fitted):
+    assert dataclasses.is_dataclass(fitted.learned_type)
+    assert type(fitted.learned) is fitted.learned_type
+
+
+SEEDED = {name for name in NAMES if "seed" in BASELINES[name].model_fields}
 
 
 # Not those that fit as `dse` does, nor `skip_thought`: Keras takes seconds.
@@ -164,7 +199,7 @@ SEEDED = {name for name in NAMES if "seed" in BASELINES[name].arguments()}
 def test_another_seed_is_another_model(name):
     scores = fitted_once(name).score_matrix(QUERIES, ALL)
     other = new(name, seed=1).fit(CLICKS, TITLES).score_matrix(QUERIES, ALL)
-    assert (other == scores).all() == (name == "lsa")  # whose small matrices know no chance
+    assert (other == scores).all() == (name == "lsa")  # whose small matrices are decomposed exactly
 
 
 def test_without_a_word_to_learn_from_it_says_so(fitted):
@@ -178,8 +213,7 @@ def test_progress_goes_to_the_error_stream(name, capsys, monkeypatch):
     model = new(name)
     model.fit(CLICKS, TITLES)
     assert capsys.readouterr() == ("", "")
-    model.progress = True
-    model.fit(CLICKS, TITLES)
+    model.fit(CLICKS, TITLES, progress=True)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert name in shown.err

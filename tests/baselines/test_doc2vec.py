@@ -47,8 +47,8 @@ print(fitted().vectors(["red hat", "blue tree"]).tolist())
 """
     # Another process may add floats in another order; another hash gives other vectors.
     expected = fitted().vectors(["red hat", "blue tree"])
-    found = json.loads(python(code, PYTHONHASHSEED="2"))
-    assert np.array(found) == pytest.approx(expected, abs=1e-6)
+    ours = json.loads(python(code, PYTHONHASHSEED="2"))
+    assert np.array(ours) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_text_without_a_known_word_scores_zero():

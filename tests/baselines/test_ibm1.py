@@ -16,17 +16,17 @@ def test_em_equals_the_definition_never_falls_and_sums_to_one(pairs, iterations)
     expected, likelihoods = reference.ibm1(pairs, iterations, empty_word=False)
     sources, targets, weights = zip(*pairs, strict=True)
     terms = Terms([word for text in [*sources, *targets] for word in text])
-    told = []
-    found = translate(
+    steps = []
+    translation = translate(
         *(terms.tokens([" ".join(text) for text in texts]) for texts in (sources, targets)),
         np.array(weights),
         iterations=iterations,
-        step_done=lambda *step: told.append(step),
+        step_done=lambda *step: steps.append(step),
     )
-    assert told == list(enumerate(found.log_likelihoods[:-1], start=1))
-    assert found.log_likelihoods == pytest.approx(likelihoods)
+    assert steps == list(enumerate(translation.log_likelihoods[:-1], start=1))
+    assert translation.log_likelihoods == pytest.approx(likelihoods)
     assert (np.diff(likelihoods) >= -1e-12).all()
-    for source, row in zip(terms.words, found.table.toarray(), strict=True):
+    for source, row in zip(terms.words, translation.table.toarray(), strict=True):
         known = expected.get(source, {})
         assert row == pytest.approx([known.get(word, 0.0) for word in terms.words])
         assert sum(row) == pytest.approx(float(source in expected))

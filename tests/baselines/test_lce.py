@@ -11,8 +11,8 @@ TITLES = ["halo reach xbox", "halo xbox", "halo wars", "mario kart wii", "zelda 
 
 def concepts(model, query):
     """The concepts that a model adds to a query, with their probabilities."""
-    found = model._concepts([query])
-    return {model.terms.words[i]: p for i, p in zip(found.indices, found.data, strict=True)}
+    row = model._concepts([query])
+    return {model._terms.words[i]: p for i, p in zip(row.indices, row.data, strict=True)}
 
 
 @given(CORPUS, TEXT, st.sampled_from([(1, 1, 0.0), (2, 3, 0.0), (4, 2, 0.5), (30, 30, 1.0)]))
@@ -25,11 +25,11 @@ def test_concepts_equal_the_definition(corpus, query, settings):
     scores = sorted(reference.mrf(query, title, corpus, *ranking) for title in corpus)[::-1]
     # Titles whose scores differ in the last bit alone may change places.
     assume(len(corpus) <= feedback or scores[feedback - 1] - scores[feedback] > 1e-9)
-    found = concepts(model, " ".join(query))
+    added = concepts(model, " ".join(query))
     expected = reference.concepts(query, corpus, *ranking, *settings)
     # So may concepts of equal weight; the weights stay the same.
-    assert sorted(found.values()) == pytest.approx(sorted(expected.values()), rel=1e-6)
-    assert sum(found.values()) == pytest.approx(1)
+    assert sorted(added.values()) == pytest.approx(sorted(expected.values()), rel=1e-6)
+    assert sum(added.values()) == pytest.approx(1)
 
 
 def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
@@ -56,6 +56,6 @@ def test_many_queries_are_fed_back_in_parts(monkeypatch):
 
 def test_ties_for_the_last_feedback_title_go_to_the_first():
     model = LCE(feedback_titles=2).fit([], ["halo a", "halo b", "halo c", "x y"])
-    found = concepts(model, "halo")
-    assert set(found) == {"halo", "a", "b"}
-    assert found["a"] == pytest.approx(found["b"])
+    added = concepts(model, "halo")
+    assert set(added) == {"halo", "a", "b"}
+    assert added["a"] == pytest.approx(added["b"])

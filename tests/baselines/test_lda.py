@@ -16,6 +16,7 @@ def test_topics_are_those_that_tomotopy_samples():
         library.add_doc(FOLDED.words(title))
     for _ in range(3):
         library.train(10, workers=1)
-    ours = model.query_words[[model.terms.words.index(word) for word in library.used_vocabs]]
+    rows = [model.learned.terms.words.index(word) for word in library.used_vocabs]
+    ours = model.learned.query_words[rows]
     theirs = np.array([library.get_topic_word_dist(topic) for topic in range(4)]).T
     assert ours == approx(theirs, rel=1e-5)

@@ -24,7 +24,7 @@ def test_scores_on_a_large_corpus_equal_those_of_scikit_learn():
     assert min(matrix.shape) > 200  # a smaller one would be decomposed whole
     cut = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
     ours = LSA(topics=10, power=0).fit([], titles)
-    assert ours.singular_values == approx(cut.singular_values_, rel=1e-9)
+    assert ours.learned.singular_values == approx(cut.singular_values_, rel=1e-9)
     expected = unit(cut.transform(library.transform(queries))) @ unit(cut.transform(matrix)).T
     assert ours.score_matrix(queries, titles) == approx(expected, abs=1e-7)
 
@@ -32,7 +32,7 @@ def test_scores_on_a_large_corpus_equal_those_of_scikit_learn():
 def test_a_text_is_projected_as_each_paper_writes_it():
     titles, queries = lines(60, 40), lines(9, 40, seed=1)
     tfidf = TfIdf().fit([], titles)
-    corpus, asked = (tfidf.weighted(texts).toarray().T for texts in (titles, queries))
+    corpus, asked = (tfidf.learned.vectors(texts).toarray().T for texts in (titles, queries))
     fitted = LSA(topics=10).fit([], titles)
     assert fitted.score_matrix(queries, titles) == approx(
         reference.shen(corpus, 10, asked, corpus), abs=1e-9
@@ -45,5 +45,5 @@ def test_a_text_is_projected_as_each_paper_writes_it():
 
 def test_more_topics_than_the_corpus_has_are_as_many_as_it_has():
     model = LSA(topics=100).fit([], ["a b", "b a", "c"])
-    assert len(model.singular_values) == 2  # two of three titles are the same
+    assert len(model.learned.singular_values) == 2  # two of three titles are the same
     assert model.vectors(["c", "a b", "unseen"]).shape == (3, 2)

@@ -16,9 +16,9 @@ def test_steps_equal_those_with_every_posterior_written_out():
     ours, theirs = (shares, words), (shares, words)
     for _ in range(4):
         objective = plsa_objective(counts.toarray(), *theirs, 0.1, 0.01)
-        *ours, found = em_step(counts, *ours, 0.1, 0.01)
+        *ours, value = em_step(counts, *ours, 0.1, 0.01)
         theirs = plsa_step(counts.toarray(), *theirs, 0.1, 0.01)
-        assert found == approx(objective, rel=1e-12)
+        assert value == approx(objective, rel=1e-12)
         assert ours[0] == approx(theirs[0], rel=1e-10)
         assert ours[1] == approx(theirs[1], rel=1e-10)
 
@@ -26,7 +26,7 @@ def test_steps_equal_those_with_every_posterior_written_out():
 def test_em_ends_when_little_is_gained():
     clicks = planted_clicks(50, seed=2)
     few, many = (
-        len(PLSA(topics=4, tolerance=tolerance).fit(clicks, []).objective)
+        len(PLSA(topics=4, tolerance=tolerance).fit(clicks, []).learned.objective)
         for tolerance in (1e-2, 1e-6)
     )
     assert few < many <= 60
@@ -34,6 +34,6 @@ def test_em_ends_when_little_is_gained():
 
 def test_clicked_titles_are_learned_from_and_repeats_count_once():
     clicked = PLSA(topics=2).fit([("q", "a b", 9.0), ("r", "a b", 1.0)], ["c d"])
-    assert clicked.terms.words == ("a", "b", "c", "d")
-    given = PLSA(topics=2).fit([], ["c d", "a b"])
-    assert (clicked.query_words == given.query_words).all()
+    assert clicked.learned.terms.words == ("a", "b", "c", "d")
+    titles_only = PLSA(topics=2).fit([], ["c d", "a b"])
+    assert (clicked.learned.query_words == titles_only.learned.query_words).all()

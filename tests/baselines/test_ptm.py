@@ -21,7 +21,7 @@ def model():
 def as_dicts(table, rows, columns):
     """A table of translations by their words."""
     return {
-        name: {columns[place]: p for place, p in zip(row.indices, row.data, strict=True)}
+        name: {columns[index]: p for index, p in zip(row.indices, row.data, strict=True)}
         for name, row in zip(rows, table, strict=True)
     }
 
@@ -30,13 +30,14 @@ def phrase_table(model):
     """The phrase translations by their words, which keys hold as digits."""
 
     def phrase(key):
-        rest, digit = divmod(int(key), len(model.terms) + 1)
-        return [*(phrase(rest) if rest else []), model.terms.words[digit - 1]]
+        rest, digit = divmod(int(key), len(model.learned.terms) + 1)
+        return [*(phrase(rest) if rest else []), model.learned.terms.words[digit - 1]]
 
     sides = (
-        [" ".join(phrase(k)) for k in keys] for keys in (model.title_phrases, model.query_phrases)
+        [" ".join(phrase(k)) for k in keys]
+        for keys in (model.learned.title_phrases, model.learned.query_phrases)
     )
-    return as_dicts(model.bi_phrases, *sides)
+    return as_dicts(model.learned.bi_phrases, *sides)
 
 
 WORDS = sorted({word for query, title, _ in CLICKS for word in FOLDED.words(f"{query} {title}")})
@@ -52,8 +53,8 @@ TEXT = st.lists(st.sampled_from(PARTS), max_size=6).map(" ".join).map(str.split)
 )
 def test_dynamic_programming_equals_trying_all_segmentations(queries, titles, longest, share):
     model = PTM(phrase_weight=1.0, phrase_share=share, longest=longest).fit(CLICKS, TITLES)
-    known = model.terms.words
-    tables = as_dicts(model.translations, known, known), phrase_table(model)
+    known = model.learned.terms.words
+    tables = as_dicts(model.learned.translations, known, known), phrase_table(model)
     background = dict(zip(known, model._background, strict=True))
     settings = {"mu": model.mu, "self_weight": model.self_weight}
     settings |= {"phrase_share": share, "longest": longest}
@@ -78,7 +79,7 @@ def test_the_score_mixes_the_phrases_with_the_word_model(model):
 
 
 def test_rows_of_the_phrase_table_sum_to_one(model):
-    assert model.bi_phrases.sum(axis=1) == pytest.approx(1)
+    assert model.learned.bi_phrases.sum(axis=1) == pytest.approx(1)
     # "cod" has nothing else to come from once "black ops" is explained by another pair.
-    found = phrase_table(model)["call of duty"]
-    assert max(found, key=found.get) == "cod"
+    phrases = phrase_table(model)["call of duty"]
+    assert max(phrases, key=phrases.get) == "cod"

@@ -57,11 +57,11 @@ def test_published_vectors_equal_the_oracles(release, kind):
     }
     names = [kind] if kind in ("uni", "bi") else ["uni", "bi"]
     # A text without a known word has the zero vector.
-    *found, nothing, mark, unknown, plain = published(release, kind).vectors(
+    *vectors, nothing, mark, unknown, plain = published(release, kind).vectors(
         [*texts, "", "?!", "zebra", "cafe"]
     )
     assert not np.any([nothing, mark, unknown, plain])
-    for vector, words in zip(found, texts.values(), strict=True):
+    for vector, words in zip(vectors, texts.values(), strict=True):
         parts = np.concatenate([expected(release, name, words) for name in names])
         assert vector == approx(parts / np.sqrt(len(names)), abs=1e-6)
 
@@ -150,13 +150,13 @@ def test_sentences_stand_beside_their_neighbours():
 
 def parameters_of(weights):
     """The weights of Keras GRUs, three a direction, under the names of the release."""
-    found = {}
+    parameters = {}
     for prefix, own in (("encoder", weights[:3]), ("encoder_r", weights[3:])):
         for part, both in zip("WUb", own, strict=False):
             update, reset, state = np.split(both, 3, axis=-1)
-            found[f"{prefix}_{part}"] = np.concatenate([reset, update], axis=-1)
-            found[f"{prefix}_{part}x"] = state
-    return found
+            parameters[f"{prefix}_{part}"] = np.concatenate([reset, update], axis=-1)
+            parameters[f"{prefix}_{part}x"] = state
+    return parameters
 
 
 @pytest.mark.numeric
@@ -190,7 +190,7 @@ def test_words_are_predicted_by_their_frequency_before_any_training():
     text = Text.of([["red red red blue", "red red blue kettle"] * 8], 100, 30)
     model = make_model(text, "uni", SkipThought(units=UNITS, word_units=DIM, predicted=2))
     shares = np.exp(model.get_layer("output").bias.numpy())
-    # 40 red, 16 blue, 8 kettle, which is not told apart, and 16 ends; half a word for each id.
+    # 40 red, 16 blue, 8 kettle, which is not predicted, and 16 ends; half a word for each id.
     assert shares == approx(np.array([0.5, 16, 8.5, 40.5, 16.5]) / 82, rel=1e-5)
 
 

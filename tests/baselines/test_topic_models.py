@@ -28,7 +28,7 @@ def model(request):
 
 
 def test_probabilities_sum_to_one(model):
-    for words in (model.query_words, model._title_words()):
+    for words in (model.learned.query_words, model._title_words()):
         assert words.sum(axis=0) == approx(np.ones(4))
     mixtures = model.mixtures([*TITLES, *OTHERS])
     assert (mixtures >= 0).all()
@@ -42,7 +42,7 @@ def test_scores_equal_the_definition(model):
     distinct = {*TITLES, *(title for _, title, _ in CLICKS)}
     collection = Counter(word for title in distinct for word in FOLDED.words(title))
     titles = [*TITLES[:4], *OTHERS]
-    topics = list(model.terms.words), model.query_words
+    topics = list(model.learned.terms.words), model.learned.query_words
     expected = [
         [
             topic_score(
@@ -64,11 +64,11 @@ def test_many_words_and_titles_are_scored_in_parts_with_the_same_result(model, m
 def test_folding_in_finds_the_most_likely_mixture():
     # Two topics: p(a|1) = .9, p(b|1) = .1; p(a|2) = .2, p(b|2) = .8. Of "a a b" the likelihood
     # p(a)^2 p(b) is largest at p(a) = 2/3: .2 + .7 s = 2/3, s = 2/3. EM gets there slowly.
-    terms, made = Terms(["a", "b"]), np.array([[0.9, 0.2], [0.1, 0.8]])
-    shares = fold_in(terms.count(["a a b"]), made, 0.0)
+    terms, words = Terms(["a", "b"]), np.array([[0.9, 0.2], [0.1, 0.8]])
+    shares = fold_in(terms.count(["a a b"]), words, 0.0)
     assert shares[0] == approx([2 / 3, 1 / 3], abs=1e-3)
     # With a strong prior the shares are equal.
-    assert fold_in(terms.count(["a a b"]), made, 3e6)[0] == approx([0.5, 0.5], abs=1e-5)
+    assert fold_in(terms.count(["a a b"]), words, 3e6)[0] == approx([0.5, 0.5], abs=1e-5)
 
 
 LITTLE = {"topics": 4, "mixture_prior": 0.01, "word_prior": 0.01}
@@ -78,8 +78,8 @@ LITTLE = {"topics": 4, "mixture_prior": 0.01, "word_prior": 0.01}
 def test_planted_topics_are_recovered_on_both_sides_together(model):
     model.fit(planted_clicks(400, seed=0), [])
     # 10 % of the words are of any topic, so a pure topic keeps 1 - .1 * 3/4 of its own at best.
-    both = (model.query_words + model._title_words()) / 2
-    assert min(purity(model.terms.words, both)) > 0.85
+    both = (model.learned.query_words + model._title_words()) / 2
+    assert min(purity(model.learned.terms.words, both)) > 0.85
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (0.1, 0.1), (0.0, 0.5), (2.0, 0.0)])
@@ -90,7 +90,7 @@ def test_the_objective_never_falls(kind, options, a, b):
         for row, (query, title, _) in enumerate(planted_clicks(60, seed=2, mixing=0.5))
     ]
     model = kind(topics=5, mixture_prior=a, word_prior=b, iterations=25, tolerance=-1.0, **options)
-    objective = np.array(model.fit(clicks, []).objective)
+    objective = np.array(model.fit(clicks, []).learned.objective)
     assert len(objective) == 25
     # Rounding, and the gaps that BLTM's constraint leaves, may make it look as if it fell.
     assert (np.diff(objective) > -1e-6).all()

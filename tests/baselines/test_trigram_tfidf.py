@@ -13,14 +13,14 @@ TITLES = ["cat", "cat cart", "dogs", "Héctor's cats", "a dog"]
 def test_a_score_by_hand():
     # Trigrams of "cat": #ca cat at#; of "cart": #ca car art rt#. Of two titles that hold them,
     # "cat" and "cart", #ca stands in both, the others in one:
-    both, one = 1 + math.log(3 / 3), 1 + math.log(3 / 2)
-    expected = both**2 / (math.sqrt(both**2 + 2 * one**2) * math.sqrt(both**2 + 3 * one**2))
-    found = TrigramTfIdf().fit([], ["cat", "cart"]).score("cat", ["cat", "cart"])
-    assert found == approx([1.0, expected])
+    both, rare = 1 + math.log(3 / 3), 1 + math.log(3 / 2)
+    expected = both**2 / (math.sqrt(both**2 + 2 * rare**2) * math.sqrt(both**2 + 3 * rare**2))
+    scores = TrigramTfIdf().fit([], ["cat", "cart"]).score("cat", ["cat", "cart"])
+    assert scores == approx([1.0, expected])
 
 
 def test_scores_equal_the_reference():
     queries = ["cta", "cats and dogs", "hector", "HÉCTOR dog dog", "xyz", ""]
     others = [*TITLES, "cat's cradle", "", "zzz"]
-    found = TrigramTfIdf().fit([], TITLES).score_matrix(queries, others)
-    assert found == approx(cosines(queries, others, TITLES), abs=1e-12)
+    scores = TrigramTfIdf().fit([], TITLES).score_matrix(queries, others)
+    assert scores == approx(cosines(queries, others, TITLES), abs=1e-12)

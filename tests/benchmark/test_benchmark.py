@@ -52,8 +52,8 @@ def test_cross_validated_values_are_those_of_the_chosen_parameters_on_the_other_
     corpus = read_corpus(folder / "corpus.tsv")
     fitted = BASELINES["bm25"]().fit([], [one.title for one in corpus])
     chosen = written["systems"]["bm25"]["about"][0]["chosen"]
-    free = BASELINES["bm25"].free
-    grid = [{"k1": k1, "b": b} for k1 in free["k1"] for b in free["b"]]
+    space = BASELINES["bm25"].search_space
+    grid = [{"k1": k1, "b": b} for k1 in space["k1"] for b in space["b"]]
     rankers = {str(place): fitted.with_parameters(**one) for place, one in enumerate(grid)}
     judgments = read_judgments(folder / "judgments.tsv")
     values = evaluate(rankers, judgments, corpus, metrics=["map"]).values

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.benchmark.folds import by_fold, choose, described, folds, of_fold
+from dssm_tf.benchmark.folds import by_fold, choose, describe_choice, folds, of_fold
 from dssm_tf.evaluation.runs import make_run, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -94,7 +94,7 @@ def test_each_query_is_reported_by_the_setting_of_its_fold():
 
 
 def test_what_was_chosen_is_told_for_both_halves_and_in_the_end():
-    found = described([{"b": 1}, {"b": 0}, {"b": 2}])
+    found = describe_choice([{"b": 1}, {"b": 0}, {"b": 2}])
     first, second = found["chosen"]
     assert first == {"reported_on": "half 1", "values": {"b": 1}}
     assert second == {"reported_on": "half 2", "values": {"b": 0}}

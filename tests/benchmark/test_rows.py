@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dssm_tf.benchmark.external import learned
+from dssm_tf.benchmark.external import in_training_log
 from dssm_tf.benchmark.fit import KINDS, Fit
 from dssm_tf.benchmark.prepare import Inputs
 from dssm_tf.common.errors import UserError
@@ -50,8 +50,7 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
         expected[result.half == half] = values["plsa"]["map"][result.half == half]
     row, _ = result.rows
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
-    free = BASELINES["plsa"].free
-    assert about["final"].keys() == {"topics", *free}
+    assert about["final"].keys() == {"topics", *BASELINES["plsa"].search_space}
     topics = about["final"]["topics"]
     (model,) = out.glob("work/systems/plsa*/model")
     assert BASELINES["plsa"].load(model).topics == topics
@@ -98,7 +97,9 @@ def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_
     path.write_text(judgments + "q2\tbox\td02\tred box\t1\n")
     task = RankingTask(read_judgments(path), None)
     run = finished_run(tmp_path / "run", data, TINY)
-    assert learned(task.queries, run).tolist() == [query == "HAT!" for query in task.queries]
+    assert in_training_log(task.queries, run).tolist() == [
+        query == "HAT!" for query in task.queries
+    ]
     job = {"name": "mine", "base": str(run)}
     (found,) = KINDS["model"](Fit(job, None, task, tmp_path))
     assert "on a log with 1 of them: that may include judged clicks" in " ".join(
@@ -182,4 +183,4 @@ def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
     assert {test.p for test in result.comparisons} == {1.0}
     assert "bm25 chose nothing: fewer than two different queries" in shown
     (lda,) = tmp_path.glob("out/work/systems/lda*/model")
-    assert BASELINES["lda"].load(lda).topics in BASELINES["lda"].fitted_free["topics"]
+    assert BASELINES["lda"].load(lda).topics in BASELINES["lda"].refit_search_space["topics"]

@@ -1,5 +1,6 @@
 import pytest
 import yaml
+from pydantic import Field
 
 from dssm_tf.baselines.base import Count, Seed
 from dssm_tf.baselines.bm25 import BM25
@@ -21,15 +22,15 @@ class Random(BM25):
     """A baseline with a seed."""
 
     name = "random"
-    topics: Count = 10
-    seed: Seed = 0
+    topics: Count = Field(default=10, description="Number of topics.")
+    seed: Seed = Field(default=0, description="Seed of everything.")
 
 
 class HandsOn(Random):
     """A baseline that has the parameters of another."""
 
     name = "hands_on"
-    weight: float = 0.5
+    weight: float = Field(default=0.5, description="Weight of the hands.")
 
 
 @pytest.fixture(autouse=True)
@@ -138,10 +139,17 @@ def test_a_sweep_adds_a_row_a_value(config):
         ),
         (
             (["bm25"], ["bm25.c=1"]),
-            "bm25 has no parameter 'c'; it has k1, b",
+            r"bm25 has no parameter 'c'; it has k1, b\.$",
+        ),
+        (
+            (["bm25"], ["bm25.k=1"]),
+            r"bm25 has no parameter 'k'; it has k1, b\. Did you mean 'k1'\?",
         ),
         ((["bm25"], ["hands_on.cells=2"]), "hands_on has no parameter 'cells'"),
-        ((["bm25"], ["random.topics=0,1"]), r"'topics': 0.*topics"),
+        (
+            (["bm25"], ["random.topics=0,1"]),
+            "random: topics is 0; it should be greater than or equal to 1",
+        ),
         ((["bm25"], ["bm25.k1"]), "SYSTEM.KEY=V1,V2"),
         ((["bm25"], ["bm25=1"]), "SYSTEM.KEY=V1,V2"),
         ((["bm25"], ["nobody.k1=1"]), "SYSTEM one of bm25"),

@@ -1,4 +1,4 @@
-"""Bags of words: which words are kept, what they weigh, what is refused."""
+"""Bags of words: chosen words, weights, errors."""
 
 import numpy as np
 import pytest
@@ -26,17 +26,17 @@ def test_words_go_by_the_texts_that_hold_them_then_by_the_alphabet(options, word
 
 def test_binary_says_whether_a_word_is_there():
     bag = BagOfWords(None, weighting="binary", normalization="none").fit(TEXTS)
-    found = bag.transform(["red RED hat tie", ""])
-    assert sparse.issparse(found)
-    assert found.dtype == np.float32
-    assert found.toarray().tolist() == [[0, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
+    bags = bag.transform(["red RED hat tie", ""])
+    assert sparse.issparse(bags)
+    assert bags.dtype == np.float32
+    assert bags.toarray().tolist() == [[0, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
 
 
 def test_tf_idf_is_the_count_times_the_log_of_the_share():
-    found = BagOfWords(None, normalization="none").fit(TEXTS).transform(["the red red hat"])
+    bags = BagOfWords(None, normalization="none").fit(TEXTS).transform(["the red red hat"])
     # the: log(4/4); red: 2 log(4/2); hat: log(4/1)
     expected = [0, 2 * np.log(2), 0, 0, np.log(4)]
-    np.testing.assert_allclose(found.toarray()[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(bags.toarray()[0], expected, rtol=1e-6)
 
 
 def test_normalised_vectors_have_length_or_largest_entry_one_and_empty_ones_stay_zero():
@@ -52,7 +52,7 @@ def test_normalised_vectors_have_length_or_largest_entry_one_and_empty_ones_stay
 def test_texts_without_a_word_in_the_window_are_refused():
     with pytest.raises(UserError, match="none of the 0 words of 2 texts"):
         BagOfWords().fit(["", "?!"])
-    with pytest.raises(UserError, match="held by 5 to 4 of them"):
+    with pytest.raises(UserError, match="is in 5 to 4 of them"):
         BagOfWords(fewest=5).fit(TEXTS)
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: the paper's updates, what it learns, repeats and keeps, and what stops it."""
+"""Fine-tuning: the paper's updates, learning, repeats, model choice, divergence."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longe
     texts = task.queries.toarray().astype(np.float64)
     batches = [
         (texts[batch.queries], texts[batch.titles], batch.counted)
-        for batch in islice(TupleBatches(task.learned, task.known, batch_size=8, seed=3), 6)
+        for batch in islice(TupleBatches(task.train, task.known, batch_size=8, seed=3), 6)
     ]
     first = [reference.activities(kernels, biases, side)[-1] for side in batches[0][:2]]
     assert losses[0] == pytest.approx(reference.margin_loss(first[0] @ first[1].T, batches[0][2]))
@@ -67,7 +67,7 @@ def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longe
 
 def test_the_model_that_validation_likes_best_is_kept(monkeypatch):
     task = pages()
-    task = replace(task, validation=task.learned.copy())
+    task = replace(task, validation=task.train.copy())
     model = SSIPair(WORDS, 2)
     answers = iter([7.0, 3.0, 5.0])
     seen = []

@@ -65,8 +65,8 @@ def test_every_layer_follows_the_paper_on_the_means_of_the_one_below(batches, mo
 def test_each_round_passes_over_every_text_once(batches):
     bags = sparse.identity(WORDS, dtype=np.float32).tocsr()
     pretrain(DSETower(WORDS, 2, widths=()), bags, Pretraining(steps=6, batch_size=4))
-    places = np.concatenate([batch.argmax(axis=1) for batch in batches["rbm_0"]])
-    assert [sorted(part) for part in np.split(places, 2)] == [list(range(WORDS))] * 2
+    words = np.concatenate([batch.argmax(axis=1) for batch in batches["rbm_0"]])
+    assert [sorted(part) for part in np.split(words, 2)] == [list(range(WORDS))] * 2
 
 
 def test_it_makes_the_words_likelier():
@@ -74,11 +74,11 @@ def test_it_makes_the_words_likelier():
     states = []
     pretrain(tower, topics(), Pretraining(steps=60), callback=states.append)
     assert len(states) == 4 * 60
-    told = [state.partition(" (")[0] for state in states[::60]]
-    assert told == [f"RBM {place} of 4" for place in (1, 2, 3, 4)]
+    names = [state.partition(" (")[0] for state in states[::60]]
+    assert names == [f"RBM {number} of 4" for number in (1, 2, 3, 4)]
     assert all("log p" in state for state in states[59::60])
     likelihood = float(tower.rbms[0].pseudo_log_likelihood(topics().toarray()))
-    # Independent fair words would have 12 log 2 nats; biases alone know their frequency.
+    # Independent fair words would have 12 log 2 nats; biases alone have their frequency.
     assert likelihood > -WORDS * np.log(2)
 
 

@@ -1,4 +1,4 @@
-"""DSE, SSI, PSI and DSE with TF-IDF as baselines on clicks: what the contract does not say."""
+"""DSE, SSI, PSI and DSE with TF-IDF as baselines on clicks, beyond the contract."""
 
 import functools
 
@@ -35,17 +35,17 @@ def test_it_learns_what_a_word_of_queries_means_in_titles(kind):
 
 def test_scores_are_those_of_the_trained_keras_model():
     ours = fitted(PSI, steps=20)
-    model = PSIPair(len(ours.words), 4)
-    model.set_weights(ours._trained)
+    model = PSIPair(len(ours.learned.words), 4)
+    model.set_weights(ours.learned.matrices)
     queries = [query for query, *_ in CLICKS]
     expected = pair_scores(model, ours._bag.transform(queries), ours._bag.transform(TITLES))
-    found = ours.score_matrix(queries, TITLES)
-    np.testing.assert_allclose(found, expected(np.arange(len(queries))), rtol=1e-4, atol=1e-4)
+    scores = ours.score_matrix(queries, TITLES)
+    np.testing.assert_allclose(scores, expected(np.arange(len(queries))), rtol=1e-4, atol=1e-4)
 
 
 def test_dse_with_two_towers_and_a_learned_a_is_saved_whole(tmp_path):
     ours = fitted(DSE, shared=False, bilinear=True, steps=20, pretraining_steps=5)
-    assert not np.array_equal(ours._trained[0], ours._trained[8])
+    assert not np.array_equal(ours.learned.matrices[0], ours.learned.matrices[8])
     ours.save(tmp_path)
     loaded = DSE.load(tmp_path)
     assert (loaded.shared, loaded.bilinear, loaded.steps) == (False, True, 20)
@@ -66,7 +66,7 @@ def test_the_weight_of_tf_idf_is_the_one_validation_likes_best():
 def test_the_combination_is_linear(weight):
     ours = fitted(DSEWithTfIdf).with_parameters(weight=weight)
     queries = [query for query, *_ in CLICKS]
-    semantic = fitted(DSE).score_matrix(queries, TITLES) / ours.scale
+    semantic = fitted(DSE).score_matrix(queries, TITLES) / ours.learned.scale
     assert semantic.std() == pytest.approx(1)
     lexical = TfIdf().fit([], TITLES).score_matrix(queries, TITLES)
     expected = (1 - weight) * semantic + weight * lexical

@@ -61,8 +61,8 @@ def test_the_statistics_of_the_data_and_all_states_are_the_likelihood_s_gradient
     layer = layer_of(reference)
     counts = np.round(reference.probabilities() * 200_000).astype(int)
     samples = np.repeat(states(4), counts, axis=0)
-    found = layer.statistics_difference(tf.constant(data), tf.constant(samples))
-    for ours, exact in zip(found, reference.likelihood_gradient(data), strict=True):
+    updates = layer.statistics_difference(tf.constant(data), tf.constant(samples))
+    for ours, exact in zip(updates, reference.likelihood_gradient(data), strict=True):
         np.testing.assert_allclose(ours, exact, atol=1e-4)
 
 
@@ -85,8 +85,8 @@ def test_contrastive_divergence_has_the_expectation_of_its_definition():
     data = states(3)[[1, 6]]
     layer = layer_of(reference, sample_visible=True)
     many = np.repeat(data, 40_000, axis=0)
-    found = layer.contrastive_divergence(tf.constant(many))
-    for ours, exact in zip(found, reference.cd1_expectation(data), strict=True):
+    updates = layer.contrastive_divergence(tf.constant(many))
+    for ours, exact in zip(updates, reference.cd1_expectation(data), strict=True):
         # A mean of 80,000 products of values up to 1: standard error below 0.002.
         np.testing.assert_allclose(ours, exact, atol=0.01)
 

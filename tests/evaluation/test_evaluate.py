@@ -7,7 +7,7 @@ from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.intervals import mean_intervals
-from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.metrics import Metric, per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
 from dssm_tf.reports.wording import beaten, protocol, reference
@@ -243,3 +243,42 @@ def test_first_titles_have_their_grades_and_unjudged_ones_none():
     assert (grades["d1"], grades["d3"], grades["d4"]) == (2.0, 0.0, None)
     hat = evaluation.task.queries.index("hat")
     assert evaluation.top("good", hat, depth=1).rows() == [(1, "d2", "red hat", 2.0, 3.0)]
+
+
+def test_a_metric_of_one_s_own_gets_the_ranks_and_grades_of_the_relevant_titles():
+    calls = []
+
+    def last_rank(ranks, grades):
+        calls.append(sorted(zip(grades.tolist(), ranks.tolist(), strict=True)))
+        return -float(np.minimum(ranks, 9).max())
+
+    evaluation = evaluate(
+        GOOD, JUDGMENTS, metrics=["mrr@10", Metric("last", last_rank), "map"],
+        runs={"run": {"q2": {"d3": 1.0}, "q1": {"d1": 1.0}}},
+    )  # fmt: skip
+    assert evaluation.metrics == ("mrr@10", "last", "map")
+    # hat: red hat (3) first, blue box (1) second; shoe: red shoe (2) first. The run lacks red hat.
+    assert sorted(calls[:2]) == [[(1, 2), (3, 1)], [(2, 1)]]
+    assert sorted(calls[2:]) == [[(1, 1), (3, np.inf)], [(2, 1)]]
+    values = evaluation.values["table"]["last"]
+    hat, shoe, tie = (evaluation.task.queries.index(q) for q in ("hat", "shoe", "tie"))
+    assert (values[hat], values[shoe]) == (-2, -1)
+    assert np.isnan(values[tie])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        (["ndgc@10"], "metric 'ndgc@10': expected one of ndcg"),
+        ([Metric("map", max)], "metric 'map' is built in; give your metric another name"),
+        ([Metric("ndcg@7", max)], "metric 'ndcg@7' is built in"),
+        ([Metric("a", max), "map", Metric("a", min)], "two metrics are called 'a'"),
+        (
+            [Metric("a", lambda ranks, grades: np.nan)],
+            r"metric 'a' is nan for the ranks \[.*finite",
+        ),
+    ],
+)
+def test_metrics_that_cannot_be_measured_are_refused(metrics, message):
+    with pytest.raises(UserError, match=message):
+        evaluate(GOOD, JUDGMENTS, metrics=metrics)

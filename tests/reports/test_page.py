@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.markdown import page
-from dssm_tf.evaluation.evaluate import compare, evaluate, measured
+from dssm_tf.evaluation.evaluate import compare, evaluate, evaluate_run
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.runs import make_run
 from dssm_tf.evaluation.task import RankingTask
@@ -78,7 +78,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
         for seed in range(2 if number == 1 else 1):
             about = {"training_seconds": 0.5 + number, "megabytes": 10}
             run = make_run(name, RandomRanker(10 * number + seed).score_matrix, task)
-            row.seeds.append(measured(run, task, METRICS, seed, about))
+            row.seeds.append(evaluate_run(run, task, METRICS, seed, about))
         rows.append(row)
     tests = compare(rows, METRICS, task.counted, [(row, rows[0]) for row in rows[1:]])
     return Evaluation(

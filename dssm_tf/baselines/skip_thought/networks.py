@@ -1,7 +1,7 @@
-"""The networks of skip-thought: a sentence is encoded so that its neighbours can be told.
+"""The networks of skip-thought: a sentence is encoded so that its neighbours can be predicted.
 
-The GRU is Keras's own. The paper writes `h(t) = (1 - z) h(t-1) + z g`; Keras's `z` is the share
-that is kept. As it is a sigmoid, that is the same family of functions.
+The GRU is Keras's own. The paper writes `h(t) = (1 - z) h(t-1) + z g`; Keras's `z` is the fraction
+of the old state that remains. As it is a sigmoid, that is the same family of functions.
 
 Reference: Kiros et al. 2015, eq. 1-10, and sec. 3 for bi-skip.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -25,6 +25,9 @@ from dssm_tf.common.progress import progress_of
 from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.text.rules import FOLDED
 
+if TYPE_CHECKING:
+    from dssm_tf.baselines.skip_thought.baseline import SkipThought
+
 Ids = NDArray[np.int32]
 
 _END_ID, _UNKNOWN_ID = 1, 2  # 0 is padding
@@ -32,13 +35,13 @@ _BATCH = 64
 
 
 def _uniform() -> Any:
-    """The first weights of all but states, drawn anew each time."""
+    """A new initializer of all weights but those of states."""
     return keras.initializers.RandomUniform(-0.1, 0.1)
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf.skip_thought")
 def _orthogonal(shape: tuple[int, int], dtype: Any = None) -> Any:
-    """An orthogonal matrix a gate, which keeps what a state holds of earlier words."""
+    """One orthogonal matrix per gate, which preserves the state's memory of earlier words."""
     square = shape[0], shape[0]
     return ops.concatenate([keras.initializers.Orthogonal()(square, dtype) for _ in range(3)], 1)
 
@@ -80,7 +83,7 @@ class Text(NamedTuple):
         ]
         counts = Counter(word for passage in split for words in passage for word in words)
         ranked = sorted(counts, key=lambda word: (-counts[word], word))[:vocabulary]
-        ids = {word: place for place, word in enumerate(ranked, start=_UNKNOWN_ID + 1)}
+        ids = {word: row for row, word in enumerate(ranked, start=_UNKNOWN_ID + 1)}
         triples: list[tuple[list[int], ...]] = []
         for passage in split:
             if len(passage) > 1:
@@ -111,7 +114,7 @@ def make_encoder(weights: Sequence[NDArray[np.float32]], reset_after: bool) -> A
     return layer
 
 
-def make_model(text: Text, name: str, settings: Any) -> Any:
+def make_model(text: Text, name: str, settings: SkipThought) -> Any:
     """The encoder, `uni` or `bi`, and two decoders: ids of `Text.sides` to logits of next words.
 
     Both decoders are GRUs that read `[word, thought vector]` at each step; they share the word
@@ -125,7 +128,7 @@ def make_model(text: Text, name: str, settings: Any) -> Any:
     output = layers.Dense(
         min(_UNKNOWN_ID + 1 + settings.predicted, words),
         kernel_initializer=_uniform(),
-        bias_initializer=lambda shape, **_: _log_shares(text, *shape),
+        bias_initializer=lambda shape, **_: _log_frequencies(text, *shape),
         name="output",
     )
     current, *neighbours = (keras.Input((None,), dtype="int32") for _ in text.sides)
@@ -133,19 +136,25 @@ def make_model(text: Text, name: str, settings: Any) -> Any:
     logits = []
     for neighbour, decoder in zip(neighbours, ("previous", "following"), strict=True):
         seen = embedding(neighbour[:, :-1])
-        given = thought[:, None] + 0 * seen[..., :1]  # at each word
+        repeated = thought[:, None] + 0 * seen[..., :1]  # at each word
         states = _gru(thought.shape[-1], return_sequences=True, reset_after=False, name=decoder)(
-            ops.concatenate([seen, given], axis=-1), mask=neighbour[:, :-1] != 0
+            ops.concatenate([seen, repeated], axis=-1), mask=neighbour[:, :-1] != 0
         )
         logits.append(output(states))
     return keras.Model([current, *neighbours], logits)
 
 
-def train(text: Text, name: str, settings: Any) -> Arrays:
+def train(text: Text, name: str, settings: SkipThought, *, progress: bool = False) -> Arrays:
     """Trains one encoder.
 
+    Args:
+        text: to learn from.
+        name: `uni` or `bi`.
+        settings: sizes, seed and learning rate.
+        progress: shows a progress bar.
+
     Returns:
-        See `SkipThought.encoders`.
+        See `ThoughtEncoders.encoders`.
 
     Raises:
         UserError: training diverges.
@@ -159,10 +168,10 @@ def train(text: Text, name: str, settings: Any) -> Arrays:
     steps = -(-len(text.sides[0]) // _BATCH) * settings.epochs
     steps = min(steps, settings.max_steps or steps)
 
-    with progress_of(f"{name}-skip", steps, settings.progress) as task:
+    with progress_of(f"{name}-skip", steps, progress) as task:
 
         def step_done(_: int, logs: dict[str, float]) -> None:
-            task.advance(state=f"{logs['loss'] / 2:.3f} nats a word")
+            task.advance(state=f"{logs['loss'] / 2:.3f} nats per word")
             model.stop_training = task.done >= steps
 
         history = model.fit(
@@ -183,26 +192,28 @@ def train(text: Text, name: str, settings: Any) -> Arrays:
 
 
 def _batches(text: Text, predicted: int) -> tf.data.Dataset:
-    """Sentences with the neighbours that are seen, and what is to be told; shuffled each pass."""
-    told = (_told_apart(side[:, 1:], predicted) for side in text.sides[1:])
-    columns = tuple(map(tf.constant, text.sides)), tuple(map(tf.constant, told))
+    """Sentences with their neighbours, and the words to predict; shuffled in each pass."""
+    targets = (_predicted_ids(side[:, 1:], predicted) for side in text.sides[1:])
+    columns = tuple(map(tf.constant, text.sides)), tuple(map(tf.constant, targets))
     rows = tf.data.Dataset.range(len(text.sides[0])).shuffle(len(text.sides[0])).batch(_BATCH)
-    batches = rows.map(lambda row: tf.nest.map_structure(lambda one: tf.gather(one, row), columns))
-    return batches.with_options(UNTUNED)  # what Keras makes of arrays is autotuned
+    batches = rows.map(
+        lambda row: tf.nest.map_structure(lambda side: tf.gather(side, row), columns)
+    )
+    return batches.with_options(UNTUNED)  # a data set that Keras makes of arrays is autotuned
 
 
-def _log_shares(text: Text, predicted: int) -> NDArray[np.float32]:
-    """Where the output's bias starts: the words' frequencies, in nats.
+def _log_frequencies(text: Text, predicted: int) -> NDArray[np.float32]:
+    """The initial bias of the output: the logs of the words' frequencies, in nats.
 
-    Otherwise they are the first thing the decoders learn, through thought vectors that
-    are all the same; finding out of that takes hundreds of steps.
+    Otherwise the decoders learn the frequencies first, through thought vectors that are all the
+    same, and take hundreds of steps to leave that state.
     """
-    sentences = _told_apart(text.sides[0], predicted)
+    sentences = _predicted_ids(text.sides[0], predicted)
     counts = np.bincount(sentences.ravel(), minlength=predicted) + 0.5
     counts[0], counts[_END_ID] = 0.5, len(sentences)
     return np.log(counts / counts.sum()).astype(np.float32)
 
 
-def _told_apart(ids: Ids, predicted: int) -> Ids:
-    """The ids that the decoders tell apart, those below a number; the others are `UNK`."""
+def _predicted_ids(ids: Ids, predicted: int) -> Ids:
+    """Ids below the number of words that the decoders distinguish; the others become `UNK`."""
     return np.where(ids < predicted, ids, _UNKNOWN_ID)

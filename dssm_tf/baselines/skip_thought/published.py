@@ -27,22 +27,22 @@ Arrays = dict[str, NDArray[Any]]
 
 UNKNOWN = "UNK"
 PREFIXES = {"uni": ("encoder",), "bi": ("encoder", "encoder_r")}
-_AGAIN = "Copy the published weights again."
+_COPY_HINT = "Copy the published weights again."
 
 
 def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], Arrays]:
-    """The dictionary and the encoders of a directory, see `SkipThought.encoders`.
+    """The dictionary and the encoders of a directory, see `ThoughtEncoders.encoders`.
 
     Args:
         directory: holds the files of the module's list.
-        kind: `uni`, `bi` or `combine`; None takes all there is.
+        kind: `uni`, `bi` or `combine`; None reads all encoders of the directory.
 
     Raises:
         UserError: a file is missing, damaged, or does not fit another.
     """
-    there = [name for name in PREFIXES if (directory / f"{name}_skip.npz").is_file()]
-    needed = there if kind is None else list(PREFIXES) if kind == "combine" else [kind]
-    missing = [f"{name}_skip.npz" for name in needed or PREFIXES if name not in there]
+    present = [name for name in PREFIXES if (directory / f"{name}_skip.npz").is_file()]
+    needed = present if kind is None else list(PREFIXES) if kind == "combine" else [kind]
+    missing = [f"{name}_skip.npz" for name in needed or PREFIXES if name not in present]
     if missing:
         raise UserError(
             f"{directory} holds no {' and no '.join(missing)}; give a directory that "
@@ -52,7 +52,7 @@ def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], 
     try:
         dictionary = tuple(line.strip() for line in path.read_text("utf-8").rstrip().split("\n"))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}. {_AGAIN}") from error
+        raise UserError(f"{path} cannot be read: {error}. {_COPY_HINT}") from error
     encoders: Arrays = {}
     for name in needed:
         encoders |= _encoder(directory, name, len(dictionary))
@@ -61,8 +61,8 @@ def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], 
 
 def _encoder(directory: Path, name: str, rows: int) -> Arrays:
     path, table_path = directory / f"{name}_skip.npz", directory / f"{name[0]}table.npy"
-    arrays = read_arrays(path, _AGAIN)
-    table = map_array(table_path, _AGAIN)
+    arrays = read_arrays(path, _COPY_HINT)
+    table = map_array(table_path, _COPY_HINT)
     weights = []
     try:
         for prefix in PREFIXES[name]:
@@ -78,15 +78,15 @@ def _encoder(directory: Path, name: str, rows: int) -> Arrays:
             if shapes != [(dim, 3 * units), (units, 3 * units), (2, 3 * units)]:
                 raise ValueError(f"matrices of {prefix} are {shapes}, which are not of one GRU")
     except (KeyError, ValueError) as error:
-        raise UserError(f"{path} holds no GRU: {error}. {_AGAIN}") from error
+        raise UserError(f"{path} holds no GRU: {error}. {_COPY_HINT}") from error
     if table.ndim != 2 or table.shape[1] != dim or len(table) < rows:
         raise UserError(
             f"{table_path} is {table.shape}; the dictionary needs {rows} rows and {path.name} "
-            f"{dim} columns. {_AGAIN}"
+            f"{dim} columns. {_COPY_HINT}"
         )
     return encoder_arrays(name, table, weights)
 
 
 def encoder_arrays(name: str, table: NDArray[Any], weights: list[NDArray[Any]]) -> Arrays:
-    """What `SkipThought.encoders` has of one encoder."""
+    """The entries of `ThoughtEncoders.encoders` of one encoder."""
     return {f"{name}_table": table} | {f"{name}_{n}": weight for n, weight in enumerate(weights)}

@@ -128,7 +128,6 @@ setup(
         "tensorflow-datasets>=4.9.9",
         # tensorflow-ranking is used through one adapter and needs Keras 2's package beside Keras 3.
         "tensorflow-ranking==0.5.3",
-        "tqdm>=4.64",
         "tensorflow-serving-api>=2.21,<2.22",  # messages of the warm-up requests
         "tf-keras>=2.21,<2.22",
         "typing-extensions",

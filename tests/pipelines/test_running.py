@@ -21,7 +21,7 @@ from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
 from pipelines.sources import find_files, plan
 from tests.pipelines.loop import run as loop
-from tests.progress import log_the_end
+from tests.progress import write_last_line
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
         assert whole[name] == content, name
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
-    monkeypatch.setattr(progress, "_log", log_the_end)
+    monkeypatch.setattr(progress, "_write_lines", write_last_line)
     capsys.readouterr()
     workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode"
     assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == whole

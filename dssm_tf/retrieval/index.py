@@ -156,7 +156,14 @@ class Index:
         from pyarrow import feather
 
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
-        self.words.save(directory / WORDS, show_progress=False)
+        try:
+            self.words.save(directory / WORDS, show_progress=False)
+        except OSError as error:
+            if error.errno is None:  # it writes with `np.save`, see `common/arrays.py`
+                raise UserError(
+                    f"{directory / WORDS} cannot be written: {error}. Is the disk full?"
+                ) from error
+            raise
         self.nearest.save(directory / NEAREST)
         write_checksums(directory, files_in(directory))
 

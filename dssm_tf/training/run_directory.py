@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dssm_tf.common.arrays import write_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -183,10 +184,9 @@ def finish_run(
     aside = out / f".{WEIGHTS}"
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
-    with atomic_write(out / QUERY_IDS, "wb") as file:
-        known = [data.ids["queries"], np.array(result.query_ids, np.int64)]
-        known += [] if start is None else [start.query_ids]
-        np.save(file, np.unique(np.concatenate(known)))
+    known = [data.ids["queries"], np.array(result.query_ids, np.int64)]
+    known += [] if start is None else [start.query_ids]
+    write_array(out / QUERY_IDS, np.unique(np.concatenate(known)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec, start)

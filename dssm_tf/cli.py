@@ -80,8 +80,8 @@ def _help() -> str:
             "usage: dssm COMMAND ...\n",
             "Train a semantic ranker on search click logs, and serve it.\n",
             *(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items()),
-            "\n`dssm COMMAND --help` lists the flags of a command. Ctrl-C stops a command; press it",
-            "again to end the process at once.\n",
+            "\n`dssm COMMAND --help` lists the flags of a command.",
+            "Ctrl-C stops a command; a second Ctrl-C ends the process at once.\n",
             _USUAL,
         ]
     )

@@ -56,7 +56,7 @@ class Options:
     jobs: int = os.cpu_count() or 1
 
 
-def benchmark(options: Options) -> Evaluation:
+def measure_systems(options: Options) -> Evaluation:
     """Runs what is not done yet, and writes tables and results.
 
     Args:

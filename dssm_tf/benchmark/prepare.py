@@ -96,6 +96,9 @@ class Sources:
         Raises:
             UserError: an entry matches nothing, or a file is of no known format.
         """
+        from pipelines.beam_log import load_beam
+
+        load_beam()
         from pipelines.sources import find_files
 
         return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
@@ -218,6 +221,9 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
 
 def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
     """Preprocesses the log with so many negatives, where that is not done yet."""
+    from pipelines.beam_log import load_beam, quiet_log
+
+    load_beam()
     from pipelines.launcher import preprocess
     from pipelines.options import PreprocessOptions
 
@@ -226,4 +232,6 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
         # The titles that every query ranks, for the towers to know; judged titles alone are not.
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
-        preprocess(PreprocessOptions(log, str(target), corpus, negatives=negatives))
+        options = PreprocessOptions(log, str(target), corpus, negatives=negatives)
+        with quiet_log():
+            preprocess(options)

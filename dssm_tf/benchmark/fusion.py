@@ -142,10 +142,14 @@ def fuse(
         return ranked(pool.select("query", "title", score))
 
     # The setting of a fold is chosen on the other one, by the members' settings of that fold.
-    sources = [FINAL if alike else number for number in range(3)]
-    chosen = [(pooled(source)[2] or [0] * 3)[at] for at, source in enumerate(sources)]
-    run = by_fold([made(*one) for one in zip(sources, chosen, strict=True)])
-    return run, described([settings[place] for place in chosen] if pooled(FINAL)[2] else [])
+    runs, chosen = [], []
+    for number in range(3):
+        source = FINAL if alike else number
+        best_of_folds = pooled(source)[2]
+        place = best_of_folds[number] if best_of_folds else 0
+        runs.append(made(source, place))
+        chosen.append(settings[place])
+    return by_fold(runs), described(chosen if pooled(FINAL)[2] else [])
 
 
 def _pool(

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +195,9 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
         # Queries of the log that nobody judged need not be held out.
         chosen = {FOLDED.key(one.query) for one in judgments}
-        held_out = [FOLDED.key(row.query) in chosen for row in rows]
-        parts = Split(*([*compress(rows, map(side.__eq__, held_out))] for side in (False, True)))
+        of_judged = [row for row in rows if FOLDED.key(row.query) in chosen]
+        others = [row for row in rows if FOLDED.key(row.query) not in chosen]
+        parts = Split(others, of_judged)
     else:
         parts = Split(rows, rows)
     if sources.typos:

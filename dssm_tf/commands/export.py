@@ -54,9 +54,9 @@ def export_model(
 
         target = export_compact(model, out, name, table)
         size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
+        rounded = "" if table == "float32" else ", rounded alike"
         lines = [
-            f"{target}: {size:.1f} MB; verified against the trained model"
-            + ", rounded alike" * (table != "float32"),
+            f"{target}: {size:.1f} MB; verified against the trained model{rounded}",
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]
     say(*lines)

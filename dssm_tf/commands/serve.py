@@ -95,18 +95,14 @@ def serve(
         stopped = _on_signal(server)
         with server:
             host = server.rest_address
+            lines = [f"gRPC     {server.grpc_address}"]
+            for name, number, _ in found:
+                lines.append(f"REST     http://{host}/v1/models/{name}, version {number}")
+            lines.append(f"metrics  http://{host}/metrics")
+            if searched is not None:
+                lines.append(f"search   http://{host}/")
             with suppress(OSError):  # it serves all the same if its log is on a full disk
-                say(
-                    f"gRPC     {server.grpc_address}",
-                    *[
-                        f"REST     http://{host}/v1/models/{name}, version {number}"
-                        for name, number, _ in found
-                    ],
-                    f"metrics  http://{host}/metrics",
-                    *([f"search   http://{host}/"] if searched else []),
-                    "Ctrl-C ends it.",
-                    to=sys.stderr,
-                )
+                say(*lines, "Ctrl-C ends it.", to=sys.stderr)
             stopped.wait()
             _LOG.info("stopping after open requests are answered")
 

@@ -81,11 +81,12 @@ def train(
             f"validation {with_intervals(result.ndcg)} with {result.prior_weight:g} x log-prior of "
             f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
         )
-    lines.append(
-        f"WARNING: the model may have learned nothing: {result.doubt}. Try another "
-        f"optimizer.learning_rate (it was {settings.optimizer.learning_rate:g}), or train for "
-        "longer."
-        if result.doubt
-        else f"next: dssm export --model {out} --out EXPORT"
-    )
+    if result.doubt:
+        lines.append(
+            f"WARNING: the model may have learned nothing: {result.doubt}. Try another "
+            f"optimizer.learning_rate (it was {settings.optimizer.learning_rate:g}), or train for "
+            "longer."
+        )
+    else:
+        lines.append(f"next: dssm export --model {out} --out EXPORT")
     say(*lines)

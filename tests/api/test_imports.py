@@ -60,6 +60,7 @@ def state():
         "random numbers": [random.getstate(), str(np.random.get_state())],
         "NumPy": [np.geterr(), np.get_printoptions()],
         "threads": threading.enumerate(),
+        "matplotlib": "matplotlib" in sys.modules and dict(sys.modules["matplotlib"].rcParams),
     }}
 
 def import_unchanged(name):

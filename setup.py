@@ -29,7 +29,8 @@ EXTRAS = {
     ],
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
-    "encoders": ["sentence-transformers>=5"],  # `dssm benchmark --encoder`
+    # `dssm benchmark --encoder`; transformers 4 imports tf-keras where it finds TensorFlow.
+    "encoders": ["sentence-transformers>=5", "tf-keras>=2.21,<2.22"],
     # Markdown as rich has it needs a myst-parser of Python 3.11 and newer.
     "docs": [
         f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")
@@ -129,11 +130,8 @@ setup(
         "tabulate>=0.9",
         "tensorflow>=2.21,<2.22",
         "tensorflow-datasets>=4.9.9",
-        # tensorflow-ranking is used through one adapter and needs Keras 2's package beside Keras 3.
-        "tensorflow-ranking==0.5.3",
-        "tqdm>=4.64",
+        "tensorflow-ranking==0.5.3",  # its metrics, through evaluation/tf_ranking.py
         "tensorflow-serving-api>=2.21,<2.22",  # messages of the warm-up requests
-        "tf-keras>=2.21,<2.22",
         "typing-extensions",
     ],
     extras_require=EXTRAS,

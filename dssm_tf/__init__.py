@@ -1,65 +1,51 @@
 """Semantic rankers from search click logs.
 
 Query text and clicked titles in, a ranker of raw strings out. The names of `__all__` are the stable
-Python interface; each is loaded when it is first used, so that importing the package costs nothing.
+Python interface. Each is imported when it is first used (PEP 562), so `import dssm_tf` costs
+nothing and needs no other package.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ClickData",
-    "UserError",
-    "VectorRanker",
-    "__version__",
-    "benchmark",
-    "convert",
-    "demo",
-    "embed",
-    "evaluate",
-    "explain",
-    "export",
-    "index",
-    "load",
-    "mine",
-    "preprocess",
-    "report",
-    "search",
-    "serve",
-    "split",
-    "teach",
-    "train",
-    "tune",
-]
-
-# Type checkers read them in __init__.pyi; imports here would let every package import the top one.
-_PLACES = {
+# Type checkers read these names in __init__.pyi. None is the name of a module or package directly
+# below this one: importing that would replace the name.
+_MODULES = {
     "ClickData": "dssm_tf.api.click_data",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
     "convert": "dssm_tf.commands.data",
+    "demo": "dssm_tf.commands.demo",
+    "embed": "dssm_tf.commands.embed",
     "evaluate": "dssm_tf.evaluation.evaluate",
     "explain": "dssm_tf.analysis.explanation",
+    "export_model": "dssm_tf.commands.export",
+    "index": "dssm_tf.commands.index",
     "load": "dssm_tf.export.load",
     "mine": "dssm_tf.training.mining",
+    "preprocess": "dssm_tf.commands.preprocess",
+    "report": "dssm_tf.commands.report",
+    "run_benchmark": "dssm_tf.commands.benchmark",
+    "search": "dssm_tf.commands.search",
+    "serve": "dssm_tf.commands.serve",
     "split": "dssm_tf.commands.data",
+    "teach": "dssm_tf.commands.teach",
+    "train": "dssm_tf.commands.train",
+    "tune": "dssm_tf.commands.tune",
 }
-# A command is a Python call too.
-for _name in __all__:
-    _PLACES.setdefault(_name, f"dssm_tf.commands.{_name}")
+
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(_PLACES[name])
+        module = import_module(_MODULES[name])
     except ModuleNotFoundError as error:
         if not str(error.name).startswith("dssm_tf."):
             raise
@@ -70,17 +56,6 @@ def __getattr__(name: str) -> Any:
         ) from None
     value = globals()[name] = getattr(module, name)
     return value
-
-
-class _Package(ModuleType):
-    """Keeps `dssm_tf.benchmark` a command, although importing the package called so sets it."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,11 @@
 from dssm_tf.analysis.explanation import explain as explain
 from dssm_tf.api.click_data import ClickData as ClickData
-from dssm_tf.commands.benchmark import benchmark as benchmark
+from dssm_tf.commands.benchmark import run_benchmark as run_benchmark
 from dssm_tf.commands.data import convert as convert
 from dssm_tf.commands.data import split as split
 from dssm_tf.commands.demo import demo as demo
 from dssm_tf.commands.embed import embed as embed
-from dssm_tf.commands.export import export as export
+from dssm_tf.commands.export import export_model as export_model
 from dssm_tf.commands.index import index as index
 from dssm_tf.commands.preprocess import preprocess as preprocess
 from dssm_tf.commands.report import report as report

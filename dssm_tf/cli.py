@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 from dssm_tf import __version__
+from dssm_tf.commands import load_command
 from dssm_tf.common.errors import did_you_mean
 from dssm_tf.common.quiet import quieten
 
@@ -28,7 +28,7 @@ COMMANDS = {
     "data": "list, convert and split data sets",
     "demo": "try everything on bundled data",
 }
-"""Each is a function of `dssm_tf.commands`, in the module of its name."""
+"""What each does; `dssm_tf.commands` has a module of each name."""
 
 _USUAL = """typical use:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
@@ -68,9 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     from dssm_tf.common.command_line import run
 
-    module = import_module(f"dssm_tf.commands.{name}")
-    command = getattr(module, "SUBCOMMANDS", None) or getattr(module, name)
-    return run(f"dssm {name}", command, words)
+    return run(f"dssm {name}", load_command(name), words)
 
 
 def _help() -> str:
@@ -80,7 +78,8 @@ def _help() -> str:
             "usage: dssm COMMAND ...\n",
             "Train a semantic ranker on search click logs, and serve it.\n",
             *(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items()),
-            "\n`dssm COMMAND --help` lists the flags of a command.\n",
+            "\n`dssm COMMAND --help` lists the flags of a command.",
+            "Ctrl-C stops a command; a second Ctrl-C ends the process at once.\n",
             _USUAL,
         ]
     )

@@ -3,10 +3,3 @@
 May import text, tables and common, and of data what needs no TensorFlow, so that workers start in a
 second and stay small; `tfds_builder` alone, which no worker runs, loads TensorFlow.
 """
-
-from __future__ import annotations
-
-import logging
-
-# At its import Beam warns, by the root logger, that its Google Cloud extra is not installed.
-logging.root.addFilter(lambda record: "apitools not found" not in str(record.msg))

@@ -101,9 +101,11 @@ def parts_of(parts: Iterable[Part | None]) -> dict[str, list[Part]]:
 def cut(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """The slices of each bucket of a frame that is sorted by a fingerprint; none are empty."""
     buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(1)  # 64 is no shift
-    slices = np.unique(buckets, return_index=True, return_counts=True)
-    for bucket, *rows in zip(*map(np.ndarray.tolist, slices), strict=True):
-        yield bucket, frame.slice(*rows)
+    distinct, starts, counts = np.unique(buckets, return_index=True, return_counts=True)
+    for bucket, start, count in zip(
+        distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
+    ):
+        yield bucket, frame.slice(start, count)
 
 
 def fold(parts: Iterable[Part], kind: str) -> pl.DataFrame:
@@ -212,8 +214,12 @@ class BlockList(NamedTuple):
         queries: list[str] = []
         for line in map(str.strip, text.splitlines()):
             key = rules.key(line)
-            if not line.startswith("#"):
-                (queries if line.startswith("=") or " " in key else words).append(key)
+            if line.startswith("#"):
+                continue
+            if line.startswith("=") or " " in key:
+                queries.append(key)
+            else:
+                words.append(key)
         return cls(words, queries)
 
     def blocks(self, queries: pl.Series) -> pl.Series:

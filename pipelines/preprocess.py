@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from dssm_tf.common.command_line import run as run_command
+from pipelines.beam_log import load_beam, quiet_log
 from pipelines.options import BeamFlags, PreprocessOptions
 
 
@@ -34,10 +35,12 @@ def preprocess(
     Raises:
         UserError: bad input or settings; nothing is left at the output.
     """
+    load_beam()
     from pipelines.launcher import preprocess as start
 
     started = time.monotonic()
-    report = start(options, beam_flags, runner=runner)
+    with quiet_log():
+        report = start(options, beam_flags, runner=runner)
     rows, seconds = report["rows"]["in"], time.monotonic() - started
     said = [
         f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",

@@ -74,9 +74,9 @@ def write_queries(
     """
     options, (bucket, parts) = settings.options, group
     queries, pairs = (part.frame for part in parts)
-    before, every = (
-        sum(size for one, size in sizes if one < end) for end in (bucket, 1 << settings.bits)
-    )
+    of_buckets = dict(sizes)
+    before = sum(size for other, size in of_buckets.items() if other < bucket)
+    every = sum(of_buckets.values())
     texts = shared.acquire(lambda: Texts(words, titles, settings))
     known = texts.titles
     query, title = pairs["q"].to_numpy(), pairs["t"].to_numpy()

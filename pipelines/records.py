@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -64,18 +64,18 @@ def pair_records(
         "query": (INTEGERS, _varints(query[:, None], queries)),
         "titles": (INTEGERS, _varints(titles, all_titles)),
     }
-    one, other = (
-        np.frombuffer(
-            example(
-                **{name: (kind, byte * rows.shape[1]) for name, (kind, rows) in values.items()}
-            ),
-            np.uint8,
-        )
-        for byte in (b"\1", b"\2")
-    )
-    records = np.tile(one, (len(query), 1))
-    records[:, one != other] = np.concatenate([rows for _, rows in values.values()], 1)
+    sizes = {name: (kind, rows.shape[1]) for name, (kind, rows) in values.items()}
+    # All examples have the same bytes but for their values, which are where two of them differ.
+    template, other = _filled_example(sizes, b"\1"), _filled_example(sizes, b"\2")
+    records = np.tile(template, (len(query), 1))
+    records[:, template != other] = np.concatenate([rows for _, rows in values.values()], 1)
     return _tfrecords(row.tobytes() for row in records)
+
+
+def _filled_example(sizes: Mapping[str, tuple[int, int]], byte: bytes) -> NDArray[np.uint8]:
+    """An example whose features, kinds and sizes by name, have the same byte everywhere."""
+    features = {name: (kind, byte * size) for name, (kind, size) in sizes.items()}
+    return np.frombuffer(example(**features), np.uint8)
 
 
 def _varints(numbers: NDArray[np.int64], count: int) -> NDArray[np.uint8]:

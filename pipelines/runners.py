@@ -9,8 +9,9 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, redirect_stderr
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,27 +30,21 @@ from apache_beam.runners.runner import PipelineState, create_runner
 
 import pipelines
 from dssm_tf.common.errors import UserError, did_you_mean
+from pipelines.beam_log import BEAM_LOG
 
-_BEAM_LOG = logging.getLogger("apache_beam")
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
 """On this machine, in processes of ours."""
 MANY_BYTES = 50 << 20
 """Of input, from which on worker processes are worth the seconds in which they start."""
+_THREADS_END = 1.0  # seconds
 # What a person can mend, in the traceback that Beam makes of what a worker raised.
 _FROM_WORKER = re.compile(
     r"(?:(?:User|Option)Error: |(?:Error|Exception): (?=\[Errno \d))(.*?)(?: \[while running|\n|$)"
 )
 
 
-def _in_short(record: logging.LogRecord) -> bool:
-    record.msg, record.args = record.getMessage().partition("\n")[0], ()
-    return True
-
-
 def prepare(flags: Sequence[str], paths: Sequence[str]) -> None:
-    """Tells Beam's file systems their flags, and Beam's log what to show.
-
-    That is, unless `DSSM_DEBUG` is set, a line when a store fails and is asked again.
+    """Gives Beam's file systems their flags.
 
     Args:
         flags: Beam's own.
@@ -58,10 +53,6 @@ def prepare(flags: Sequence[str], paths: Sequence[str]) -> None:
     Raises:
         UserError: one is of S3, without credentials; Beam would try again for minutes.
     """
-    if not os.environ.get("DSSM_DEBUG"):
-        _BEAM_LOG.setLevel("CRITICAL")
-        _BEAM_LOG.getChild("utils.retry").setLevel("WARNING")
-        _BEAM_LOG.getChild("utils.retry").addFilter(_in_short)
     options = S3Options([*flags])
     FileSystems.set_options(options)
     stored = [path for path in paths if path.startswith("s3://")]
@@ -109,12 +100,12 @@ def run(
         flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags)
     with ExitStack() as stack:
-        # The log is the engine's; a LOOPBACK worker prints what it raises, and its threads go on.
+        # The log is the engine's; a LOOPBACK worker prints what it raises.
         if not (local or os.environ.get("DSSM_DEBUG")):
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
             stack.enter_context(redirect_stderr(StringIO()))
-            threading.excepthook = lambda _: None
+            stack.enter_context(_quiet_threads())
         try:
             runner = _local_runner(options) if local else create_runner(name)
             pipeline = beam.Pipeline(runner=runner, options=options)
@@ -136,6 +127,28 @@ def run(
             raise UserError(f"--runner {name}: {reason:.500}".rstrip()) from error
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
+
+
+@contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """Drops what the threads of a block raise, as those of a LOOPBACK worker do when it ends.
+
+    They may raise after the block, so they get a moment to end.
+    """
+    others, show = set(threading.enumerate()), threading.excepthook
+
+    def show_others(error: threading.ExceptHookArgs) -> None:
+        if error.thread in others:
+            show(error)
+
+    threading.excepthook = show_others
+    try:
+        yield
+    finally:
+        end = time.monotonic() + _THREADS_END
+        for thread in set(threading.enumerate()) - others:
+            thread.join(max(end - time.monotonic(), 0))
+        threading.excepthook = show
 
 
 class _Flags(argparse.ArgumentParser):
@@ -175,8 +188,9 @@ def _worker() -> str:
     """The shell command that starts a worker with this Python and this package."""
     root = str(Path(pipelines.__file__).resolve().parents[1])
     code = (
-        f"import logging, sys; sys.path.insert(0, {root!r}); import pipelines; "
-        f"logging.getLogger({_BEAM_LOG.name!r}).setLevel({_BEAM_LOG.level}); "
+        f"import logging, sys; sys.path.insert(0, {root!r}); "
+        "from pipelines.beam_log import load_beam; load_beam(); "
+        f"logging.getLogger({BEAM_LOG.name!r}).setLevel({BEAM_LOG.level}); "
         "from apache_beam.runners.worker.sdk_worker_main import main; main([])"
     )
     # There is a worker a core.

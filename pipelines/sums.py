@@ -63,8 +63,11 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
     yield counted({"dropped: few clicks": few, "dropped: no click": unclicked - offered})
     yield from settings.send("sums", titles, "titles")
     pairs = pairs.select("q", "t", "clicks", "weighted", "kept", "shown", "train")
-    both = queries.select("fp", "text"), pairs
-    yield bucket, [next(settings.send("", frame, to=bucket))[1] for frame in both]
+    sent = []
+    for frame in (queries.select("fp", "text"), pairs):
+        ((_, part),) = settings.send("", frame, to=bucket)
+        sent.append(part)
+    yield bucket, sent
     times = (queries["pairs"] * queries["train"]).to_numpy()
     yield from settings.send("words", _words(queries["form"], times, options.rules), "words")
     yield TaggedOutput("sizes", (bucket, len(queries)))

@@ -90,11 +90,10 @@ class Client:
     credentials: grpc.ChannelCredentials | None = None
 
     def __post_init__(self) -> None:
-        self._channel = (
-            grpc.insecure_channel(self.host, _OPTIONS)
-            if self.credentials is None
-            else grpc.secure_channel(self.host, self.credentials, _OPTIONS)
-        )
+        if self.credentials is None:
+            self._channel = grpc.insecure_channel(self.host, _OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(self.host, self.credentials, _OPTIONS)
         self._predict = self._channel.unary_unary(
             messages.PREDICT, PredictRequest.SerializeToString, PredictResponse.FromString
         )
@@ -146,19 +145,23 @@ class Client:
         for name, texts in inputs.items():
             if isinstance(texts, str):
                 raise ValueError(f"{name} is one str; expected a list of str.")
-        if not texts:
-            return np.zeros((0, 0)[:dimensions], np.float32)
+        (count,) = {len(texts) for texts in inputs.values()}
+        if not count:
+            return np.zeros(0 if dimensions == 1 else (0, 0), np.float32)
         arrays = []
         try:
-            for start in range(0, len(texts), self.batch_size):
-                batch = {one: inputs[one][start : start + self.batch_size] for one in inputs}
+            for start in range(0, count, self.batch_size):
+                end = min(start + self.batch_size, count)
                 request = PredictRequest(
                     model_spec={"name": self.model, "signature_name": signature},
-                    inputs={one: messages.encode_texts(batch[one]) for one in batch},
+                    inputs={
+                        name: messages.encode_texts(texts[start:end])
+                        for name, texts in inputs.items()
+                    },
                 )
                 answer = self._predict(request, timeout=self.timeout)
-                tensor, rows = answer.outputs[output], len(batch[name])  # empty if there is none
-                arrays.append(messages.decode_floats(tensor, rows, dimensions))
+                tensor = answer.outputs[output]  # empty if there is none
+                arrays.append(messages.decode_floats(tensor, end - start, dimensions))
             return np.concatenate(arrays)
         except grpc.RpcError as error:
             status, details = error.code().name, error.details() or ""

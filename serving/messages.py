@@ -70,7 +70,7 @@ def decode_floats(tensor: Tensor, rows: int, dimensions: int) -> NDArray[np.floa
     values = np.frombuffer(tensor.tensor_content, "<f4")
     if not len(values):
         values = np.array(tensor.float_val, np.float32)
-    shape = (rows, len(values) // rows)[:dimensions]
+    shape = (rows,) if dimensions == 1 else (rows, len(values) // rows)
     found = tuple(dim.size for dim in tensor.tensor_shape.dim[: dimensions + 1])
     if tensor.dtype != DT_FLOAT or found != shape or not 0 < math.prod(shape) == len(values):
         expected = f"({rows},)" if dimensions == 1 else f"({rows}, d)"

@@ -208,7 +208,8 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
     Raises:
         UserError: a text has no word; or the model has a vocabulary with none of its trigrams.
     """
-    texts, vectors = {"query": query, "title": title}, hasattr(ranker, "weighted_prior")
+    texts = {"query": query, "title": title}
+    vectors = hasattr(ranker, "weighted_prior")
     words = {
         side: (ranker.vocabulary if vectors else FOLDED).words(text) for side, text in texts.items()
     }
@@ -225,7 +226,8 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         rows, columns = ranker.encode_queries(queries), ranker.encode_titles(titles)
         return rows.astype(np.float64) @ columns.astype(np.float64).T
 
-    table = worth(*([" ".join(each), *without_each(each)] for each in words.values()))
+    shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
+    table = worth(shortened["query"], shortened["title"])
     *lost, pairs = losses(table)
     against: Sequence[Callable[[Sequence[str]], Array]] = (
         lambda part: worth(part, [" ".join(words["title"])])[:, 0],

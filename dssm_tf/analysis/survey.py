@@ -30,7 +30,12 @@ def activations(
         batch = features(tf.constant([" ".join(words).encode() for words in chunk]))
         found = tf.nest.map_structure(np.asarray, tower.activations(batch))
         for row, words in enumerate(chunk):
-            yield words, tf.nest.map_structure(lambda values: values[row, : len(words)], found)  # noqa: B023
+            yield words, _without_padding(found, row, len(words))
+
+
+def _without_padding(activations: Any, row: int, words: int) -> Any:
+    """The activations of one text of a batch."""
+    return tf.nest.map_structure(lambda values: values[row, :words], activations)
 
 
 def readings(
@@ -52,7 +57,9 @@ def look_inside(
     """
     text, tower = [" ".join(words)], getattr(ranker.model, f"{side}_tower")
     if isinstance(tower, RecurrentTower):
-        return next(readings(tower, ranker.vocabulary, text)), None
+        (read,) = readings(tower, ranker.vocabulary, text)
+        return read, None
     if isinstance(tower, CLSM):
-        return [], next(activations(tower, ranker.vocabulary, text))[1]
+        ((_, features),) = activations(tower, ranker.vocabulary, text)
+        return [], features
     return [], None

@@ -56,7 +56,7 @@ class Options:
     jobs: int = os.cpu_count() or 1
 
 
-def benchmark(options: Options) -> Evaluation:
+def measure_systems(options: Options) -> Evaluation:
     """Runs the systems that have no result yet, and writes tables and results.
 
     Args:
@@ -80,12 +80,12 @@ def benchmark(options: Options) -> Evaluation:
         fold = folds(task)
         for system in systems:
             ensure_data(inputs, system.negatives)
-        jobs = {
-            _folder(inputs, job): job
-            for system in systems
-            for seed in (range(options.seeds) if system.seeded else (None,))
-            for job in [system.job(seed, options.tune)]
-        }
+        jobs = {}
+        for system in systems:
+            seeds = range(options.seeds) if system.seeded else (None,)
+            for seed in seeds:
+                job = system.job(seed, options.tune)
+                jobs[_folder(inputs, job)] = job
         reasons = fit_all(jobs, options.jobs)
         errors = {jobs[folder]["name"]: reason for folder, reason in reasons.items() if reason}
 
@@ -106,11 +106,7 @@ def benchmark(options: Options) -> Evaluation:
                         errors[hybrid.name] = f"its member {failed[0]} has no result"
                     continue
                 for seed in max((results[name] for name in members), key=len):
-                    # A member that is not random joins every seed of the others.
-                    runs = {
-                        name: results[name].get(seed, [*results[name].values()][-1])[0]
-                        for name in members
-                    }
+                    runs = {name: _run_of_seed(results[name], seed) for name in members}
                     results[hybrid.name][seed] = fuse(
                         hybrid, runs, log_prior, task, fold, options.tune
                     )
@@ -154,6 +150,14 @@ def benchmark(options: Options) -> Evaluation:
     return evaluation
 
 
+def _run_of_seed(
+    results: Mapping[int | None, tuple[pl.DataFrame, dict[str, Any]]], seed: int | None
+) -> pl.DataFrame:
+    """The run of a seed. A system that is not random has one run, which goes with every seed."""
+    run, _ = results[seed] if seed in results else list(results.values())[-1]
+    return run
+
+
 def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path, str]:
     """Fits the systems that have no run yet, each in its own process.
 
@@ -180,8 +184,10 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
             code = process.wait()
         if code < 0:
             return f"ended by signal {-code}; its output is in {path}"
+        if code == 0:
+            return ""
         output = path.read_text("utf-8", "replace").rstrip()
-        return (output.split("\n")[-1] or f"ended with code {code}") if code else ""
+        return output.split("\n")[-1] or f"ended with code {code}"
 
     reasons: dict[Path, str] = {}
     with ThreadPoolExecutor(at_a_time) as pool:
@@ -226,10 +232,15 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
             rows[name] = Row(name, system.kind, sweep=system.sweep, prior=True)
             hybrids[name] = Hybrid(name, (system.name, PRIOR), with_prior=True)
     for text in options.hybrids:
-        hybrid = hybrids.setdefault(text, Hybrid.parse(text, names))
-        rows.setdefault(text, Row(text, "hybrid", prior=PRIOR in hybrid.members))
-    for name in {*options.against} - {*rows, "all"}:
-        raise UserError(f"--against {name}: there is no such row; the rows are {', '.join(rows)}.")
+        hybrid = Hybrid.parse(text, names)
+        if text not in hybrids:
+            hybrids[text] = hybrid
+        if text not in rows:
+            rows[text] = Row(text, "hybrid", prior=PRIOR in hybrids[text].members)
+    if unknown := {*options.against} - {*rows, "all"}:
+        raise UserError(
+            f"--against {min(unknown)}: there is no such row; the rows are {', '.join(rows)}."
+        )
     return [*rows.values()], [*hybrids.values()]
 
 

@@ -142,10 +142,14 @@ def fuse(
         return ranked(pool.select("query", "title", score))
 
     # The setting of a fold is chosen on the other one, by the members' settings of that fold.
-    sources = [FINAL if alike else number for number in range(3)]
-    chosen = [(pooled(source)[2] or [0] * 3)[number] for number, source in enumerate(sources)]
-    run = by_fold([ranking(*pair) for pair in zip(sources, chosen, strict=True)])
-    return run, describe_choice([settings[index] for index in chosen] if pooled(FINAL)[2] else [])
+    runs, chosen = [], []
+    for number in range(3):
+        source = FINAL if alike else number
+        best_of_folds = pooled(source)[2]
+        setting = best_of_folds[number] if best_of_folds else 0
+        runs.append(ranking(source, setting))
+        chosen.append(settings[setting])
+    return by_fold(runs), describe_choice(chosen if pooled(FINAL)[2] else [])
 
 
 def _pool(

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +95,9 @@ class Sources:
         Raises:
             UserError: an entry matches nothing, or a file is of no known format.
         """
+        from pipelines.beam_log import load_beam
+
+        load_beam()
         from pipelines.sources import find_files
 
         return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
@@ -193,8 +195,9 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
         # Queries of the log that nobody judged need not be held out.
         chosen = {FOLDED.key(one.query) for one in judgments}
-        held_out = [FOLDED.key(row.query) in chosen for row in rows]
-        parts = Split(*([*compress(rows, map(side.__eq__, held_out))] for side in (False, True)))
+        of_judged = [row for row in rows if FOLDED.key(row.query) in chosen]
+        others = [row for row in rows if FOLDED.key(row.query) not in chosen]
+        parts = Split(others, of_judged)
     else:
         parts = Split(rows, rows)
     if sources.typos:
@@ -218,6 +221,9 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
 
 def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
     """Preprocesses the log with so many negatives, where that is not done yet."""
+    from pipelines.beam_log import load_beam, quiet_log
+
+    load_beam()
     from pipelines.launcher import preprocess
     from pipelines.options import PreprocessOptions
 
@@ -226,4 +232,6 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
         # The titles that every query ranks, for the towers to know; judged titles alone are not.
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
-        preprocess(PreprocessOptions(log, str(target), corpus, negatives=negatives))
+        options = PreprocessOptions(log, str(target), corpus, negatives=negatives)
+        with quiet_log():
+            preprocess(options)

@@ -17,7 +17,7 @@ from dssm_tf.common.quiet import load_tensorflow
 _Repeated = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 
 
-def benchmark(
+def run_benchmark(
     *,
     clicks: _Repeated,
     out: Path,
@@ -86,13 +86,12 @@ def benchmark(
     """
     # Only now: the command line must answer --help without these.
     load_tensorflow()
-    from dssm_tf.benchmark.benchmark import Options
-    from dssm_tf.benchmark.benchmark import benchmark as run
+    from dssm_tf.benchmark.benchmark import Options, measure_systems
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.report import show
 
-    evaluation = run(
+    evaluation = measure_systems(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries,

@@ -132,6 +132,9 @@ def split(
     from dssm_tf.tables import splits
     from dssm_tf.tables.click_log import read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
+    from pipelines.beam_log import load_beam
+
+    load_beam()
     from pipelines.sources import find_files
 
     splits.check_shares(judge_later, hold_out_queries)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from importlib import import_module
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from dssm_tf.commands import load_command
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import refuse_others
@@ -92,8 +92,7 @@ def demo(*, out: Path = Path("build/demo")) -> None:
     for number, line in enumerate(commands, start=1):
         say("", f"{number}. dssm {line}")
         words = shlex.split(line)
-        command = getattr(import_module(f"dssm_tf.commands.{words[0]}"), words[0])
-        if run(f"dssm {words[0]}", command, words[1:]):
+        if run(f"dssm {words[0]}", load_command(words[0]), words[1:]):
             raise UserError(f"dssm {words[0]} failed; its message is above.")
     ran = "\n".join(f"    dssm {line}" for line in commands)
     write(out, _PAGE.format(yours=_YOURS, commands=ran))

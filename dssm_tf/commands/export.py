@@ -10,7 +10,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
 
-def export(
+def export_model(
     *,
     model: Path,
     out: Path,
@@ -40,9 +40,9 @@ def export(
         raise UserError("--table is for compact models; add --format compact.")
     load_tensorflow()
     if format == "saved_model":
-        from dssm_tf.export.saved_model import export
+        from dssm_tf.export.saved_model import export_saved_model
 
-        target = export(model, out, name)
+        target = export_saved_model(model, out, name)
         base = target.parent.resolve()
         lines = [
             f"{target}: verified against the trained model",
@@ -54,9 +54,9 @@ def export(
 
         target = export_compact(model, out, name, table)
         size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
+        rounded = "" if table == "float32" else ", rounded alike"
         lines = [
-            f"{target}: {size:.1f} MB; verified against the trained model"
-            + ", rounded alike" * (table != "float32"),
+            f"{target}: {size:.1f} MB; verified against the trained model{rounded}",
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]
     say(*lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,8 +49,11 @@ def search(
 
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
-    made_here = model is not None and corpus is not None
-    if (index is None) != made_here or (index and (model or corpus)):
+    if index is not None:
+        complete = model is None and corpus is None
+    else:
+        complete = model is not None and corpus is not None
+    if not complete:
         raise UserError("Give either --index, or --model and --corpus.")
     with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
@@ -62,7 +65,10 @@ def search(
             titles = read_corpus(corpus, tables.layout(model))
             task.update(0.0, "encoding titles")
             searched = Index.build(load_model(model), titles)
-    for query in queries or (_typed(len(searched)) if sys.stdin.isatty() else _piped()):
+    asked: Iterable[str] = queries
+    if not queries:
+        asked = _typed(len(searched)) if sys.stdin.isatty() else _piped()
+    for query in asked:
         show(query, searched.search(query, k))
 
 
@@ -73,9 +79,12 @@ def show(query: str, found: Found) -> None:
 
     from dssm_tf.retrieval.index import SYSTEMS
 
-    lines = [f"\nQuery: {_printable(query)}", *[found.note] * bool(found.note)]
+    lines = [f"\nQuery: {_printable(query)}"]
+    if found.note:
+        lines.append(found.note)
     for system, hits in found.rankings.items():
-        lines += [f"\n{SYSTEMS[system]}"] * bool(hits)
+        if hits:
+            lines.append(f"\n{SYSTEMS[system]}")
         for rank, hit in enumerate(hits, 1):
             lines.append(
                 f"{rank:3} {_printable(hit.title)}  ({_printable(hit.doc_id)}: {hit.parts()})"

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,35 +79,32 @@ def serve(
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
     if not (models or index):
         raise UserError("nothing to serve; give a model or --index.")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    _LOG.setLevel(logging.INFO)
-    found, searched = _models(models), None
-    if index:
-        searched = Index.open(index)
-        found.insert(0, Model(searched.model.name, 1, searched.model))
-    refuse_twins([one.name for one in found], "models")
-    server = Server(
-        found, host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
-        index=searched,
-    )  # fmt: skip
-    stopped = _on_signal(server)
-    with server:
-        host = server.rest_address
-        with suppress(OSError):  # it serves all the same if its log is on a full disk
-            say(
-                f"gRPC     {server.grpc_address}",
-                *[
-                    f"REST     http://{host}/v1/models/{name}, version {number}"
-                    for name, number, _ in found
-                ],
-                f"metrics  http://{host}/metrics",
-                *[f"search   http://{host}/"] * (searched is not None),
-                "Ctrl-C ends it.",
-                to=sys.stderr,
-            )
-        stopped.wait()
-        _LOG.info("stopping after open requests are answered")
+    with _restored_signal_handlers():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+        _LOG.setLevel(logging.INFO)
+        found, searched = _models(models), None
+        if index:
+            searched = Index.open(index)
+            found.insert(0, Model(searched.model.name, 1, searched.model))
+        refuse_twins([one.name for one in found], "models")
+        server = Server(
+            found, host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
+            index=searched,
+        )  # fmt: skip
+        stopped = _on_signal(server)
+        with server:
+            host = server.rest_address
+            lines = [f"gRPC     {server.grpc_address}"]
+            for name, number, _ in found:
+                lines.append(f"REST     http://{host}/v1/models/{name}, version {number}")
+            lines.append(f"metrics  http://{host}/metrics")
+            if searched is not None:
+                lines.append(f"search   http://{host}/")
+            with suppress(OSError):  # it serves all the same if its log is on a full disk
+                say(*lines, "Ctrl-C ends it.", to=sys.stderr)
+            stopped.wait()
+            _LOG.info("stopping after open requests are answered")
 
 
 def _models(entries: Sequence[str]) -> list[Model]:
@@ -123,6 +120,17 @@ def _models(entries: Sequence[str]) -> list[Model]:
             raise UserError(f"{entry}: holds the models {inside}; leave {name}= out.")
         models += [one._replace(name=name or one.name) for one in found]
     return models
+
+
+@contextmanager
+def _restored_signal_handlers() -> Iterator[None]:
+    """Restores the handlers of SIGTERM and SIGINT when the block ends."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _on_signal(server: Server) -> threading.Event:

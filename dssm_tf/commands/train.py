@@ -99,11 +99,12 @@ def train(
             f"validation {format_ndcg(result.ndcg)} with {result.prior_weight:g} x log-prior of "
             f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
         )
-    lines.append(
-        f"WARNING: the model may have learned nothing: {result.convergence_warning}. Try another "
-        f"optimizer.learning_rate (it was {resolved.optimizer.learning_rate:g}), or train for "
-        "longer."
-        if result.convergence_warning
-        else f"next: dssm export --model {out} --out EXPORT"
-    )
+    if result.convergence_warning:
+        lines.append(
+            f"WARNING: the model may have learned nothing: {result.convergence_warning}. Try "
+            f"another optimizer.learning_rate (it was {resolved.optimizer.learning_rate:g}), or "
+            "train for longer."
+        )
+    else:
+        lines.append(f"next: dssm export --model {out} --out EXPORT")
     say(*lines)

@@ -50,10 +50,13 @@ def tune(
         UserError: what is asked for cannot be tried, or every trial failed.
     """
     try:
+        import optuna
+
         from dssm_tf.tuning.search import Search
     except ModuleNotFoundError as error:
         raise UserError(f"Optuna is not installed; {install('tune')}") from error
 
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     search = Search(config, grid, random, tpe, seed, seeds, overrides, prune)
     search.check()  # before TensorFlow's slow import
     load_tensorflow()

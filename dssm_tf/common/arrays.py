@@ -1,7 +1,12 @@
-"""Numbers from `.npy` and `.npz` files; anything else is one clear line, and no pickle is read."""
+"""`.npy` and `.npz` files of numbers. A bad file is one clear line; no pickle is read.
+
+`write_array` writes them through Python: where `np.save` writes into a file directly, it raises an
+OSError without `errno` on a full disk. (`np.savez` goes through a ZIP file and needs no help.)
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+
+
+def write_array(path: Path, array: NDArray[Any]) -> None:
+    """Writes an `.npy` file.
+
+    Raises:
+        OSError: the file cannot be written; `errno` says why.
+    """
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    with atomic_write(path, "wb") as file:
+        file.write(content.getbuffer())
 
 
 def map_array(path: Path, mend: str) -> NDArray[Any]:

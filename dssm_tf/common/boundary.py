@@ -28,7 +28,8 @@ _MOST_LETTERS = 600
 def run_command(name: str, run: Callable[[], Any]) -> int:
     """Runs a command.
 
-    `DSSM_DEBUG=1` shows the traceback of every error.
+    `DSSM_DEBUG=1` shows the traceback of every error. A first Ctrl-C ends the command in order; a
+    second one ends the process at once, by SIGINT.
 
     Args:
         name: what the line starts with.
@@ -49,43 +50,44 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
             if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
                 reason = "interrupted; the same command resumes, or starts over"
             else:
-                told = one_line(error)
-                if told is None or os.environ.get("DSSM_DEBUG"):
+                line = one_line(error)
+                if line is None or os.environ.get("DSSM_DEBUG"):
                     raise
-                reason = told
+                reason = line
     sys.stderr.write(f"{name}: {reason}\n")
     return 1
 
 
 class _CtrlC:
-    """Raises KeyboardInterrupt on Ctrl-C, and again each second until the command has ended.
+    """Raises KeyboardInterrupt at the first Ctrl-C; the second one ends the process at once.
 
-    What is raised in a destructor or below a call from C may be lost, or become another error:
-    TensorFlow takes graphs apart in destructors while it traces a step. It is not raised again
-    where it is being handled, so that what is half-written is cleared away.
+    Python drops an exception that is raised in a destructor or in a callback from C. TensorFlow
+    runs both while it traces a step, so the first Ctrl-C may be lost, or become another error.
+
+    Attributes:
+        pressed: whether there was a Ctrl-C.
     """
 
     pressed = False
 
     def __enter__(self) -> _CtrlC:
-        self._ours = threading.current_thread() is threading.main_thread() and (
-            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._previous = signal.getsignal(signal.SIGINT)
+        self._replace = (
+            self._previous is signal.default_int_handler
+            and threading.current_thread() is threading.main_thread()
         )
-        if self._ours:
+        if self._replace:
             signal.signal(signal.SIGINT, self._interrupt)
-            signal.signal(signal.SIGALRM, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._ours:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._replace:
+            signal.signal(signal.SIGINT, self._previous)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.pressed = True
-        signal.setitimer(signal.ITIMER_REAL, 1.0)
-        if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        raise KeyboardInterrupt
 
 
 def one_line(error: BaseException) -> str | None:
@@ -93,10 +95,7 @@ def one_line(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):  # no permission, not a directory: it names the file
-        cut = error.errno is None and "requested and" in str(error)  # NumPy's words
-        return (
-            f"{_short(error)}: the disk is full, or a limit is reached." if cut else _short(error)
-        )
+        return _short(error)
     for cause in _chain(error):  # HDF5 and ZIP files raise another error while they clean up
         if any(os.strerror(number) in str(cause) for number in _DISK):
             return _short(cause)

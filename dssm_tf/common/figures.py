@@ -8,15 +8,10 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib import pyplot as plt
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-
-mpl.use("Agg")  # files only: there may be no screen
-mpl.rcParams |= {
-    "svg.fonttype": "none",  # text stays text, in the page's colour
-    "svg.hashsalt": "dssm-tf",  # the same figure, the same bytes
-}
 
 _DPI = 130
 # Blue and orange differ for every kind of sight, and in grey.
@@ -40,7 +35,8 @@ def lines(
         x: labels of the places; numbers from 1 if empty.
         log: whether the values' axis is logarithmic, where all are above 0.
     """
-    figure, axis = plt.subplots(figsize=(4.6, 3), layout="constrained")
+    figure = Figure(figsize=(4.6, 3), layout="constrained")
+    axis = figure.subplots()
     for number, (name, values) in enumerate(curves.items()):
         # Dashes, so that curves differ without their colours, too.
         axis.plot(
@@ -74,10 +70,9 @@ def word_weights(
         The figure, for `save`.
     """
     longest = max(len(words) for words, _, _ in sides.values())
-    figure, axes = plt.subplots(
-        1, len(sides), figsize=(8.8, 1.6 + 0.32 * longest), layout="constrained", sharex=True
-    )
-    for axis, (side, (words, adds, lost)) in zip(axes, sides.items(), strict=True):
+    figure = Figure(figsize=(8.8, 1.6 + 0.32 * longest), layout="constrained")
+    axes = figure.subplots(1, len(sides), sharex=True, squeeze=False)
+    for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
         places = np.arange(len(words))
         colours = np.where(np.asarray(adds) >= 0, _FOR, _AGAINST)
         axis.barh(places, adds, color=colours, label=f"adds to the {measure}")
@@ -87,8 +82,8 @@ def word_weights(
         axis.invert_yaxis()
         axis.set(title=side, xlabel=measure)
         axis.grid(alpha=0.3, axis="x")
-    handles = axis.get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=2, framealpha=0)
+    handles, labels = axes[0, 0].get_legend_handles_labels()  # every side has the same
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, framealpha=0)
     figure.suptitle(title)
     return figure
 
@@ -114,20 +109,21 @@ def heat_maps(
 
     Reference: Palangi et al. 2016, fig. 4-6 and 8-12.
     """
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(1.4 + len(panels) * max(1.7, 0.42 * len(words)), 4.6),
-        layout="constrained", sharey=True, squeeze=False,
-    )  # fmt: skip
+    figure = Figure(
+        figsize=(1.4 + len(panels) * max(1.7, 0.42 * len(words)), 4.6), layout="constrained"
+    )
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    colours = ScalarMappable(Normalize(-most, most), "PuOr_r")
     for axis, (name, values) in zip(axes[0], panels.items(), strict=True):
-        image = axis.imshow(
-            values.T, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest"
+        axis.imshow(
+            values.T, cmap=colours.cmap, norm=colours.norm, aspect="auto", interpolation="nearest"
         )
         axis.set_title(name)
         axis.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
         if cells is not None:
             axis.set_yticks(range(len(cells)), cells)
     axes[0][0].set_ylabel("cell")
-    figure.colorbar(image, ax=list(axes[0]), label="activation", extend="both")
+    figure.colorbar(colours, ax=list(axes[0]), label="activation", extend="both")
     figure.suptitle(title, wrap=True)
     return figure
 
@@ -139,7 +135,8 @@ def save(figure: Figure, path: Path) -> str:
         The SVG element, in the colour of the text around it.
     """
     figure.savefig(f"{path}.png", dpi=_DPI)
-    figure.savefig(f"{path}.svg", transparent=True, metadata={"Date": None})
-    plt.close(figure)
+    # Text stays text, in the page's colour; and the same figure has the same bytes.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dssm-tf"}):
+        figure.savefig(f"{path}.svg", transparent=True, metadata={"Date": None})
     text = Path(f"{path}.svg").read_text("utf-8")
     return text[text.index("<svg") :].replace("#000000", "currentColor")

@@ -62,7 +62,10 @@ def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[P
     with alone(path):
         shutil.rmtree(aside, ignore_errors=True)
         if old.exists():
-            _give_up(old, aside) if path.exists() else old.rename(path)
+            if path.exists():
+                _give_up(old, aside)
+            else:
+                old.rename(path)
         refuse_others(path, own)
         aside.mkdir(0o700)
         try:

@@ -64,17 +64,29 @@ def table(
     | red    |   +0.5 |
     """
     rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
-    for end in range(len(heads), 0, -1):
-        made: str = tabulate(
-            [row[:end] for row in rows], heads[:end], "pipe", disable_numparse=True,
-            colalign=["left" if place < text else "right" for place in range(end)],
-        )  # fmt: skip
-        if width is None or made.index("\n") <= width or end <= 2:
-            break
-    if end == len(heads):
-        return made
-    rest = [[row[0], *row[end:]] for row in rows]
-    return f"{made}\n\n{table([heads[0], *heads[end:]], rest, text, width)}"
+    columns = len(heads)
+    whole = _first_columns(heads, rows, text, columns)
+    if width is None:
+        return whole
+    left = whole
+    while left.index("\n") > width and columns > 2:
+        columns -= 1
+        left = _first_columns(heads, rows, text, columns)
+    if columns == len(heads):
+        return whole
+    rest = [[row[0], *row[columns:]] for row in rows]
+    return f"{left}\n\n{table([heads[0], *heads[columns:]], rest, text, width)}"
+
+
+def _first_columns(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], text: int, columns: int
+) -> str:
+    """The first columns of a table, see `table`."""
+    result: str = tabulate(
+        [row[:columns] for row in rows], heads[:columns], "pipe", disable_numparse=True,
+        colalign=["left" if column < text else "right" for column in range(columns)],
+    )  # fmt: skip
+    return result
 
 
 def html(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How far something long is: a bar on a terminal; elsewhere, now and then, a line with the time."""
+"""Progress of long tasks: a bar on a terminal, elsewhere a line with the time now and then."""
 
 from __future__ import annotations
 
@@ -6,116 +6,162 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic, strftime
-from typing import IO
 
-from tqdm import tqdm
+from rich import progress
+from rich.console import Console
+from rich.table import Column
+from rich.text import Text
 
-EVERY, PATIENCE = 20.0, 10.0  # seconds between lines, and before the first
-_REFRESH = 0.2  # seconds between two states of a bar
-_last_line = -EVERY
+State = str | Callable[[], str]
+
+LINE_INTERVAL = 20.0
+"""Seconds between two lines, of all tasks together."""
+FIRST_LINE_AFTER = 10.0
+"""Seconds after which a task writes its first line."""
+_SPEED_PERIOD = 24 * 3600.0  # seconds over which rich averages the speed
+_next_line = 0.0  # on the monotonic clock
+_next_line_lock = threading.Lock()
 
 
-@dataclass
 class Task:
-    """Something that is being done.
+    """A task in progress.
 
-    Attributes:
-        name: what it is called.
-        total: how much there is to do; None where nobody knows.
+    Args:
+        bar: shows the task, and no other.
+        name: of the task.
+        total: how much there is to do; None if unknown.
         unit: what is counted; empty to show no count.
-        state: how it goes; a function is called whenever that is shown.
-        done: how much of `total` is done.
+        state: a few words on how the task is going, such as a loss. A function is called only when
+            the state is shown.
     """
 
-    name: str
-    total: float | None = None
-    unit: str = "steps"
-    state: str | Callable[[], str] = ""
-    done: float = 0.0
+    def __init__(
+        self, bar: progress.Progress, name: str, total: float | None, unit: str, state: State
+    ) -> None:
+        self._bar = bar
+        self._id = bar.add_task(name, total=total, unit=unit, state=state)
 
-    def __post_init__(self) -> None:
-        self._started = monotonic()
+    @property
+    def total(self) -> float | None:
+        """How much there is to do; None if unknown."""
+        return self._bar.tasks[0].total
 
-    def update(self, done: float, state: str | Callable[[], str] = "") -> None:
-        """Says how much is done, and how it goes."""
-        self.done, self.state = done, state
+    @property
+    def done(self) -> float:
+        """How much of the total is done."""
+        return self._bar.tasks[0].completed
 
-    def advance(self, more: float = 1, state: str | Callable[[], str] = "") -> None:
-        """Says that more is done."""
-        self.update(self.done + more, state)
+    def update(self, done: float, state: State = "") -> None:
+        """Sets how much is done, and the state."""
+        self._bar.update(self._id, completed=done, state=state)
 
-    def text(self, bar: str = "") -> str:
-        """Name, count, time and state, as in `bm25: 3 of 12 queries, 00:20, 01:00 left`.
+    def advance(self, count: float = 1, state: State = "") -> None:
+        """Adds to how much is done, and sets the state."""
+        self._bar.update(self._id, advance=count, state=state)
 
-        Args:
-            bar: what tqdm draws after the name, such as `{bar:24} `.
-        """
-        total = "" if self.total is None else f" of {self.total:,.0f}"
-        count = f"{self.done:,.0f}{total} {self.unit}, " if self.unit else ""
-        left = ", {remaining} left" if self.total and self.done else ""
-        made: str = tqdm.format_meter(
-            self.done, self.total, monotonic() - self._started, prefix=self.name,
-            postfix=self.state() if callable(self.state) else self.state,
-            bar_format=f"{{desc}}: {bar if self.total else ''}{count}{{elapsed}}{left}{{postfix}}",
-        )  # fmt: skip
-        return made
+    def line(self) -> str:
+        """The task in words: `bm25: 3 of 12 queries, 00:20, 01:00 left, 0.5 nats`."""
+        task = self._bar.tasks[0]
+        return f"{task.description}: {_details(task)}"
+
+
+class _DetailsColumn(progress.ProgressColumn):
+    def render(self, task: progress.Task) -> Text:
+        return Text(_details(task))
 
 
 @contextmanager
 def progress_of(
-    name: str,
-    total: float | None,
-    show: bool = True,
-    unit: str = "steps",
-    state: str | Callable[[], str] = "",
+    name: str, total: float | None, show: bool = True, unit: str = "steps", state: State = ""
 ) -> Iterator[Task]:
-    """Shows a task on the error stream until the block ends.
+    """Shows a task on the standard error stream until the block ends.
 
-    On a terminal it is a bar. Elsewhere a line with the time of day is written now and then: one in
-    `EVERY` seconds, whatever the number of tasks, and none of what is over within `PATIENCE`
-    seconds.
+    On a terminal this is a bar, which is erased at the end. Elsewhere lines with the time of day
+    are written, at most one in `LINE_INTERVAL` seconds for all tasks together. A task that ends
+    within `FIRST_LINE_AFTER` seconds writes none.
 
     Args:
-        name: what is done.
-        total: how much there is to do; None where nobody knows.
-        show: whether to show it.
+        name: of the task.
+        total: how much there is to do; None if unknown.
+        show: whether to show the task.
         unit: what is counted; empty to show no count.
-        state: how it goes, see `Task`.
+        state: see `Task`.
     """
-    task = Task(name, total, unit, state)
-    if not show:
-        yield task
-        return
+    on_terminal = sys.stderr.isatty()
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}:", markup=False),
+        progress.BarColumn(bar_width=24),
+        _DetailsColumn(Column(no_wrap=True)),
+        console=Console(stderr=True),
+        disable=not (show and on_terminal),
+        redirect_stdout=False,  # results are printed there, and may go into a file
+        refresh_per_second=5,
+        speed_estimate_period=_SPEED_PERIOD,
+        transient=True,
+    )
+    task = Task(bar, name, total, unit, state)
+    with bar:
+        if not show:
+            yield task
+        elif on_terminal:
+            bar.console.show_cursor()  # rich hides it, and a killed process would leave it hidden
+            yield task
+        else:
+            with _lines(task):
+                yield task
+
+
+@contextmanager
+def _lines(task: Task) -> Iterator[None]:
+    """Writes lines about a task until the block ends."""
     ended = threading.Event()
-    draw = _draw if sys.stderr.isatty() else _log
-    thread = threading.Thread(target=draw, args=(task, sys.stderr, ended), daemon=True)
+    thread = threading.Thread(target=_write_lines, args=(task, ended), daemon=True)
     thread.start()
     try:
-        yield task
+        yield
     finally:
         ended.set()
         thread.join()
 
 
-def _draw(task: Task, stream: IO[str], ended: threading.Event) -> None:
-    """A bar on a terminal, of which nothing is left in the end."""
-    while not ended.wait(_REFRESH):
-        stream.write(f"\r\x1b[2K{task.text('{bar:24} ')}")
-        stream.flush()
-    stream.write("\r\x1b[2K")
-    stream.flush()
-
-
-def _log(task: Task, stream: IO[str], ended: threading.Event) -> None:
-    """Lines in a log, few for all tasks together."""
-    global _last_line
-    wait = PATIENCE
+def _write_lines(task: Task, ended: threading.Event) -> None:
+    wait = FIRST_LINE_AFTER
     while not ended.wait(wait):
+        wait = _reserve_line()
+        if wait == 0:
+            sys.stderr.write(f"{strftime('%H:%M:%S')} {task.line()}\n")
+            sys.stderr.flush()
+
+
+def _reserve_line() -> float:
+    """Seconds to wait before a line may be written; 0 if the caller may write one now."""
+    global _next_line
+    with _next_line_lock:
         now = monotonic()
-        wait = _last_line + EVERY - now
-        if wait <= 0:
-            _last_line, wait = now, EVERY
-            stream.write(f"{strftime('%H:%M:%S')} {task.text()}\n")
-            stream.flush()
+        if now < _next_line:
+            return _next_line - now
+        _next_line = now + LINE_INTERVAL
+        return 0.0
+
+
+def _details(task: progress.Task) -> str:
+    """Count, times and state: `3 of 12 queries, 00:20, 01:00 left, 0.5 nats`."""
+    total, unit, state = task.total, task.fields["unit"], task.fields["state"]
+    details = []
+    if unit and total is None:
+        details.append(f"{task.completed:,.0f} {unit}")
+    elif unit:
+        details.append(f"{task.completed:,.0f} of {total:,.0f} {unit}")
+    details.append(_clock(task.elapsed or 0))
+    if task.time_remaining:
+        details.append(f"{_clock(task.time_remaining)} left")
+    details.append(state() if callable(state) else state)
+    return ", ".join(detail for detail in details if detail)
+
+
+def _clock(seconds: float) -> str:
+    """Seconds as `01:30` or `2:00:00`."""
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"

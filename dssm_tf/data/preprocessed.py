@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -44,6 +44,15 @@ class Pairs(NamedTuple):
         """Some of them."""
         return Pairs(self.query[chosen], self.titles[chosen], self.clicks[chosen])
 
+    @staticmethod
+    def joined(many: Sequence[Pairs]) -> Pairs:
+        """All of several."""
+        return Pairs(
+            np.concatenate([pairs.query for pairs in many]),
+            np.concatenate([pairs.titles for pairs in many]),
+            np.concatenate([pairs.clicks for pairs in many]),
+        )
+
 
 class Preprocessed:
     """What training, evaluation and benchmarks read of a preprocessed directory.
@@ -65,22 +74,32 @@ class Preprocessed:
         self.spec = Spec.load(directory)
         self.rules = self.spec.rules
         self.spec.check(directory)
+        # Read when first used; `with_whole_words` and `fold` have others.
+        self._vocabulary: Vocabulary | None = None
+        self._distinct_words: tuple[list[str], pa.ListArray] | None = None
+        self._parts: Mapping[str, Pairs] | None = None
+        self._title_counts: NDArray[np.int64] | None = None
 
-    @cached_property
+    @property
     def vocabulary(self) -> Vocabulary:
         """The letter trigrams that words were hashed with."""
-        return load_vocabulary(self.directory, self.spec)
+        if self._vocabulary is None:
+            self._vocabulary = load_vocabulary(self.directory, self.spec)
+        return self._vocabulary
 
     @property
     def titles(self) -> list[Title]:
         """The titles of the log and the corpus, by number."""
         return [*map(Title, self.texts("titles"), *self.title_counts.tolist())]
 
-    @cached_property
+    @property
     def title_counts(self) -> NDArray[np.int64]:
         """Clicks of each title, and pairs that hold it, in the training part: `(2, titles)`."""
-        table = self._tables["titles"]
-        return np.stack([table[name].to_numpy().astype(np.int64) for name in ("clicks", "queries")])
+        if self._title_counts is None:
+            table = self._tables["titles"]
+            columns = [table[name].to_numpy().astype(np.int64) for name in ("clicks", "queries")]
+            self._title_counts = np.stack(columns)
+        return self._title_counts
 
     def texts(self, kind: Kind) -> list[str]:
         """The texts of queries or titles, as logged, by number."""
@@ -95,14 +114,17 @@ class Preprocessed:
         """The numbers of the titles that anybody clicked for each query, increasing."""
         return self._tables["queries"]["clicked"].combine_chunks().cast(LISTS)
 
-    @cached_property
+    @property
     def distinct_words(self) -> tuple[list[str], pa.ListArray]:
         """Each word that texts hold, and the ids of its trigrams."""
-        word, ngrams = tf.io.FixedLenFeature([], tf.string), tf.io.RaggedFeature(tf.int64)
-        found = self._records("words", word=word, ngrams=ngrams)
-        lists = found["ngrams"]
-        ids = pa.ListArray.from_arrays(lists.row_splits.numpy(), lists.flat_values.numpy())
-        return [one.decode() for one in found["word"].numpy().tolist()], ids.cast(LISTS)
+        if self._distinct_words is None:
+            word, ngrams = tf.io.FixedLenFeature([], tf.string), tf.io.RaggedFeature(tf.int64)
+            records = self._records("words", word=word, ngrams=ngrams)
+            lists = records["ngrams"]
+            ids = pa.ListArray.from_arrays(lists.row_splits.numpy(), lists.flat_values.numpy())
+            words = [one.decode() for one in records["word"].numpy().tolist()]
+            self._distinct_words = words, ids.cast(LISTS)
+        return self._distinct_words
 
     def with_whole_words(self) -> Preprocessed:
         """The same, each word that the texts hold twice with a row beside those of its trigrams."""
@@ -111,16 +133,20 @@ class Preprocessed:
         counts = np.bincount(held, minlength=len(words))
         often = (word for word, count in zip(words, counts, strict=True) if count >= _MIN_COUNT)
         vocabulary = self.vocabulary.with_words(often)
-        found, size = copy(self), len(vocabulary.ngrams)
-        found.vocabulary = vocabulary
-        found.spec = replace(self.spec, trigrams=size, fingerprint=vocabulary.fingerprint)
-        found.distinct_words = words, pa.array(map(vocabulary.look_up, words), LISTS)
-        return found
+        result = copy(self)
+        result.spec = replace(
+            self.spec, trigrams=len(vocabulary.ngrams), fingerprint=vocabulary.fingerprint
+        )
+        result._vocabulary = vocabulary
+        result._distinct_words = words, pa.array(map(vocabulary.look_up, words), LISTS)
+        return result
 
-    @cached_property
+    @property
     def parts(self) -> Mapping[str, Pairs]:
         """The pairs to train on and those to validate on: `train`, `validation`."""
-        return {part: self._pairs(part) for part in ("train", "validation")}
+        if self._parts is None:
+            self._parts = {part: self._pairs(part) for part in ("train", "validation")}
+        return self._parts
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -134,9 +160,13 @@ class Preprocessed:
     def log(self, *parts: str) -> list[tuple[str, str, float]]:
         """Query, clicked title and clicks of each pair of these or all parts, sorted."""
         queries, titles = self.texts("queries"), self.texts("titles")
-        chosen = [self.parts[part] for part in parts or self.parts]
-        rows = (zip(*map(np.ndarray.tolist, one), strict=True) for one in chosen)
-        return sorted((queries[q], titles[t], n) for part in rows for q, (t, *_), n in part)
+        rows = []
+        for part in parts or self.parts:
+            pairs = self.parts[part]
+            columns = pairs.query.tolist(), pairs.titles[:, 0].tolist(), pairs.clicks.tolist()
+            for query, title, clicks in zip(*columns, strict=True):
+                rows.append((queries[query], titles[title], clicks))
+        return sorted(rows)
 
     @cached_property
     def ids(self) -> Mapping[Kind, NDArray[np.int64]]:
@@ -155,14 +185,14 @@ class Preprocessed:
         Clicks of titles are those of its own training part; the negatives of a pair are as
         preprocess sampled them.
         """
-        pairs = Pairs(*map(np.concatenate, zip(*self.parts.values(), strict=True)))
+        pairs = Pairs.joined([*self.parts.values()])
         held_out = pairs.query % of == number  # numbers go by fingerprint: any order
         fold = copy(self)
-        fold.parts = {"train": pairs.of(~held_out), "validation": pairs.of(held_out)}
-        _, titles, clicks = fold.parts["train"]
-        size = self.spec.count("titles")
-        counts = np.bincount(titles[:, 0], clicks, size), np.bincount(titles[:, 0], None, size)
-        fold.title_counts = np.rint(counts).astype(np.int64)
+        train = pairs.of(~held_out)
+        fold._parts = {"train": train, "validation": pairs.of(held_out)}
+        clicked, size = train.titles[:, 0], self.spec.count("titles")
+        counts = np.bincount(clicked, train.clicks, size), np.bincount(clicked, None, size)
+        fold._title_counts = np.rint(counts).astype(np.int64)
         return fold
 
     @cached_property

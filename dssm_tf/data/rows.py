@@ -50,9 +50,12 @@ class Rows(NamedTuple):
     @staticmethod
     def joined(many: Sequence[Rows]) -> Rows:
         """The rows of one source, of several parts; only the last may have a pool."""
-        fields = zip(*many, strict=True)
-        return Rows._make(
-            np.concatenate(one) if isinstance(one[0], np.ndarray) else one[-1] for one in fields
+        targets = [rows.targets for rows in many if rows.targets is not None]
+        return many[-1]._replace(
+            query=np.concatenate([rows.query for rows in many]),
+            titles=np.concatenate([rows.titles for rows in many]),
+            weights=np.concatenate([rows.weights for rows in many]),
+            targets=np.concatenate(targets) if targets else None,
         )
 
     def rescaled(self) -> Rows:

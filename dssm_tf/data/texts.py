@@ -75,7 +75,7 @@ class Numbers:
             split = map(self._data.vocabulary.words, further)
             new = [[number.setdefault(word, len(number)) for word in one] for one in split]
             sides.append(pa.concat_arrays([self._data.words(kind), pa.array(new, LISTS)]))
-        spelled = [*number][len(words) :]
+        spelled = list(number)[len(words) :]  # the new ones, in the order of their numbers
         if typos:
             spelled += [with_typo(word, edit + 1) for word in number for edit in range(SPELLINGS)]
         hashed = pa.array(map(self._data.vocabulary.look_up, spelled), LISTS)

@@ -18,8 +18,12 @@ _TITLES = ("para.title.txt", "titles.tsv")
 def _passages(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Passages under their page's title where a file of titles lies beside, else their text."""
     titles: dict[str, str] = {}
+
+    def title(doc_id: str, text: str) -> None:
+        titles.setdefault(doc_id, text)
+
     if source.find_all(*_TITLES):
-        _read(source, _PASSAGE, titles.setdefault, *_TITLES)
+        _read(source, _PASSAGE, title, *_TITLES)
 
     def passage(doc_id: str, text: str) -> None:
         title = titles.get(doc_id, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
@@ -24,12 +24,12 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     judged_queries = set[str]()
 
     def document(doc_id: str, title: str, *texts: str) -> None:
-        start = " ".join(next(filter(None, texts), "").split()[:_LEADING_WORDS])
+        start = " ".join(_first_filled(texts).split()[:_LEADING_WORDS])
         output.add_title(doc_id, title or start)
 
     def topic(query_id: str, *texts: str) -> None:
         # Topics are numbered 051 where qrels say 51.
-        output.add_query(query_id.lstrip("0"), next(filter(None, texts), ""))
+        output.add_query(query_id.lstrip("0"), _first_filled(texts))
 
     def judge(query_id: str, doc_id: str, grade: float) -> None:
         query = output.query(query_id.lstrip("0"))
@@ -53,6 +53,11 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
         source.read(path, LINE, ranked, format="txt")
 
 
+def _first_filled(cells: Iterable[str]) -> str:
+    """The first cell that is not empty; empty if all are."""
+    return next((cell for cell in cells if cell), "")
+
+
 def _read(
     source: Source, path: Path, ids: Sequence[str], texts: Sequence[str], use: Callable[..., None]
 ) -> None:
@@ -60,7 +65,7 @@ def _read(
 
     def named(*cells: object) -> None:
         found = [*map(clean, cells)]
-        name = next(filter(None, found[: len(ids)]), "")
+        name = _first_filled(found[: len(ids)])
         if not name:
             raise BadRow(f"no {ids[0]}", f"expected one of the keys {', '.join(ids)}")
         use(name, *found[len(ids) :])

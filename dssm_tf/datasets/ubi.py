@@ -28,7 +28,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
 
     def product(*cells: object) -> None:
         *ids, text = cells
-        doc_id = next(filter(None, map(clean, ids)), "")
+        doc_id = next((doc_id for doc_id in map(clean, ids) if doc_id), "")
         if not doc_id or text is None:
             raise BadRow(
                 "no id or title",
@@ -40,8 +40,10 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     def event(
         action: str, query_id: str, time: object, about: object, session: object, client: object
     ) -> None:
-        actions.add(action := str(action)[:40])
-        if (clicked := action in clicks) or action in shown:
+        action = str(action)[:40]
+        actions.add(action)
+        clicked = action in clicks
+        if clicked or action in shown:
             query, doc_id = output.query(query_id), clean(_inside(about, "object", "object_id"))
             if not query or not doc_id:
                 output.dropped["event without a known query or an object"] += 1

@@ -169,7 +169,9 @@ class Evaluation:
     @cached_property
     def new_queries(self) -> NDArray[np.bool_]:
         """`(queries,)`: counted by the means, and known not to be in the log."""
-        return self.task.counted & (False if self.seen is None else ~self.seen)
+        if self.seen is None:
+            return np.zeros_like(self.task.counted)
+        return self.task.counted & ~self.seen
 
     @cached_property
     def parts(self) -> Mapping[str, NDArray[np.bool_]]:

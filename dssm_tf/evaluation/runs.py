@@ -118,7 +118,9 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
             f"for one, the judgments have {list(task.doc_ids[:3])}; evaluate it with the corpus "
             "it was made from."
         )
-    for query_id, doc_id, score in listed.filter(~pl.col("score").is_finite()).iter_rows():
+    unusable = listed.filter(~pl.col("score").is_finite())
+    if len(unusable):
+        query_id, doc_id, score = unusable.row(0)
         raise UserError(
             f"run {name}: the score of {doc_id!r} for query {query_id!r} is {score}; "
             "expected a finite number."

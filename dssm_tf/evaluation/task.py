@@ -54,9 +54,13 @@ class RankingTask:
             raise UserError("there is no judgment, or no title, to evaluate with.")
         self.whole_corpus = corpus is not None
         entries = {(one.doc_id, one.title) for one in ranked}
-        self.doc_ids, self.titles = zip(*sorted(entries, key=_order), strict=True)
+        ordered = sorted(entries, key=_order)
+        self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
+        self.titles = tuple(title for _, title in ordered)
         texts = {one.query_id: one.query for one in reversed(judgments)}
-        self.query_ids, self.queries = zip(*sorted(texts.items(), key=_order), strict=True)
+        asked = sorted(texts.items(), key=_order)
+        self.query_ids = tuple(query_id for query_id, _ in asked)
+        self.queries = tuple(query for _, query in asked)
         self.judged = self._join(judgments)
         if not len(self.relevant):
             raise UserError(

@@ -1,10 +1,11 @@
 """NDCG as TensorFlow Ranking computes it: the only file that knows the library.
 
-The library is not maintained. Its packages import `tf.estimator` and Keras 2,
-which are gone from TensorFlow >= 2.16; its metrics need neither. So only the
-metrics module is loaded, past the packages around it, and nothing of that stays
-behind: no environment variable, no placeholder in TensorFlow, no module table
-entry.
+The library is not maintained, and `import tensorflow_ranking` fails: it imports
+`tf.estimator`, which TensorFlow 2.16 removed, and the Keras 2 parts of `tf.keras`.
+Its metrics are in two files that need TensorFlow alone. `_load_metrics` runs
+these two files in modules of our own. It adds nothing to `sys.modules` and
+changes no environment variable, so the library itself imports, or fails to
+import, as it would without us.
 
 What the library does differently, and what is done about it here:
 
@@ -21,9 +22,7 @@ What the library does differently, and what is done about it here:
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -38,6 +37,7 @@ from dssm_tf.evaluation import metrics
 from dssm_tf.evaluation.metrics import METRICS, Values, parse_metric
 
 _LIBRARY = "tensorflow_ranking"
+_IMPORT_OF_UTILS = f"from {_LIBRARY}.python import utils"
 _CELLS = 1 << 20  # of one padded batch: 4 MiB a tensor
 _DIGITS = 6
 
@@ -73,7 +73,7 @@ def _ndcg(cutoff: int) -> Callable[[NDArray[np.float32]], Any]:
     """
     import tensorflow as tf
 
-    metric = _metrics_module().NDCGMetric(None, cutoff)
+    metric = _load_metrics().NDCGMetric(None, cutoff)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, None], tf.float32)])
     def compute(labels: Any) -> Any:
@@ -85,23 +85,36 @@ def _ndcg(cutoff: int) -> Callable[[NDArray[np.float32]], Any]:
 
 
 @cache
-def _metrics_module() -> ModuleType:
-    """Loads `tensorflow_ranking.python.metrics_impl` without its packages' own code.
+def _load_metrics() -> ModuleType:
+    """Loads the library's `metrics_impl.py`, which imports its `utils.py` and nothing else of it.
 
-    While it loads, two empty packages with the library's paths stand in the module table.
+    Raises:
+        ImportError: the library is not installed, or is another version.
     """
-    spec = importlib.util.find_spec(_LIBRARY)
-    if spec is None or not spec.submodule_search_locations:
+    spec = importlib.util.find_spec(_LIBRARY)  # the package's folder; imports nothing
+    if spec is None or spec.origin is None:
         raise ImportError(
             f"{_LIBRARY} is not installed; pip install tensorflow-ranking==0.5.3 --no-deps."
         )
-    root = Path(next(iter(spec.submodule_search_locations)))
-    for name, folder in ((_LIBRARY, root), (f"{_LIBRARY}.python", root / "python")):
-        package = ModuleType(name)
-        package.__path__ = [str(folder)]
-        sys.modules[name] = package
-    try:
-        return importlib.import_module(f"{_LIBRARY}.python.metrics_impl")
-    finally:
-        for name in [one for one in sys.modules if one.partition(".")[0] == _LIBRARY]:
-            del sys.modules[name]
+    folder = Path(spec.origin).parent / "python"
+    utils = ModuleType("dssm_tf.evaluation.tf_ranking.utils")
+    _run_file(folder / "utils.py", utils)
+    metrics_impl = ModuleType("dssm_tf.evaluation.tf_ranking.metrics_impl")
+    metrics_impl.__dict__["utils"] = utils
+    _run_file(folder / "metrics_impl.py", metrics_impl, without=_IMPORT_OF_UTILS)
+    return metrics_impl
+
+
+def _run_file(path: Path, module: ModuleType, without: str = "") -> None:
+    """Runs a Python file in a module.
+
+    Args:
+        path: of the file.
+        module: gets the names that the file defines.
+        without: a line that is left out.
+    """
+    source = path.read_text("utf-8")
+    if without not in source:
+        raise ImportError(f"{path} has no line {without!r}; install tensorflow-ranking==0.5.3.")
+    module.__file__ = str(path)
+    exec(compile(source.replace(without, ""), path, "exec"), module.__dict__)

@@ -65,8 +65,10 @@ def learned_fields(*models: Path) -> tuple[str, ...]:
         models: the first that is a run or an export decides; others do not know.
     """
     found = [place.run_files for place in map(find_model, models) if place is not None]
-    known = (Spec.load(one).title_fields for one in found if (one / SPEC).exists())
-    return next(known, (TITLE,))
+    for files in found:
+        if (files / SPEC).exists():
+            return Spec.load(files).title_fields
+    return (TITLE,)
 
 
 def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[Any]:
@@ -101,7 +103,9 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[A
         if len(saved) == 1:
             return BASELINES[saved[0]].load(path)
         what = "holds no trained model" if path.exists() else "does not exist"
-        hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()
+        hint = ""
+        if (path / SPEC).exists():
+            hint = " It was written by `dssm preprocess`: train on it first."
         raise UserError(
             f"{path} {what}; expected a directory that `dssm train` or `dssm export` wrote.{hint}"
         )

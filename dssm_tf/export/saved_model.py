@@ -71,7 +71,7 @@ def _prior(ranker: SemanticRanker) -> Callable[..., Any]:
     return weighted
 
 
-def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
+def export_saved_model(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     """Writes `out/<name>/<version>/`, verified, with warm-up requests.
 
     It computes in float32, as all that ranks does, whatever precision it was trained in.

@@ -68,15 +68,13 @@ class TextFeatures:
         self.known = len(vocabulary.ngrams)
         whole = vocabulary.whole_words
         trigrams = {
-            _key(ngram): id
-            for id, ngram in enumerate(vocabulary.ngrams, start=1)
+            _key(ngram): row
+            for row, ngram in enumerate(vocabulary.ngrams, start=1)
             if ngram not in whole
         }
         self._trigrams = Table.of(np.array([*trigrams], np.int64), [*trigrams.values()])
-        names = [
-            (mark or "0" * (self.rules.own_fields > 1)) + word[1:-1]
-            for mark, word in map(without_mark, whole)
-        ]
+        no_mark = "0" if self.rules.own_fields > 1 else ""
+        names = [(mark or no_mark) + word[1:-1] for mark, word in map(without_mark, whole)]
         hashes = hash_texts(tf.constant(names, tf.string)).numpy()
         self._whole = Table.of(hashes, [*whole.values()]) if whole else None
         _letters(self.rules.keep_accents)  # made here, not with the first text

@@ -116,14 +116,11 @@ def read_curve(path: Path | str) -> ExaminationCurve:
 
 def write_curve(path: Path | str, curve: ExaminationCurve) -> None:
     """Writes a table that `read_curve` reads, with the intervals where there are any."""
-    columns = (*COLUMNS, *(("low", "high") if curve.intervals else ()))
-    rows = (
-        (str(position), *(f"{value:.6g}" for value in (one, *interval)))
-        for position, (one, interval) in enumerate(
-            zip(curve.propensities, curve.intervals or [()] * len(curve.propensities), strict=True),
-            start=1,
-        )
-    )
+    columns = (*COLUMNS, "low", "high") if curve.intervals else COLUMNS
+    rows = []
+    for index, propensity in enumerate(curve.propensities):
+        values = [propensity, *curve.intervals[index]] if curve.intervals else [propensity]
+        rows.append((str(index + 1), *(f"{value:.6g}" for value in values)))
     write_table(path, columns, rows)
 
 

@@ -65,8 +65,9 @@ def estimate(shown: Shown, seed: int = 0) -> ExaminationCurve:
     positions = np.sort(reached[1:])[int((1 - _LEAST_TIED) * _DRAWS)]  # at most those of the log
     if positions < 2:
         return _cannot_tell(shown, "too few queries have clicked titles shown at several positions")
-    of_tied = [one for one, number in zip(sums, reached, strict=True) if number >= positions]
-    weights, clicks = (np.stack(one) for one in zip(*of_tied, strict=True))
+    tied_sums = [one for one, number in zip(sums, reached, strict=True) if number >= positions]
+    weights = np.stack([weight for weight, _ in tied_sums])
+    clicks = np.stack([clicks for _, clicks in tied_sums])
     curves = np.maximum(all_pairs(weights, clicks)[:, :positions], _SMALLEST)
     error = np.log(curves[1:]).std(axis=0, ddof=1)
     best = np.minimum(curves[0], 1)

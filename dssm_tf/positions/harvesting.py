@@ -35,11 +35,13 @@ class Interventions(NamedTuple):
         Args:
             times: how often each query counts.
         """
-        shape, counted = (self.positions, self.positions), times[self.query]
-        return tuple(  # type: ignore[return-value]
-            np.bincount(self.place, counted * one, minlength=shape[0] ** 2).reshape(shape)
-            for one in (self.weight, self.clicks)
-        )
+        counted = times[self.query]
+        return self._table(counted * self.weight), self._table(counted * self.clicks)
+
+    def _table(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums of values over their places, as a table of two positions."""
+        sums = np.bincount(self.place, values, minlength=self.positions**2).astype(np.float64)
+        return sums.reshape(self.positions, self.positions)
 
 
 def interventions(shown: Shown, positions: int) -> Interventions:

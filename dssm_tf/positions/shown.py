@@ -48,11 +48,14 @@ class Shown:
 
     def first(self, positions: int) -> Shown:
         """The cells at the first positions."""
-        kept = self.position <= positions
-        arrays = {name: value[kept] for name, value in vars(self).items()}
-        for name in ("query", "pair"):
-            arrays[name] = np.unique(arrays[name], return_inverse=True)[1].ravel()
-        return Shown(**arrays)
+        mask = self.position <= positions
+        return Shown(
+            np.unique(self.query[mask], return_inverse=True)[1].ravel(),
+            np.unique(self.pair[mask], return_inverse=True)[1].ravel(),
+            self.position[mask],
+            self.impressions[mask],
+            self.clicks[mask],
+        )
 
     def at(self, values: NDArray[np.floating], positions: int) -> NDArray[np.float64]:
         """Sums of values of cells by position, `(positions,)`."""

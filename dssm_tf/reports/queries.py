@@ -52,7 +52,9 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         .to_list(),
         "metrics": [metric_label(name) for name in evaluation.metrics],
         "metric": evaluation.metrics.index(deciding_metric(evaluation)),
-        "references": [one and evaluation.systems.index(one) for one in references],
+        "references": [
+            None if name is None else evaluation.systems.index(name) for name in references
+        ],
         "measured": evaluation.measured_queries,
         "tests": all_tests(evaluation),
         "queries": [_short(task.queries[query]) for query in shown],
@@ -80,7 +82,9 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     metric, names = deciding_metric(evaluation), evaluation.systems
     values = {name: evaluation.values[name][metric][counted] for name in names}
     best = max(names, key=lambda name: evaluation.mean(name, metric))
-    gains = values[best] - values[reference(evaluation, best) or best]
+    gains = np.zeros_like(values[best])
+    if other := reference(evaluation, best):
+        gains = values[best] - values[other]
     wanted = [sign * one for one in (gains, *values.values()) for sign in (1, -1)]
     orders = [counted[np.argsort(-one, kind="stable")[:RANKED_QUERIES]] for one in wanted]
     first = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]

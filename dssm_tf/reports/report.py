@@ -45,9 +45,11 @@ def show(evaluation: Evaluation, written: str = "") -> None:
     width = get_terminal_size().columns if sys.stdout.isatty() else None
     lines = [*protocol(evaluation), *_choices(evaluation), *_remarks(evaluation)]
     say(*(textwrap.fill(line, width) if width else line for line in lines))
-    say(*filter(None, [written]))
-    for part in (*evaluation.parts, None):
-        say("", *([f"{PARTS[part]}:", ""] if part else []), means(evaluation, part, width))
+    if written:
+        say(written)
+    for part in evaluation.parts:
+        say("", f"{PARTS[part]}:", "", means(evaluation, part, width))
+    say("", means(evaluation, None, width))
 
 
 def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
@@ -187,7 +189,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
     found, swept = cells_of(evaluation), defaultdict[str, list[tuple[str, Row]]](list)
     for row in evaluation.measured_rows:
         if row.sweep:
-            target = row.name.split("=")[0] + PRIOR_SUFFIX * row.prior
+            target = row.name.split("=")[0] + (PRIOR_SUFFIX if row.prior else "")
             swept[target].append((str(row.sweep[1]), row))
     parts, figures = [], {}
     for number, (target, rows) in enumerate(swept.items(), start=1):

@@ -131,7 +131,12 @@ def cost(name: str, number: float | None) -> str:
     """
     if number is None:
         return "-"
-    digits = 0 if number >= 10 else 1 if number >= 1 else 2
+    if number >= 10:
+        digits = 0
+    elif number >= 1:
+        digits = 1
+    else:
+        digits = 2
     return f"{number:,.{digits}f}{' s' if name == 'training_seconds' else ''}"
 
 
@@ -155,12 +160,13 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
         return []
     metric = deciding_metric(evaluation)
     spreads = evaluation.summary().filter(metric=metric)["spread"].drop_nulls().to_list()
-    known = (
-        f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
-        f"here (standard deviation, by system; median {np.median(spreads):.3f})"
-        if spreads
-        else "with one seed, the effect of another is unknown"
-    )
+    known = "with one seed, the effect of another is unknown"
+    if spreads:
+        known = (
+            f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to "
+            f"{max(spreads):.3f} here (standard deviation, by system; median "
+            f"{np.median(spreads):.3f})"
+        )
     return [f"The tests account for chance in the queries, not in training: {known}."]
 
 
@@ -169,16 +175,22 @@ def protocol(evaluation: Evaluation) -> list[str]:
     task, settings = evaluation.task, evaluation.settings
     left_out = len(task.queries) - evaluation.measured_queries
     measured = plural(evaluation.measured_queries, "query", "queries")
+    ranks = "Each query ranks its judged titles."
+    if task.whole_corpus:
+        ranks = (
+            f"Each query ranks the whole corpus of {len(task.titles):,} titles; "
+            "titles that are not judged have grade 0."
+        )
+    counts = "Every query has a relevant title (grade above 0)."
+    if left_out:
+        counts = (
+            f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
+            "(all grades 0): left out of the means."
+        )
     sentences = [
-        f"Each query ranks the whole corpus of {len(task.titles):,} titles; "
-        "titles that are not judged have grade 0."
-        if task.whole_corpus
-        else "Each query ranks its judged titles.",
+        ranks,
         f"Means over {measured}, each with its 95 % interval over queries (Student's t).",
-        f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
-        "(all grades 0): left out of the means."
-        if left_out
-        else "Every query has a relevant title (grade above 0).",
+        counts,
         "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties are broken by a hash of the "
         "title's text.",
     ]

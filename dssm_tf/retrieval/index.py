@@ -156,7 +156,14 @@ class Index:
         from pyarrow import feather
 
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
-        self.words.save(directory / WORDS, show_progress=False)
+        try:
+            self.words.save(directory / WORDS, show_progress=False)
+        except OSError as error:
+            if error.errno is None:  # it writes with `np.save`, see `common/arrays.py`
+                raise UserError(
+                    f"{directory / WORDS} cannot be written: {error}. Is the disk full?"
+                ) from error
+            raise
         self.nearest.save(directory / NEAREST)
         write_checksums(directory, files_in(directory))
 
@@ -206,7 +213,7 @@ class Index:
 
         # A query's vector is its unit vector, zeros if nothing of it is known, and 1.
         vector = self.model.encode_queries([query], prior=True)[0]
-        known = vector[:-1].any()
+        known = bool(vector[:-1].any())
         by_meaning = self.nearest.search(vector, depth)[1] if known else np.zeros(0, np.int64)
 
         pool = np.union1d(by_words, by_meaning)
@@ -214,12 +221,12 @@ class Index:
         # A title's last number is its prior.
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
         parts = words, scores - priors, priors - self.model.mean_prior
-        semantic = scores * known
+        semantic = scores if known else np.zeros_like(scores)
         rankings = {}
         for system, ordered_by, count in (
             ("hybrid", fuse(words, semantic, self.model.bm25_weight), len(pool)),
             ("bm25", words, np.count_nonzero(words)),
-            ("semantic", semantic, known * len(pool)),
+            ("semantic", semantic, len(pool) if known else 0),
         ):
             best = np.argsort(-ordered_by, kind="stable")[: min(k, count)]
             table = self.titles.take(pool[best]).to_pydict()
@@ -230,4 +237,9 @@ class Index:
             for hits in rankings.values()
             for hit in hits
         )
-        return Found(rankings, "" if good else NOTHING_GOOD if len(pool) else NOTHING_FOUND)
+        note = ""
+        if not len(pool):
+            note = NOTHING_FOUND
+        elif not good:
+            note = NOTHING_GOOD
+        return Found(rankings, note)

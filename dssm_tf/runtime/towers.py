@@ -122,9 +122,12 @@ class Recurrence:
         """Vectors `(texts, directions * units)`."""
         if len(self._cells) == 1:
             return self._read(self._cells[0], steps)
-        left, right = zip(*(np.split(step, 2, axis=1) for step in steps), strict=True)
-        one, other = self._cells
-        both = self._read(one, left), self._read(other, right[::-1])
+        halves = [np.split(step, 2, axis=1) for step in steps]
+        left_to_right, right_to_left = self._cells
+        both = (
+            self._read(left_to_right, [left for left, _ in halves]),
+            self._read(right_to_left, [right for _, right in reversed(halves)]),
+        )
         return np.concatenate(both, axis=1)
 
     def _read(self, cell: Any, steps: Steps) -> Vectors:

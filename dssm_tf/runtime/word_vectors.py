@@ -45,18 +45,18 @@ class WordVectors:
         """
         with self._lock:
             try:
-                rows = [*map(self._row_of.__getitem__, words)]
+                rows = [self._row_of[word] for word in words]
             except KeyError:
-                self._learn(dict.fromkeys(words))
-                rows = [*map(self._row_of.__getitem__, words)]
+                self._learn(list(dict.fromkeys(words)))
+                rows = [self._row_of[word] for word in words]
             return self._table.take(rows, axis=0)
 
-    def _learn(self, words: dict[str, None]) -> None:
+    def _learn(self, words: list[str]) -> None:
         """Puts those words into the table that are not there."""
         new = [word for word in words if word not in self._row_of]
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
-            new = list(words)
+            new = words
         # Each word begins with the row of no trigram, so that none is without a row.
         listed = [(0, *self._vocabulary.look_up(word)) for word in new]
         lengths = np.array(list(map(len, listed)))

@@ -53,7 +53,10 @@ def character_map(keep_accents: bool) -> dict[int, int | str | None]:
         codes = range(int(first, 16), int(last, 16) + 1, int(step))
         if rule == "lower":
             # Accents come before: a capital folds as its small letter does.
-            found.update((code, found.get(code + int(value), code + int(value))) for code in codes)
+            for code in codes:
+                small = code + int(value)
+                found[code] = found.get(small, small)
         elif rule != "accent" or not keep_accents:
-            found.update(dict.fromkeys(codes, SPACE if rule == "separator" else value or None))
+            for code in codes:
+                found[code] = SPACE if rule == "separator" else value or None
     return found

@@ -60,12 +60,10 @@ def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
     [0, 1, None]
     """
     known, buckets = len(before.ngrams), before.rules.hash_buckets
-    new = now.ngrams[known:]
-    return [
-        *range(known + 1),
-        *(
-            1 + known + bucket(ngram, buckets) if buckets and ngram not in now.whole_words else None
-            for ngram in new
-        ),
-        *range(1 + known, 1 + known + buckets),
-    ]
+    ids: list[int | None] = [*range(known + 1)]
+    for ngram in now.ngrams[known:]:
+        if buckets and ngram not in now.whole_words:
+            ids.append(1 + known + bucket(ngram, buckets))
+        else:
+            ids.append(None)
+    return [*ids, *range(1 + known, 1 + known + buckets)]

@@ -28,7 +28,8 @@ def with_typo(text: str, number: int = 0) -> str:
         return text
     random = Random(f"{number or ''}{text}")
     place = longest.start() + random.randrange(1, len(longest[0]) - 1)
-    before, first, second, after = text[:place], *text[place : place + 2], text[place + 2 :]
+    before, after = text[:place], text[place + 2 :]
+    first, second = text[place], text[place + 1]
     other = random.choice(ascii_lowercase.replace(first.lower(), ""))
     edits = [
         second + after,

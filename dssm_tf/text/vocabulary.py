@@ -40,7 +40,7 @@ class Vocabulary:
                 f"{len(self._ids)} are distinct; list each one once."
             )
         self.whole_words = {
-            ngram: id for ngram, id in self._ids.items() if len(without_mark(ngram)[1]) > 3
+            ngram: row for ngram, row in self._ids.items() if len(without_mark(ngram)[1]) > 3
         }
         self._word_cache: dict[str, tuple[int, ...]] = {}
 
@@ -147,11 +147,8 @@ class Vocabulary:
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
-    def __reduce__(
-        self,
-    ) -> tuple[
-        type, tuple[tuple[str, ...], Rules]
-    ]:  # the cache stays behind when Beam pickles a vocabulary
+    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], Rules]]:
+        # The cache stays behind when Beam pickles a vocabulary.
         return Vocabulary, (self.ngrams, self.rules)
 
 

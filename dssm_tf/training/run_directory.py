@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dssm_tf.common.arrays import write_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -184,8 +185,7 @@ def finish_run(
     query_ids = [data.ids["queries"], np.array(result.query_ids, np.int64)]
     if warm_start is not None:
         query_ids.append(warm_start.query_ids)
-    with atomic_write(out / QUERY_IDS, "wb") as file:
-        np.save(file, np.unique(np.concatenate(query_ids)))
+    write_array(out / QUERY_IDS, np.unique(np.concatenate(query_ids)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec, warm_start)

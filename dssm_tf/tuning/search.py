@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -24,8 +23,6 @@ from optuna.distributions import (
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import Config, find_config, load_config
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 _RANGE = re.compile(r"(log:)?([-+.\de]+):([-+.\de]+)")
 _COMPARED_ON = ("training.refit", "training.folds", "validation")

@@ -14,7 +14,7 @@ from dssm_tf.cli import main
 from dssm_tf.common.markdown import html, plain, table
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export_saved_model
 from tests.components import TOWER_CONFIGS
 from tests.rounding import rounding
 
@@ -46,7 +46,7 @@ def command(tmp_path):
 def exports(runs, tmp_path_factory):
     """The BiLSTM as a SavedModel and as a compact model, by the directory of versions."""
     folder = tmp_path_factory.mktemp("exports")
-    export(runs("bilstm"), folder / "saved", "served")
+    export_saved_model(runs("bilstm"), folder / "saved", "served")
     export_compact(runs("bilstm"), folder / "compact", "served")
     return {kind: folder / kind / "served" for kind in ("saved", "compact")}
 

@@ -8,7 +8,7 @@ import pytest
 
 import dssm_tf
 from dssm_tf.export.compact import export_compact
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export_saved_model
 from tests.clicks import Data, click_log, write_data
 from tests.runs import finished_run
 
@@ -32,7 +32,7 @@ def run(folder, data) -> Path:
 
 @pytest.fixture(scope="session")
 def exported(folder, run) -> Path:
-    return export(run, folder / "models", "fox").parent
+    return export_saved_model(run, folder / "models", "fox").parent
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 import re
 
 import pytest
@@ -25,20 +26,37 @@ def test_type_checkers_read_the_same_names(checkout):
     assert names == set(dssm_tf.__all__)
 
 
-@pytest.mark.parametrize("name", ["benchmark", "export"])
-@pytest.mark.parametrize("first", ["import dssm_tf.{}.{}", "import dssm_tf; dssm_tf.{}"])
-def test_a_command_is_a_call_whether_the_package_of_its_name_was_imported_or_not(name, first):
-    module = {"benchmark": "fit", "export": "load"}[name]
-    code = f"""
+def test_no_public_name_is_that_of_a_module_or_package():
+    below = {module.name for module in pkgutil.iter_modules(dssm_tf.__path__)} | {"configs"}
+    assert {"benchmark", "export", "cli"} < below
+    assert below.isdisjoint(dssm_tf.__all__)
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys, types
 import dssm_tf
-{first.format(name, module)}
-from dssm_tf.{name}.{module} import __name__
-import dssm_tf.{name}.{module}
-assert dssm_tf.{name}.__module__ == "dssm_tf.commands.{name}", dssm_tf.{name}
-from dssm_tf import {name}
-assert callable({name})
+from dssm_tf.common.quiet import load_tensorflow
+load_tensorflow()
+names = [module.name for module in pkgutil.walk_packages(dssm_tf.__path__, "dssm_tf.")]
+for name in sorted(names, reverse=sys.argv[1] == "last name first"):
+    importlib.import_module(name)
+for name in dssm_tf.__all__:
+    value = getattr(dssm_tf, name)
+    assert not isinstance(value, types.ModuleType), name
+    assert isinstance(value, str) or value.__name__ == name, name
+for name in names:
+    assert isinstance(eval(name), types.ModuleType), name
+assert type(dssm_tf) is types.ModuleType
 """
-    python(code, PYTHONWARNINGS="error")
+
+
+@pytest.mark.parametrize("order", ["first name first", "last name first"])
+def test_public_names_stay_whatever_modules_are_imported(order):
+    python(IMPORT_ALL, order)
+
+
+def test_a_module_of_a_package_can_be_imported_under_another_name():
+    python("import dssm_tf.benchmark.folds as f, dssm_tf.export.signatures as s; f.folds, s.INPUTS")
 
 
 def test_an_unknown_name_is_an_attribute_error():

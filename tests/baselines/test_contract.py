@@ -16,7 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
 from tests.baselines.cases import CLICKS, OTHERS, QUERIES, TITLES
-from tests.progress import log_the_end
+from tests.progress import write_last_line
 
 # The papers' settings of doc2vec leave out common words: here every word is common.
 SETTINGS = {"doc2vec": {"sample": 0.0, "epochs": 100}}
@@ -209,7 +209,7 @@ def test_without_a_word_to_learn_from_it_says_so(fitted):
 
 @pytest.mark.parametrize("name", ["wtm", "ptm", "lda", "plsa", "bltm", "doc2vec"])
 def test_progress_goes_to_the_error_stream(name, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "_log", log_the_end)
+    monkeypatch.setattr(progress, "_write_lines", write_last_line)
     model = new(name)
     model.fit(CLICKS, TITLES)
     assert capsys.readouterr() == ("", "")

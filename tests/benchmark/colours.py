@@ -50,13 +50,15 @@ class InThisProcess:
 
 def run_command(*arguments: str):
     """The command's result, what it printed, and what it said on the error stream."""
-    found, real = [], module.benchmark
+    found, real = [], module.measure_systems
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setenv("COLUMNS", "160")
         # Of this module alone: importing TensorFlow starts a process of its own.
         patch.setattr(module, "subprocess", SimpleNamespace(Popen=InThisProcess, PIPE=None))
-        patch.setattr(module, "benchmark", lambda *given: found.append(real(*given)) or found[0])
+        patch.setattr(
+            module, "measure_systems", lambda *given: found.append(real(*given)) or found[0]
+        )
         code = main(["benchmark", *arguments])
     if code and not found:
         raise UserError(err.getvalue().splitlines()[-1])

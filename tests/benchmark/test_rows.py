@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact import export_compact
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -59,7 +59,7 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
 def test_finished_systems_are_measured_without_being_trained_again(folder, done, tmp_path):
     data = write_data(tmp_path / "data", [Click("orange hat", "Red Hat", 5)], validation=())
     run = finished_run(tmp_path / "run", data, TINY)
-    version = export(run, tmp_path / "models")
+    version = export_saved_model(run, tmp_path / "models")
     small = export_compact(run, tmp_path / "compact", "lstm")
     (bm25,) = (folder / "out").glob("work/systems/bm25-[0-9a-f]*/model")
     out = tmp_path / "out"

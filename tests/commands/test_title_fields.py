@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.cli import main
-from dssm_tf.commands.export import export
+from dssm_tf.commands.export import export_model
 from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from tests.clicks import click_log, write_data
@@ -63,7 +63,7 @@ def test_titles_are_made_of_the_columns_that_the_model_learned_from(run, tmp_pat
     model, other = run, tmp_path / "other"
     if kind != "run":
         model = tmp_path / kind
-        export(model=run, out=model, format=kind)
+        export_model(model=run, out=model, format=kind)
     card = (run / "MODEL_CARD.md").read_text("utf-8")
     assert "| a title is | `product␟brand`, fields with U+241F between |" in card
     assert Tables().layout(other, model).title_fields == ("product", "brand")

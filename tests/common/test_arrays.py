@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import pickle
 import zipfile
@@ -10,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dssm_tf.common.arrays import map_array, read_arrays
+from dssm_tf.common.arrays import map_array, read_arrays, write_array
 from dssm_tf.common.errors import UserError
+from tests.file_size import limited_file_size
 
 ARRAY = np.arange(12, dtype=np.float32).reshape(3, 4)
 OBJECTS = np.frombuffer(pickle.dumps(np.array([{"a": 1}], object)), np.uint8)
@@ -120,3 +122,14 @@ def test_nothing_is_unpickled(read, tmp_path):
     with pytest.raises(UserError, match=f"{path} is no "):
         read(path, "Mend.")
     assert not (tmp_path / "touched").exists()
+
+
+def test_an_array_is_written_whole_or_with_the_systems_reason_not_at_all(tmp_path):
+    path = tmp_path / "ids.npy"
+    array = np.arange(100_000)
+    with limited_file_size(100_000), pytest.raises(OSError, match="File too large") as raised:
+        write_array(path, array)
+    assert raised.value.errno == errno.EFBIG
+    assert list(tmp_path.iterdir()) == []
+    write_array(path, array)
+    assert (map_array(path, "") == array).all()

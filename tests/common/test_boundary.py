@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from contextlib import contextmanager
 
 import pytest
 
@@ -42,10 +43,6 @@ def cleaning_up_after_a_full_disk() -> Exception:
         (
             RuntimeError("Can't decrement id ref count (errno = 28, No space left on device)"),
             "Can't decrement id ref count (errno = 28",
-        ),
-        (
-            OSError("602000 requested and 127968 written"),
-            "602000 requested and 127968 written: the disk is full, or a limit is reached.",
         ),
         (PermissionError(13, "Permission denied", "a"), "[Errno 13] Permission denied: 'a'"),
         (zipfile.BadZipFile("not a zip"), "not a zip"),
@@ -87,39 +84,72 @@ def test_what_the_encoding_of_the_terminal_lacks_is_escaped(monkeypatch):
     assert raw.getvalue() == b"epoch 1 \\xb7 \\xe9t\\xe9\n"
 
 
-SLOW = """
+COMMAND = """
 import gc, sys, time
 from dssm_tf.common.boundary import run_command
 
-def slow(*_):
+def lose_the_interrupt(*_):
     try:  # as TensorFlow's destructors do
-        print("begun", flush=True)
-        time.sleep(1)
+        print("started", flush=True)
+        time.sleep(60)
     except:
-        pass
+        print("lost", flush=True)
 
 class Graph:
     def __del__(self):
-        slow()
+        lose_the_interrupt()
+
+def become_another_error():
+    try:
+        print("started", flush=True)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        raise ZeroDivisionError from None
 
 def work():
-    {drop}
-    time.sleep(60)
+    {work}
 
 sys.exit(run_command("dssm train", work))
 """
+INTERRUPTED = "dssm train: interrupted; the same command resumes, or starts over\n"
 
 
-@pytest.mark.parametrize("drop", ["Graph()", "gc.callbacks.append(slow); gc.collect()"])
-def test_ctrl_c_is_not_lost_in_a_destructor(drop):
-    """While a step was traced, one in four was."""
-    command = [sys.executable, "-c", SLOW.format(drop=drop)]
-    with subprocess.Popen(command, text=True, stdout=-1, stderr=-1) as process:
+@contextmanager
+def command(work):
+    """A command in a process of its own, when it has printed its first line."""
+    code = [sys.executable, "-c", COMMAND.format(work=work)]
+    with subprocess.Popen(code, text=True, stdout=-1, stderr=-1) as process:
         try:
-            assert process.stdout.readline() == "begun\n"
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=30)
+            assert process.stdout.readline() == "started\n"
+            yield process
         finally:
             process.kill()
-    assert process.returncode == 1
-    assert said == "dssm train: interrupted; the same command resumes, or starts over\n"
+
+
+@pytest.mark.parametrize(
+    "work", ["print('started', flush=True); time.sleep(60)", "become_another_error()"]
+)
+def test_ctrl_c_ends_a_command_in_one_line_whatever_error_it_becomes(work):
+    with command(work) as process:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (1, INTERRUPTED)
+
+
+@pytest.mark.parametrize("lose", ["Graph()", "gc.callbacks.append(lose_the_interrupt)"])
+def test_a_second_ctrl_c_ends_a_command_that_lost_the_first(lose):
+    with command(f"{lose}; gc.collect(); time.sleep(60)") as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "lost\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == -signal.SIGINT
+
+
+def test_a_command_that_was_interrupted_leaves_pythons_own_handler_behind(capsys):
+    def run():
+        signal.raise_signal(signal.SIGINT)
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert run_command("dssm train", run) == 1
+    assert capsys.readouterr().err == INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -2,27 +2,20 @@ import io
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from dssm_tf.common import progress as module
-from dssm_tf.common.progress import Task, progress_of
+from dssm_tf.common.progress import _details, progress_of
 
 
 @pytest.fixture
 def eager(monkeypatch):
     """Lines come at once, and as often as a hundred times a second."""
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
-    monkeypatch.setattr(module, "EVERY", 0.01)
-    monkeypatch.setattr(module, "_last_line", 0.0)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that a test sets."""
-    now = [100.0]
-    monkeypatch.setattr(module, "monotonic", lambda: now[0])
-    return now
+    monkeypatch.setattr(module, "FIRST_LINE_AFTER", 0.0)
+    monkeypatch.setattr(module, "LINE_INTERVAL", 0.01)
+    monkeypatch.setattr(module, "_next_line", 0.0)
 
 
 class Terminal(io.StringIO):
@@ -31,14 +24,16 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def errors(monkeypatch):
-    """The error stream, no terminal unless one is asked for."""
+def error_stream(monkeypatch):
+    """Replaces the error stream, by a terminal if asked for."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
 
-    def of(kind=io.StringIO):
+    def replace(kind=io.StringIO):  # in the test itself: pytest sets its own stream before
         monkeypatch.setattr(sys, "stderr", kind())
         return sys.stderr
 
-    return of
+    return replace
 
 
 def wait_for(stream, text):
@@ -49,48 +44,105 @@ def wait_for(stream, text):
     assert text in stream.getvalue()
 
 
-def test_a_terminal_sees_a_bar_that_is_gone_in_the_end(errors):
-    out = errors(Terminal)
+def screen(output):
+    """The lines that a terminal shows after some output, for the control codes that rich writes."""
+    lines, row, column = [""], 0, 0
+    for code in re.findall(r"\x1b\[\d*;?\d*[A-Zm]|\x1b\[\?25[hl]|.|\n", output):
+        if code == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif code == "\r":
+            column = 0
+        elif code == "\x1b[2K":
+            lines[row] = ""
+        elif code == "\x1b[1A":
+            row -= 1
+        elif not code.startswith("\x1b"):
+            lines[row] = lines[row][:column].ljust(column) + code + lines[row][column + 1 :]
+            column += 1
+    return lines, row, column
+
+
+def test_a_error_stream_shows_a_bar_with_count_time_and_state(error_stream):
+    terminal = error_stream(Terminal)
     with progress_of("bm25 [red] {0}", 4, unit="queries") as task:
         task.advance(3, "0.5 nats")
-        wait_for(out, "0.5 nats")
-    shown = out.getvalue()
-    assert "bm25 [red] {0}: " in shown
-    assert "3 of 4 queries, " in shown
-    assert "█" in shown
-    assert shown.endswith("\r\x1b[2K")  # the line is cleared
+        wait_for(terminal, "0.5 nats")
+        lines, _, _ = screen(terminal.getvalue())
+    (line,) = lines
+    assert re.fullmatch(
+        r"bm25 \[red\] \{0\}: ━+╸?╺?━* 3 of 4 queries, \d\d:\d\d, 0\.5 nats", line
+    ), line
 
 
-def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, errors):
-    out = errors()
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_a_bar_leaves_nothing_on_the_terminal(error_stream, error):
+    terminal = error_stream(Terminal)
+    print("before", file=terminal)
+    try:
+        with progress_of("bm25", 4) as task:
+            task.advance()
+            if error:
+                raise error
+    except KeyboardInterrupt:
+        pass
+    lines, row, column = screen(terminal.getvalue())
+    assert [line for line in lines if line] == ["before"]
+    assert (row, column) == (1, 0)
+
+
+def test_a_bar_never_leaves_the_cursor_hidden(error_stream):
+    terminal = error_stream(Terminal)
+    with progress_of("bm25", 4):
+        shown = terminal.getvalue().rindex("\x1b[?25h")
+        assert terminal.getvalue().rindex("\x1b[?25l") < shown
+
+
+def test_results_on_standard_output_are_not_moved_to_the_terminal_of_the_bar(error_stream, capsys):
+    terminal = error_stream(Terminal)
+    with progress_of("bm25", 4):
+        sys.stdout.write("a result\n")
+    assert capsys.readouterr().out == "a result\n"
+    assert "a result" not in terminal.getvalue()
+
+
+def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, error_stream):
+    stream = error_stream()
     with progress_of("bm25", 4, unit="queries") as task:
         task.update(3, "0.5 nats")
-        wait_for(out, "3 of 4")
-    line = out.getvalue().splitlines()[-1]
-    assert re.fullmatch(
-        r"\d\d:\d\d:\d\d bm25: 3 of 4 queries, \d\d:\d\d, \d\d:\d\d left, 0\.5 nats", line
-    )
-    assert "\x1b" not in out.getvalue()
+        wait_for(stream, "3 of 4")
+    line = stream.getvalue().splitlines()[-1]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d bm25: 3 of 4 queries, \d\d:\d\d, 0\.5 nats", line)
+    assert "\x1b" not in stream.getvalue()
 
 
-def test_a_log_gets_few_lines_and_none_of_what_is_short(eager, monkeypatch, errors):
-    # A line a 0.4 s at most, and five tasks of 0.2 s: two or three lines by the clock.
-    monkeypatch.setattr(module, "EVERY", 0.4)
-    out = errors()
+def test_lines_are_at_most_one_in_an_interval_whatever_the_number_of_tasks(
+    eager, monkeypatch, error_stream
+):
+    stream = error_stream()
+    monkeypatch.setattr(module, "LINE_INTERVAL", 0.4)
     started = time.monotonic()
     for number in range(5):
-        with progress_of(f"task {number}", None):
+        with progress_of(f"task {number}", None), progress_of("inner", None):
             time.sleep(0.2)
-    lines = out.getvalue().splitlines()
+    lines = stream.getvalue().splitlines()
     assert 1 <= len(lines) <= 1 + (time.monotonic() - started) / 0.4
-    monkeypatch.setattr(module, "PATIENCE", 10.0)
+
+
+def test_a_short_task_writes_no_line(monkeypatch, error_stream):
+    stream = error_stream()
+    monkeypatch.setattr(module, "_next_line", 0.0)
     with progress_of("short", None):
-        pass
-    assert "short" not in out.getvalue()
+        time.sleep(0.1)
+    assert stream.getvalue() == ""
+
+
+def test_the_first_line_comes_after_10_seconds_and_the_next_after_20():
+    assert (module.FIRST_LINE_AFTER, module.LINE_INTERVAL) == (10, 20)
 
 
 @pytest.mark.parametrize("show", [True, False])
-def test_lines_keep_out_of_the_results_and_are_shown_only_where_somebody_looks(eager, capsys, show):
+def test_lines_go_to_the_error_stream_and_only_if_they_are_to_be_shown(eager, capsys, show):
     with progress_of("bm25", 4, show=show):
         time.sleep(0.2)
     shown = capsys.readouterr()
@@ -98,25 +150,54 @@ def test_lines_keep_out_of_the_results_and_are_shown_only_where_somebody_looks(e
     assert ("bm25: 0 of 4 steps" in shown.err) == bool(shown.err) == show
 
 
-def test_the_time_left_goes_by_what_was_done(clock):
-    task = Task("a", 10, "epochs")
-    assert task.text() == "a: 0 of 10 epochs, 00:00"
-    clock[0] += 30
-    task.advance(4, "0.5 {nats}")  # 7.5 s each, and six are left
-    assert task.text() == "a: 4 of 10 epochs, 00:30, 00:45 left, 0.5 {nats}"
-    task.total = 1000
-    assert task.text().startswith("a: 4 of 1,000 epochs, 00:30, 2:04:30 left")
+def test_a_task_that_is_not_shown_is_counted_all_the_same(error_stream):
+    terminal = error_stream(Terminal)
+    with progress_of("bm25", 4, show=False) as task:
+        task.update(1)
+        task.advance(2)
+    assert task.done == 3
+    assert terminal.getvalue() == ""
 
 
-def test_a_state_may_be_asked_for_when_it_is_shown():
-    read = [7]
-    task = Task("preprocess", unit="", state=lambda: f"{read[0]} rows read")
-    read[0] = 8
-    assert task.text() == "preprocess: 00:00, 8 rows read"
+@pytest.mark.parametrize(
+    ("total", "unit", "remaining", "expected"),
+    [
+        (10, "epochs", None, "4 of 10 epochs, 00:30, 0.5 {nats}"),
+        (10, "epochs", 45, "4 of 10 epochs, 00:30, 00:45 left, 0.5 {nats}"),
+        (1000, "epochs", 7470, "4 of 1,000 epochs, 00:30, 2:04:30 left, 0.5 {nats}"),
+        (None, "epochs", None, "4 epochs, 00:30, 0.5 {nats}"),
+        (None, "", None, "00:30, 0.5 {nats}"),
+    ],
+)
+def test_a_task_is_described_by_count_times_and_state(total, unit, remaining, expected):
+    fields = {"unit": unit, "state": "0.5 {nats}"}
+    task = SimpleNamespace(
+        total=total, completed=4, elapsed=30.7, time_remaining=remaining, fields=fields
+    )
+    assert _details(task) == expected
 
 
-def test_an_error_takes_the_bar_away(errors):
-    out = errors(Terminal)
-    with pytest.raises(KeyboardInterrupt), progress_of("bm25", 4):
-        raise KeyboardInterrupt
-    assert out.getvalue().endswith("\r\x1b[2K")
+def test_the_time_left_follows_from_the_average_speed(monkeypatch):
+    now = [100.0]
+    with progress_of("a", 10, show=False) as task:
+        monkeypatch.setattr(task._bar.tasks[0], "_get_time", lambda: now[0])
+        monkeypatch.setattr(task._bar, "get_time", lambda: now[0])
+        for _ in range(4):  # 60 s a step, longer than rich's own period; six are left
+            task.advance()
+            now[0] += 60
+        assert "06:00 left" in task.line()
+
+
+def test_a_state_that_is_a_function_is_called_only_when_it_is_shown(error_stream):
+    error_stream()
+    calls = []
+
+    def state():
+        calls.append(1)
+        return "8 rows read"
+
+    with progress_of("preprocess", None, unit="", state=state) as task:
+        for _ in range(1000):
+            task.advance(state=state)
+        assert calls == []
+        assert task.line() == "preprocess: 00:00, 8 rows read"

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import wrappers_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from dssm_tf.export.saved_model import ExportedRanker, export
+from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
 from serving import predict_pb2
 from tests.clicks import click_log, write_data
 from tests.engines.engines import CHECKOUT, INSTALLED
@@ -33,7 +33,7 @@ def test_java_answers_a_published_request_as_python_does(tmp_path, signature, in
         pytest.skip("run `make test-engines`, which needs Java 11 or newer and Maven")
     data = write_data(tmp_path / "data", click_log(), validation=())
     run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
-    model = export(run, tmp_path / "export" / "model")
+    model = export_saved_model(run, tmp_path / "export" / "model")
     request = request_of("model", signature, **inputs)
     (tmp_path / "request").write_bytes(request.SerializeToString())
     compiled = FileDescriptorSet()

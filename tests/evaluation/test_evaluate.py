@@ -12,7 +12,7 @@ from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
 from dssm_tf.reports.wording import beaten, protocol, reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
-from tests.progress import log_the_end
+from tests.progress import write_last_line
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
 from tests.relevant_ranks import relevant_ranks
 
@@ -231,7 +231,7 @@ def test_only_significant_differences_are_marked():
 
 
 def test_progress_is_shown_if_asked_for(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_log", log_the_end)
+    monkeypatch.setattr(progress, "_write_lines", write_last_line)
     evaluate(systems(), JUDGMENTS, progress=True)
     assert "3 of 3 queries" in capsys.readouterr().err
 

@@ -3,8 +3,10 @@
 import subprocess
 import sys
 import textwrap
+from types import ModuleType
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from dssm_tf.evaluation import tf_ranking
@@ -23,14 +25,26 @@ def test_loading_it_changes_nothing_for_the_rest_of_the_process():
         def state():
             return dict(os.environ), set(dir(tf)), list(sys.path), list(sys.meta_path)
 
+        def how_the_library_fails():
+            try:
+                import tensorflow_ranking
+            except ImportError as error:
+                return str(error)
+
+        failure = how_the_library_fails()
+        assert "estimator" in failure
         before = state()
+        imported = []
+        sys.addaudithook(lambda event, words: imported.append(words[0]) if event == "import" else 0)
         model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3)])
         kernel = model.predict(np.eye(2), verbose=0)
         ranks = relevant_ranks(np.array([[0.1, 0.7]]), np.array([[1, 0]]))
         assert tf_ranking.per_query(*ranks)["mrr@10"][0] == 0.5
         assert state() == before
-        left = [n for n in sys.modules if n.split(".")[0] in ("tensorflow_ranking", "tf_keras")]
-        assert not left, left
+        names = [name for name in (*imported, *sys.modules) if "ranking" in name]
+        assert not [name for name in names if not name.startswith("dssm_tf.")], names
+        assert "tf_keras" not in sys.modules
+        assert how_the_library_fails() == failure
         assert keras.__version__.startswith("3")
         assert keras.layers.Dense is type(model.layers[-1])
         assert tf.keras.layers.Dense is keras.layers.Dense
@@ -54,3 +68,10 @@ def test_no_query_and_no_metric_are_defined():
     nothing = relevant_ranks(np.zeros((0, 3)), np.zeros((0, 3)))
     assert tf_ranking.per_query(*nothing, ["ndcg@10"])["ndcg@10"].shape == (0,)
     assert tf_ranking.per_query(*RANKS, []) == {}
+
+
+def test_another_version_of_the_library_is_refused(tmp_path):
+    file = tmp_path / "metrics_impl.py"
+    file.write_text("from tensorflow_ranking import utils\n", "utf-8")
+    with pytest.raises(ImportError, match=r"install tensorflow-ranking==0\.5\.3"):
+        tf_ranking._run_file(file, ModuleType("metrics"), without=tf_ranking._IMPORT_OF_UTILS)

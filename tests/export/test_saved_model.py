@@ -21,7 +21,7 @@ from dssm_tf.common.checksums import CHECKSUMS, files_in
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.export.compact import copy_compact, export_compact
-from dssm_tf.export.saved_model import ExportedRanker, export
+from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
@@ -53,7 +53,7 @@ def ranker(run) -> SemanticRanker:
 
 @pytest.fixture(scope="module")
 def exported(run, folder) -> Path:
-    return export(run, folder / "models")
+    return export_saved_model(run, folder / "models")
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     mixed = {**config, "training": {"precision": "mixed_bfloat16"}}
     name = f"{config['tower']['name']}-bfloat16"
     run = finished_run(folder / name, data, mixed, WEIGHT)
-    directory = export(run, folder / "models", name)
+    directory = export_saved_model(run, folder / "models", name)
     assert not any("BFLOAT16" in str(node) for node in nodes(directory))
     compact = Ranker.load(export_compact(run, folder / name / "compact"))
     agree(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
@@ -228,7 +228,7 @@ KILLED = """
 import os, sys
 from dssm_tf.export import saved_model
 setattr(saved_model, sys.argv[3], lambda *_: os.kill(os.getpid(), 9))
-saved_model.export(sys.argv[1], sys.argv[2])
+saved_model.export_saved_model(sys.argv[1], sys.argv[2])
 """
 
 
@@ -237,7 +237,7 @@ saved_model.export(sys.argv[1], sys.argv[2])
 def test_of_a_killed_export_nothing_is_left_after_the_next(run, tmp_path, step):
     killed = [sys.executable, "-c", KILLED, str(run), str(tmp_path / "out"), step]
     assert subprocess.run(killed).returncode == -9
-    export(run, tmp_path / "out")
+    export_saved_model(run, tmp_path / "out")
     assert [one.name for one in (tmp_path / "out" / "lstm").iterdir()] == ["1"]
 
 
@@ -282,7 +282,7 @@ def test_a_tampered_weight_is_found_and_nothing_is_exported(run, tmp_path, monke
     with pytest.raises(
         UserError, match=r"exported model's encode_queries of .* is .* from the trained"
     ):
-        export(run, tmp_path)
+        export_saved_model(run, tmp_path)
     assert versions(tmp_path) == []
 
 
@@ -319,7 +319,7 @@ def test_an_unfinished_run_is_not_exported(run, tmp_path):
     unfinished.mkdir()
     (unfinished / "config.yaml").write_bytes((run / "config.yaml").read_bytes())
     with pytest.raises(UserError, match=r"is not finished\. Run the same"):
-        export(unfinished, tmp_path / "models")
+        export_saved_model(unfinished, tmp_path / "models")
     with pytest.raises(UserError, match=r"holds no config.yaml"):
-        export(tmp_path / "elsewhere", tmp_path / "models")
+        export_saved_model(tmp_path / "elsewhere", tmp_path / "models")
     assert not (tmp_path / "models").exists()

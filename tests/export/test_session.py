@@ -12,7 +12,7 @@ from pytest import approx
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from dssm_tf.data.preprocessed import UNTUNED
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -59,7 +59,7 @@ def test_every_signature_and_warm_up_request_is_answered_as_by_the_keras_model(
     tower = {"name": name, **changed_values(TOWER_CONFIGS[name])}
     config: dict[str, Any] = {"tower": tower, "shared_towers": name == "dssm"}
     run = finished_run(tmp_path / "run", data, config, WEIGHT)
-    directory = export(run, tmp_path / "models", name)
+    directory = export_saved_model(run, tmp_path / "models", name)
     ranker, calls = SemanticRanker.load(run), calls_of(directory, name)
 
     def wanted(inputs: dict[str, list[bytes]]) -> np.ndarray:

@@ -21,7 +21,7 @@ from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
 from pipelines.sources import find_files, plan
 from tests.pipelines.loop import run as loop
-from tests.progress import log_the_end
+from tests.progress import write_last_line
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
         assert whole[name] == content, name
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
-    monkeypatch.setattr(progress, "_log", log_the_end)
+    monkeypatch.setattr(progress, "_write_lines", write_last_line)
     capsys.readouterr()
     workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode"
     assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == whole
@@ -160,11 +160,16 @@ def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monke
         def details(self):
             return None
 
+    go_on = threading.Event()
+    worker = threading.Thread(target=lambda: go_on.wait() and [].pop())
+
     def pipeline(runner, options):
         sys.stderr.write("Traceback of a worker\n")
+        worker.start()
+        threading.Timer(0.1, go_on.set).start()
         raise Lost
 
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    show = threading.excepthook
     monkeypatch.setattr(Lost, "__abstractmethods__", frozenset())
     monkeypatch.setattr("apache_beam.Pipeline", pipeline)
     flags = ["--job_endpoint=host:1"]
@@ -172,10 +177,9 @@ def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monke
         UserError, match=r"the job server host:1 does not answer; .*job_endpoint\.$"
     ):
         runners.run(lambda _: None, "PortableRunner", flags, FLAGS)
-    later = threading.Thread(target=[].pop)  # what a worker's thread raises after the run
-    later.start()
-    later.join()
+    worker.join()
     assert capsys.readouterr().err == ""
+    assert threading.excepthook is show
 
 
 def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes_alike(

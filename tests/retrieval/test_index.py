@@ -13,6 +13,7 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import NOTHING_FOUND, SYSTEMS, Index
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle
+from tests.file_size import limited_file_size
 from tests.retrieval.conftest import TITLES
 
 pytest.importorskip("faiss")
@@ -155,3 +156,12 @@ def test_opening_an_index_loads_no_tensorflow_and_the_room_nothing_heavy(made):
         "sys.exit(str(heavy) if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_index_that_does_not_fit_on_the_disk_says_so(ranker, tmp_path):
+    titles = [CorpusTitle(str(row), f"red hat {row}") for row in range(400)]
+    index = Index.build(ranker, titles)
+    # The scores of BM25 are 8 bytes for each of 3 words in 400 titles: 9,600.
+    index.titles = index.titles.slice(0, 1)
+    with limited_file_size(6000), pytest.raises(UserError, match=r"words.* Is the disk full\?"):
+        index.save(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.export.compact import export_compact
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.server.limits import Limits
 from dssm_tf.server.models import open_models
 from dssm_tf.server.server import Server
@@ -42,7 +42,7 @@ def exports(run, second_run) -> Path:
     """`pets/1` and `pets/2`, of the two runs."""
     out = run.parent / "export"
     for one in (run, second_run):
-        export(one, out, "pets")
+        export_saved_model(one, out, "pets")
     return out
 
 

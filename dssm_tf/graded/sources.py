@@ -140,12 +140,14 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         lists = read_lists(path, "score", SCORES, rules)
     validating = set(data.parts["validation"].query.tolist())
     found = data.find("titles", [title for one in lists for title in one.titles])
-    numbers = iter(found.tolist())
+    numbers, start = found.tolist(), 0
     parts: dict[bool, list[GradedList]] = {False: [], True: []}
     strangers, left_out = [], 0
     for one, query in zip(lists, data.find("queries", [one.query for one in lists]), strict=True):
         clicked = data.clicked[int(query)].as_py() if name == "judgments" and query >= 0 else ()
-        rows = [*zip(one.titles, one.values, numbers, strict=False)]
+        end = start + len(one.titles)
+        rows = [*zip(one.titles, one.values, numbers[start:end], strict=True)]
+        start = end
         strangers += [(one.query, title) for title, _, number in rows if number < 0]
         kept = [(title, v) for title, v, number in rows if v > 0 or number not in clicked]
         new = query < 0 or not validating

@@ -6,11 +6,11 @@ import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from dssm_tf.baselines.state import read_state, restore, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
@@ -24,10 +24,6 @@ Click = tuple[str, str, float]
 """Query, title, and the number of clicks on the title for the query."""
 
 Floats = NDArray[np.float64]
-
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, lt=1 << 31)]
-Seed = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 LearnedT = TypeVar("LearnedT")
 

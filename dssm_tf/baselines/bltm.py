@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Count, Floats, Fraction
+from dssm_tf.baselines.base import Click, Floats
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.coupled_posterior import PairWords, Posterior, constrained_e_step
 from dssm_tf.baselines.topic_model import (
@@ -21,6 +21,7 @@ from dssm_tf.baselines.topic_model import (
     log_prior,
     normalized,
 )
+from dssm_tf.common.field_types import Fraction, PositiveInt
 
 _PAIRS = 256  # processed at once: their topics fit a CPU's cache
 
@@ -63,11 +64,11 @@ class BLTM(TopicEM[BilingualTopics]):
     weight: Fraction = Field(
         default=0.2, description="Weight of the topics against the words of the title."
     )
-    iterations: Count = Field(default=50, description="Largest number of EM steps.")
+    iterations: PositiveInt = Field(default=50, description="Largest number of EM steps.")
     gap: PositiveFloat = Field(
         default=1e-3, description="Largest difference of the two fractions that an E-step leaves."
     )
-    rounds: Count = Field(
+    rounds: PositiveInt = Field(
         default=100, description="Largest number of rounds that an E-step spends on the constraint."
     )
 

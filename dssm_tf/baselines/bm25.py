@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats, Fraction
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.terms import Terms
+from dssm_tf.common.field_types import Fraction
 
 
 @dataclass(frozen=True, eq=False)

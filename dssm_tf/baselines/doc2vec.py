@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PrivateAttr
 
-from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Seed
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.field_types import PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.rules import FOLDED
 
@@ -59,16 +60,22 @@ class Doc2Vec(Baseline[ParagraphVectors]):
     name = "doc2vec"
     learned_type = ParagraphVectors
 
-    size: Count = Field(default=100, description="Length of a vector.")
-    window: Count = Field(default=5, description="Words before and after that predict a word.")
-    min_count: Count = Field(default=1, description="Words with fewer occurrences are left out.")
+    size: PositiveInt = Field(default=100, description="Length of a vector.")
+    window: PositiveInt = Field(
+        default=5, description="Words before and after that predict a word."
+    )
+    min_count: PositiveInt = Field(
+        default=1, description="Words with fewer occurrences are left out."
+    )
     sample: NonNegativeFloat = Field(
         default=1e-4,
         description="Fraction of all words above which occurrences of a word are left out at "
         "random.",
     )
-    negative: Count = Field(default=5, description="Random words drawn against each word.")
-    epochs: Count = Field(default=30, description="Passes over the texts, and over a new text.")
+    negative: PositiveInt = Field(default=5, description="Random words drawn against each word.")
+    epochs: PositiveInt = Field(
+        default=30, description="Passes over the texts, and over a new text."
+    )
     seed: Seed = Field(default=0, description="Seed of all random numbers.")
 
     _tags: dict[str, int] = PrivateAttr()

@@ -9,9 +9,10 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Count, Floats, Fraction
+from dssm_tf.baselines.base import Floats
 from dssm_tf.baselines.mrf import MRF
 from dssm_tf.baselines.tokens import Tokens
+from dssm_tf.common.field_types import Fraction, PositiveInt
 
 _CELLS = 1 << 22  # scores of the corpus in memory at once: 32 MiB
 
@@ -48,10 +49,10 @@ class LCE(MRF):
         "rarity": (0.0, 0.5),
     }
 
-    feedback_titles: Count = Field(
+    feedback_titles: PositiveInt = Field(
         default=10, description="Number of titles that concepts come from."
     )
-    concepts: Count = Field(default=10, description="Number of words to add.")
+    concepts: PositiveInt = Field(default=10, description="Number of words to add.")
     feedback_weight: Fraction = Field(
         default=0.1, description="Weight of the concepts against the query; 0 is `mrf`."
     )

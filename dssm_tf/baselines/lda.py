@@ -9,9 +9,10 @@ from types import ModuleType
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from dssm_tf.baselines.base import Click, Count
+from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.topic_model import TopicModel, Topics, collect
 from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.field_types import PositiveInt
 from dssm_tf.common.progress import progress_of
 
 _SWEEPS = 10  # per update of the progress bar
@@ -39,7 +40,7 @@ class LDA(TopicModel[Topics]):
         default=0.1, description="Concentration of each topic in a title's mixture."
     )
     beta: PositiveFloat = Field(default=0.01, description="Concentration of each word in a topic.")
-    iterations: Count = Field(
+    iterations: PositiveInt = Field(
         default=500,
         description="Sweeps of the sampler over all words, in one thread to be repeatable.",
     )

@@ -10,10 +10,11 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Seed
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdfStatistics, idf_of
+from dssm_tf.common.field_types import PositiveInt, Seed
 
 _LARGEST_DENSE = 200  # titles or words up to which the whole decomposition is faster
 
@@ -48,7 +49,7 @@ class LSA(Baseline[LSAStatistics]):
     search_space: ClassVar = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
     cache_key_params = ("topics", "power")
 
-    topics: Count = Field(
+    topics: PositiveInt = Field(
         default=100,
         description="Number of singular values, at most those that the corpus has. A fitted model "
         "may use fewer than it was fitted with, not more.",

@@ -10,11 +10,12 @@ import numpy as np
 from pydantic import Field, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Floats, Fraction
+from dssm_tf.baselines.base import Click, Floats
 from dssm_tf.baselines.bi_phrases import extract, phrase_keys
 from dssm_tf.baselines.dirichlet import log_gains
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, index_in
 from dssm_tf.baselines.wtm import PairTokens, TranslationModel, WordTranslations
+from dssm_tf.common.field_types import Fraction
 
 
 @dataclass(frozen=True, eq=False)

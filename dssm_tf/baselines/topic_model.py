@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Fraction, Seed
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Tokens
 from dssm_tf.baselines.ulm import MU_VALUES, word_probabilities
+from dssm_tf.common.field_types import Fraction, PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -74,7 +75,9 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
     search_space: ClassVar = {"mu": MU_VALUES, "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)}
     refit_search_space: ClassVar = {"topics": (50, 100, 200)}
 
-    topics: Count = Field(default=100, description="Number of topics; the papers use 100 and 500.")
+    topics: PositiveInt = Field(
+        default=100, description="Number of topics; the papers use 100 and 500."
+    )
     mu: PositiveFloat = Field(
         default=30.0, description="Words of the collection added to each title."
     )
@@ -127,7 +130,7 @@ class TopicEM(TopicModel[EMTopicsT], Generic[EMTopicsT]):
     word_prior: NonNegativeFloat = Field(
         default=0.1, description="Concentration of the prior of a topic's words, less 1."
     )
-    iterations: Count = Field(default=60, description="Largest number of EM steps.")
+    iterations: PositiveInt = Field(default=60, description="Largest number of EM steps.")
     tolerance: float = Field(
         default=1e-5,
         description="EM ends when the objective gains less than this fraction of its size.",

@@ -10,12 +10,13 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Fraction
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.ibm1 import translate
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens
+from dssm_tf.common.field_types import Fraction, PositiveInt
 from dssm_tf.common.progress import progress_of
 
 
@@ -46,7 +47,9 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
     self_weight: Fraction = Field(
         default=0.2, description="Weight of a word's own occurrence against translations."
     )
-    iterations: Count = Field(default=5, description="EM steps of IBM model 1, per direction.")
+    iterations: PositiveInt = Field(
+        default=5, description="EM steps of IBM model 1, per direction."
+    )
 
     _origins: sparse.csr_matrix = PrivateAttr()
     _background: Floats = PrivateAttr()

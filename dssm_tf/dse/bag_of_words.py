@@ -9,9 +9,10 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 from scipy import sparse
 
-from dssm_tf.baselines.base import Count, Floats
+from dssm_tf.baselines.base import Floats
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import PositiveInt
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -50,9 +51,9 @@ class BagOfWords:
     Reference: Wu et al. 2014, sec. 2 and 4.2-4.3.
     """
 
-    size: Count | None = 1000
-    fewest: Count = 1
-    most: Count | None = None
+    size: PositiveInt | None = 1000
+    fewest: PositiveInt = 1
+    most: PositiveInt | None = None
     weighting: Literal["binary", "tfidf"] = "tfidf"
     normalization: Normalization = "length"
 

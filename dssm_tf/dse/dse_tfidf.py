@@ -9,8 +9,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from pydantic import Field
 
-from dssm_tf.baselines.base import Click, Floats, Fraction
+from dssm_tf.baselines.base import Click, Floats
 from dssm_tf.baselines.tfidf import TfIdf, TfIdfStatistics
+from dssm_tf.common.field_types import Fraction
 from dssm_tf.dse.click_matrix import ClickMatrix, has_pairs
 from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.rankers import DSE, BagWeights

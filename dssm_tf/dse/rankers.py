@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Count, Floats, Seed
+from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.stable_product import stable_product
+from dssm_tf.common.field_types import Fraction, PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords, Normalization
 from dssm_tf.dse.click_matrix import ClickMatrix, has_pairs
@@ -23,7 +24,6 @@ from dssm_tf.dse.settings import FineTuning, Pretraining
 if TYPE_CHECKING:
     from dssm_tf.dse.networks import BagPair, DSETower
 
-BelowOne = Annotated[float, Field(ge=0, lt=1)]
 
 _DIMENSION = 100
 """Default embedding size (W14 sec. 4.3)."""
@@ -61,14 +61,16 @@ class BagRanker(Baseline[BagWeights]):
     normalization: ClassVar[Normalization] = "length"
     learned_type: ClassVar[type[BagWeights]] = BagWeights
 
-    size: Count = Field(default=1000, description="D, the number of most frequent words to keep.")
-    dimension: Count | None = Field(
+    size: PositiveInt = Field(
+        default=1000, description="D, the number of most frequent words to keep."
+    )
+    dimension: PositiveInt | None = Field(
         default=None, description="C, the embedding size; None is 100, or D if that is less."
     )
     weighting: Literal["tfidf", "binary"] = Field(
         default="tfidf", description="Weights of the words, see `BagOfWords`."
     )
-    steps: Count = Field(default=1000, description="Batches of tuples.")
+    steps: PositiveInt = Field(default=1000, description="Batches of tuples.")
     batch_size: Annotated[int, Field(ge=2)] = Field(default=256, description="Clicks per batch.")
     optimizer: Literal["adam", "sgd"] = Field(
         default="adam",
@@ -77,11 +79,13 @@ class BagRanker(Baseline[BagWeights]):
     learning_rate: PositiveFloat = Field(
         default=0.01, description="Learning rate of the first step."
     )
-    title_queries: BelowOne = Field(
-        default=0.25, description="Fraction of the draws that use a title as its own query."
+    title_queries: Fraction = Field(
+        default=0.25, lt=1, description="Fraction of the draws that use a title as its own query."
     )
-    held_out: BelowOne = Field(
-        default=0.1, description="Fraction of the queries that are held out to choose the model."
+    held_out: Fraction = Field(
+        default=0.1,
+        lt=1,
+        description="Fraction of the queries that are held out to choose the model.",
     )
     seed: Seed = Field(default=0, description="Seed of weights, batches and the held-out queries.")
 

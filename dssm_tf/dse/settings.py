@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from pydantic.dataclasses import dataclass
 
-from dssm_tf.baselines.base import Count, Fraction
+from dssm_tf.common.field_types import Fraction, PositiveInt
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Pretraining:
     """
 
     steps: Annotated[int, Field(ge=0)] = 500
-    batch_size: Count = 64
+    batch_size: PositiveInt = 64
     learning_rate: PositiveFloat = 0.1
     gaussian_learning_rate: PositiveFloat = 0.01
     momentum: Fraction = 0.9
@@ -53,11 +53,11 @@ class FineTuning:
     Reference: Wu et al. 2014, sec. 2.3 and 4.1.
     """
 
-    steps: Count = 1000
+    steps: PositiveInt = 1000
     learning_rate: PositiveFloat = 0.1
     optimizer: Literal["adam", "sgd"] = "sgd"
     momentum: Fraction = 0.9
     weight_decay: NonNegativeFloat = 1e-4
     clip_norm: PositiveFloat | None = 1.0
     batch_size: Annotated[int, Field(ge=2)] = 256
-    check_every: Count = 100
+    check_every: PositiveInt = 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
@@ -19,12 +18,8 @@ if TYPE_CHECKING:
     from dssm_tf.baselines.base import Baseline
 
 
-_KINDS = {
-    "run": (CONFIG, "dssm_tf.model.semantic_ranker:SemanticRanker.load"),
-    "export": ("saved_model.pb", "dssm_tf.export.saved_model:ExportedRanker"),
-    "compact": (COMPACT, "dssm_tf.runtime:Ranker.load"),
-}
-"""Each kind of trained model, with a file that only its directory has, and what loads it."""
+_MARKER_FILES = {"run": CONFIG, "export": "saved_model.pb", "compact": COMPACT}
+"""For each kind of trained model, a file that only its directory has."""
 
 
 class Place(NamedTuple):
@@ -51,7 +46,7 @@ def find_model(path: Path) -> Place | None:
         path: any directory; one with several models is none.
     """
     version = newest_version(path)
-    for kind, (file, _) in _KINDS.items():
+    for kind, file in _MARKER_FILES.items():
         if (version / file).exists():
             return Place(kind, version)
     models = [one for one in path.glob("*") if versions_in(one)]
@@ -109,12 +104,26 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[A
         raise UserError(
             f"{path} {what}; expected a directory that `dssm train` or `dssm export` wrote.{hint}"
         )
-    if place.kind != "compact":
-        load_tensorflow()
-    ranker: VectorRanker = resolve_name(_KINDS[place.kind][1])(place.path)
+    ranker = _load_ranker(place)
     if name or place.kind != "run":
         ranker.name = name or place.path.resolve().parent.name
     return ranker
+
+
+def _load_ranker(place: Place) -> VectorRanker:
+    """Loads a trained model with the libraries that its kind needs, and no others."""
+    if place.kind == "compact":
+        from dssm_tf.runtime import Ranker
+
+        return Ranker.load(place.path)
+    load_tensorflow()
+    if place.kind == "run":
+        from dssm_tf.model.semantic_ranker import SemanticRanker
+
+        return SemanticRanker.load(place.path)
+    from dssm_tf.export.saved_model import ExportedRanker
+
+    return ExportedRanker(place.path)
 
 
 def load_model(path: Path | str, name: str | None = None) -> VectorRanker:

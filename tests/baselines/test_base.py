@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, ValidationError
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Count, Floats
+from dssm_tf.baselines.base import Baseline, Floats
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import PositiveInt
 from tests.script import python
 
 
@@ -51,8 +52,8 @@ class Lengths(Baseline[LengthStatistics]):
     cache_key_params = ("power",)
 
     factor: PositiveFloat = Field(default=1.0, description="Factor of the score.")
-    power: Count = Field(default=1, description="Power of the length.")
-    topics: Count = Field(default=5, description="Number of topics.")
+    power: PositiveInt = Field(default=1, description="Power of the length.")
+    topics: PositiveInt = Field(default=5, description="Number of topics.")
     colour: str | None = Field(default=None, description="A colour.")
 
     _encoded_lists: int = 0

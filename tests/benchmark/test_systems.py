@@ -2,11 +2,11 @@ import pytest
 import yaml
 from pydantic import Field
 
-from dssm_tf.baselines.base import Count, Seed
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.benchmark.systems import choose_systems, shipped_configs
 from dssm_tf.common import versions as versions_module
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import PositiveInt, Seed
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.systems import BASELINES
 
@@ -22,7 +22,7 @@ class Random(BM25):
     """A baseline with a seed."""
 
     name = "random"
-    topics: Count = Field(default=10, description="Number of topics.")
+    topics: PositiveInt = Field(default=10, description="Number of topics.")
     seed: Seed = Field(default=0, description="Seed of everything.")
 
 

@@ -96,6 +96,7 @@ def test_a_tower_survives_yaml_with_a_vocabulary_of_its_own(tower):
     assert type(rebuilt) is type(tower)
     assert (rebuilt.name, rebuilt.dtype_policy.name) == ("query_tower", "mixed_bfloat16")
     own = {"name", "dtype", "vocabulary_size"}
+    assert not own & set(config.tower.config)  # each side and each run has its own
     for key, value in tower.get_config().items():
         if key not in own:
             assert rebuilt.get_config()[key] == value, key

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PrivateAttr
 
-from dssm_tf.baselines.base import Baseline, Click, Count, Seed
+from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, read_published
+from dssm_tf.common.field_types import PositiveInt, Seed
 from dssm_tf.text.rules import Rules
 
 if TYPE_CHECKING:
@@ -73,21 +74,21 @@ class SkipThought(Baseline[ThoughtEncoders]):
     kind: Literal["uni", "bi", "combine"] | None = Field(
         default=None, description="Encoders. None uses all that `weights` has, and trains `uni`."
     )
-    units: Count = Field(
+    units: PositiveInt = Field(
         default=300,
         description="Size of the uni-skip and of the bi-skip vector, half of it per direction.",
     )
-    word_units: Count = Field(default=300, description="Size of the word vectors.")
-    vocabulary: Count = Field(
+    word_units: PositiveInt = Field(default=300, description="Size of the word vectors.")
+    vocabulary: PositiveInt = Field(
         default=5000, description="Number of most frequent words that are known."
     )
-    predicted: Count = Field(
+    predicted: PositiveInt = Field(
         default=5000, description="Number of most frequent words that the decoders distinguish."
     )
-    max_words: Count = Field(default=15, description="Words per text that training reads.")
-    epochs: Count = Field(default=2, description="Passes over the text.")
+    max_words: PositiveInt = Field(default=15, description="Words per text that training reads.")
+    epochs: PositiveInt = Field(default=2, description="Passes over the text.")
     learning_rate: PositiveFloat = Field(default=3e-3, description="Learning rate of Adam.")
-    max_steps: Count | None = Field(
+    max_steps: PositiveInt | None = Field(
         default=300, description="Largest number of training steps of each encoder; None for all."
     )
     seed: Seed = Field(

@@ -67,7 +67,6 @@ class ClickData:
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
         from dssm_tf.training.resolve import resolve_config
-        from dssm_tf.training.train import batch_sizes
         from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
@@ -80,7 +79,7 @@ class ClickData:
         config = self.config
         self._devices = Devices(tf.distribute.get_strategy())
         check_data(config.negatives, self._data)
-        check_batch_sizes(batch_sizes(config), self._devices.replicas)
+        check_batch_sizes(config.training, config.lists, self._devices.replicas)
         self._warm_start = None
         if start is not None:
             self._warm_start = WarmStart.load(
@@ -144,7 +143,7 @@ class ClickData:
         """
         from dssm_tf.training.train import build_loss
 
-        return build_loss(self.config)
+        return build_loss(self.config.loss, self.config.lists)
 
     def optimizer(self, epochs: int) -> keras.optimizers.Optimizer:
         """The optimizer of the configuration. `compile` takes any of Keras's as well.
@@ -172,7 +171,7 @@ class ClickData:
         from dssm_tf.training.train import validation_task
 
         config, data = self.config, self._data
-        task = validation_task(config, data, self._warm_start, self._sources)
+        task = validation_task(config.validation, data, self._warm_start, self._sources)
         if task is None:
             raise UserError(
                 f"{data.directory} holds no validation records; preprocess with a larger "
@@ -248,7 +247,7 @@ class ClickData:
         except ValueError as error:  # too few, or of other shapes
             reason = " ".join(str(error).split())
             raise UserError(f"{reason} Save what `build_model` made.") from error
-        task = validation_task(config, data, self._warm_start, self._sources)
+        task = validation_task(config.validation, data, self._warm_start, self._sources)
         titles = data.titles if self._warm_start is None else self._warm_start.titles
         weight, ndcg = tune_prior_weight(
             config.ranking.prior,

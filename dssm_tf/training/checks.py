@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config.training import NegativesConfig
+from dssm_tf.config.lists import ListsConfig
+from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 
 
@@ -30,14 +31,19 @@ def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
         )
 
 
-def check_batch_sizes(batch_sizes: Mapping[str, int], replicas: int) -> None:
+def check_batch_sizes(
+    training: TrainingConfig, lists: Mapping[str, ListsConfig], replicas: int
+) -> None:
     """Raises UserError if a batch cannot be shared equally by the devices.
 
     Args:
-        batch_sizes: by the section that has them.
+        training: with the batch size of clicks.
+        lists: graded lists by section, each with a batch size.
         replicas: devices that share a step.
     """
-    for section, size in batch_sizes.items():
+    sizes = {"training": training.batch_size}
+    sizes |= {name: section.batch_size for name, section in lists.items()}
+    for section, size in sizes.items():
         if size % replicas:
             raise UserError(
                 f"{section}.batch_size: {size} cannot be divided among {replicas} devices; choose "

@@ -109,9 +109,6 @@ class Devices:
     def distribute(self, step: Callable[[Any], Any], xla: bool) -> Callable[[Any], tf.Tensor]:
         """A function that pulls one distributed batch and runs a step on every replica.
 
-        Differs from `keras.Model.fit`, which cannot train on several hosts (keras issue 20585) nor
-        start within an epoch.
-
         Args:
             step: `train_step` or `test_step` of a model.
             xla: whether XLA compiles it.

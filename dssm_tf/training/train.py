@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,9 @@ from rich.console import Console
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.files import alone
 from dssm_tf.config import Config
+from dssm_tf.config.lists import ListsConfig
+from dssm_tf.config.losses import LossConfig
+from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import SOURCES, Source, read_sources
@@ -69,7 +72,7 @@ def train(
     config, data = resolve_config(config, Preprocessed(Path(directory)))
     check_data(config.negatives, data)
     config.optimizer.check()
-    check_batch_sizes(batch_sizes(config), devices.replicas)
+    check_batch_sizes(config.training, config.lists, devices.replicas)
     warm_start = None
     if start is not None:
         warm_start = WarmStart.load(
@@ -104,7 +107,7 @@ def train(
             start_run(config, data, out, warm_start)  # not before the model could be built
         task = None
         if not config.training.folds:
-            task = validation_task(config, data, warm_start, sources)
+            task = validation_task(config.validation, data, warm_start, sources)
         _announce(console, config, data, loop, sources, task)
         records = f"all {data.count(*data.splits):,} records" + "".join(
             f" and {source.pairs:,} of {source.name}" for source in sources
@@ -189,7 +192,7 @@ def build_loop(
         ranked,
         Encoder(ranked, data.vocabulary),
         batches,
-        build_loss(config),
+        build_loss(config.loss, config.lists),
         config.optimizer,
         training,
         devices,
@@ -198,24 +201,23 @@ def build_loop(
     )
 
 
-def build_loss(config: Config) -> keras.losses.Loss:
-    """The loss of the clicks, or with graded lists the loss of each source."""
-    click_loss = config.loss.build()
-    if not config.lists:
+def build_loss(clicks: LossConfig, lists: Mapping[str, ListsConfig]) -> keras.losses.Loss:
+    """The loss of the clicks, or with graded lists a loss that has one per source.
+
+    Args:
+        clicks: the section of the clicks' loss.
+        lists: the sections of graded lists, by source.
+    """
+    click_loss = clicks.build()
+    if not lists:
         return click_loss
-    list_losses = {name: section.loss.build() for name, section in config.lists.items()}
+    list_losses = {name: section.loss.build() for name, section in lists.items()}
     # One loss per possible source, so that a source has the same index in every run.
     return BySource([list_losses.get(name, click_loss) for name in SOURCES])
 
 
-def batch_sizes(config: Config) -> dict[str, int]:
-    """Queries per step of each section that has a batch size."""
-    list_sizes = {name: section.batch_size for name, section in config.lists.items()}
-    return {"training": config.training.batch_size, **list_sizes}
-
-
 def validation_task(
-    config: Config,
+    limits: ValidationConfig,
     data: Preprocessed,
     warm_start: WarmStart | None,
     sources: Sequence[Source] = (),
@@ -225,22 +227,29 @@ def validation_task(
     With a warm start these are the queries that the earlier run does not know, if there are any: a
     run may have learned its own validation queries at its end (`training.refit`), and the most
     frequent of them are asked again today.
+
+    Args:
+        limits: largest numbers of queries and titles.
+        data: what preprocess wrote.
+        warm_start: the earlier run that the training starts from.
+        sources: graded lists to train on besides clicks.
     """
     known: frozenset[int] = frozenset()
     if warm_start is not None:
         known = frozenset(warm_start.query_ids.tolist())
-    limits = config.validation.queries, config.validation.titles
     judged = [
         graded for source in sources if source.name == "judgments" for graded in source.held_out
     ]
     new = [graded for graded in judged if data.rules.id(graded.query) not in known]
-    task = ValidationTask.from_lists(new or judged, data.rules, limits[0])
+    task = ValidationTask.from_lists(new or judged, data.rules, limits.queries)
     if task is not None:
         return task
     if not data.count("validation"):
         return None
-    unknown = ValidationTask.from_clicks(data, *limits, known)
-    return unknown if unknown.queries else ValidationTask.from_clicks(data, *limits)
+    unknown = ValidationTask.from_clicks(data, limits.queries, limits.titles, known)
+    if unknown.queries:
+        return unknown
+    return ValidationTask.from_clicks(data, limits.queries, limits.titles)
 
 
 def _announce(

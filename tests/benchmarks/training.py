@@ -50,7 +50,7 @@ def our_step(config: Config, data: Preprocessed, devices: Devices) -> Step:
             config.tower, config.shared_towers, data.vocabulary.size, config.training.precision
         )
         optimizer = build_optimizer(config.optimizer, 1, config.training.averaging, devices)
-        model.compile(optimizer=optimizer, loss=build_loss(config))
+        model.compile(optimizer=optimizer, loss=build_loss(config.loss, config.lists))
         model.optimizer.build(model.trainable_variables)
         return devices.distribute(model.train_step, devices.use_xla(config.training.xla))
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
 from dssm_tf.training.checks import check_batch_sizes
 from dssm_tf.training.devices import Devices
 from tests.rounding import rounding
@@ -40,7 +41,7 @@ def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
 
 def test_a_batch_size_that_the_devices_cannot_share_is_refused():
     with pytest.raises(UserError, match=r"training\.batch_size: 7 cannot be divided among 2"):
-        check_batch_sizes({"training": 7}, replicas=2)
+        check_batch_sizes(parse_config(config(training__batch_size=7)).training, {}, replicas=2)
 
 
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():

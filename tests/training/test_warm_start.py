@@ -53,9 +53,11 @@ def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, d
     today = write_data(tmp_path / "today", clicks, validation=asked, known=data.vocabulary)
     records, settings = Preprocessed(today.path), parse_config(CONFIG)
     start = warm_start(earlier, settings, records)
-    assert validation_task(settings, records, start).queries == ("quagga 1",)
+    assert validation_task(settings.validation, records, start).queries == ("quagga 1",)
     only = write_data(tmp_path / "only", clicks, validation={*known}, known=data.vocabulary)
-    assert {*validation_task(settings, Preprocessed(only.path), start).queries} == {*known}
+    assert {*validation_task(settings.validation, Preprocessed(only.path), start).queries} == {
+        *known
+    }
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.texts import Shapes, Texts, fit, lists_of, plan_shapes, text_batch
@@ -142,7 +142,7 @@ class Batches:
             found.append(mine.map(make, num_parallel_calls=_cores(), deterministic=True))
         turn = tf.data.Dataset.from_tensor_slices(sources)
         chosen = tf.data.Dataset.choose_from_datasets(found, turn)
-        return chosen.prefetch(2 * replicas).with_options(UNTUNED)
+        return chosen.prefetch(2 * replicas).with_options(WITHOUT_AUTOTUNING)
 
     def _maker(
         self, source: int, seed: int | None, shares: int

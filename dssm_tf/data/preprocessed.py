@@ -15,6 +15,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -22,9 +23,6 @@ _BATCH = 8192
 _MIN_COUNT = 2  # times that log and corpus hold a word with a row of its own
 LISTS = pa.list_(pa.int32())
 Kind = Literal["queries", "titles"]
-UNTUNED = tf.data.Options()
-"""In TensorFlow 2.21 the end of an autotuned iterator may wait a minute for a sleeping thread."""
-UNTUNED.autotune.enabled = False
 
 
 class Pairs(NamedTuple):
@@ -215,7 +213,9 @@ class Preprocessed:
     def _records(self, kind: str, **features: Any) -> dict[str, Any]:
         """The records of all files of a kind, by feature."""
         files = [*map(str, self.spec.paths(self.directory, kind))]
-        records = tf.data.TFRecordDataset(files, "GZIP").with_options(UNTUNED).batch(_BATCH)
+        records = (
+            tf.data.TFRecordDataset(files, "GZIP").with_options(WITHOUT_AUTOTUNING).batch(_BATCH)
+        )
         nothing = tf.zeros([0], tf.string)
         found = [tf.io.parse_example(batch, features) for batch in [nothing, *records]]
         return {name: tf.concat([one[name] for one in found], 0) for name in features}

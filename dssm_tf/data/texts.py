@@ -106,7 +106,7 @@ def _ragged(*lists: pa.ListArray) -> tf.RaggedTensor:
 def text_batch(
     words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: tf.Tensor
 ) -> dict[str, Any]:
-    """A text batch of words, see `dssm_tf.model.text_features`.
+    """A text batch of words, see `dssm_tf.text_features`.
 
     Args:
         words: numbers `[texts, words]`; a number and its complement stand for the same word.

@@ -1,4 +1,4 @@
-"""`pipelines` and `serving` are the packages beside `dssm_tf`, also where folders have these names."""
+"""Folders called `pipelines` and `serving` do not shadow the packages beside `dssm_tf`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,12 @@ from pyarrow import parquet
 
 from dssm_tf.common.command_line import run as run_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.terminal import say
 from dssm_tf.export import load
 from dssm_tf.runtime.vector_ranker import VectorRanker
-from dssm_tf.tables.judgments import CORPUS_COLUMNS
+from dssm_tf.tables.columns import CORPUS
 from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.read import rebatch
 from pipelines.frames import Release, Written, write_part
 from pipelines.options import BeamFlags, Several
 from pipelines.output import output_directory, save
@@ -44,9 +45,9 @@ Titles = tuple[At, list[tuple[str, str]]]
 def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
     number, path = file
     with opened(Piece(number, path), layout) as table:
-        rows = (row for _, row in table.rows(CORPUS_COLUMNS))
-        for part, titles in enumerate(iter(lambda: [*islice(rows, TITLES_A_FILE)], [])):
-            yield (number, part), titles
+        frames = (frame for frame, _ in table.scan(CORPUS))
+        for part, titles in enumerate(rebatch(frames, TITLES_A_FILE)):
+            yield (number, part), titles.select("doc_id", "title").rows()
 
 
 class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
@@ -107,7 +108,9 @@ def embed(
     prepare(beam_flags, [*input, output])
     layout = Layout(title_fields=load.learned_fields(Path(model)))
     dimension = load.load_model(model).encode_titles([], prior=True).shape[1]
-    files = [*enumerate(one.path for one in find_files(input))]
+    matched = find_files(input)
+    say(*matched.notes, to=sys.stderr)
+    files = [*enumerate(file.path for file in matched.files)]
     with output_directory(output, overwrite=False) as place:
 
         def add_steps(pipeline: beam.Pipeline) -> None:

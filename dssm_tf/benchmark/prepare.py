@@ -6,9 +6,8 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.common.checksums import fingerprint
@@ -20,7 +19,7 @@ from dssm_tf.common.versions import digest
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.tables.click_log import read_logs, write_log
+from dssm_tf.tables.click_log import SCHEMA, read_logs, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     read_corpus,
@@ -32,14 +31,19 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import (
     HELD_OUT,
     Split,
-    check_shares,
+    check_fractions,
+    check_has_times,
     is_held_out,
     judged_by_clicks,
+    split_by_mask,
     split_log,
 )
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.typos import with_typo
+
+if TYPE_CHECKING:
+    from pipelines.sources import InputFiles
 
 WORK, INPUTS = "work", "inputs"
 RECORDED = 4
@@ -58,11 +62,13 @@ class Sources:
         clicks: log files, globs or directories.
         judgments: a table; None to judge by clicks.
         corpus: table of titles.
-        judge_later: the share of the log's rows, the latest, that judges and is not learned from.
-        hold_out_queries: the share of the queries that is judged and not learned from.
+        judge_later: the fraction of the log's rows, the latest, that judges and is not learned
+            from.
+        hold_out_queries: the fraction of the queries that is judged and not learned from.
         layout: of all files.
-        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
+        max_reject_fraction: the fraction of the log's rows, and clicks, that may be malformed.
         typos: whether each judged query gets a typing error, see `with_typo`.
+        ignore_other_files: whether directories may hold other files than tables.
     """
 
     clicks: Sequence[str]
@@ -73,6 +79,7 @@ class Sources:
     layout: Layout = field(default_factory=Layout)
     max_reject_fraction: float = MAX_REJECTED
     typos: bool = False
+    ignore_other_files: bool = False
 
     def check(self) -> None:
         """Refuses options that do not go together.
@@ -81,7 +88,7 @@ class Sources:
             UserError: saying which.
         """
         later, held_out = self.judge_later, self.hold_out_queries
-        check_shares(later, held_out)
+        check_fractions(later, held_out)
         if later and self.judgments:
             raise UserError("--judge-later: cannot be combined with --judgments.")
         if not (self.judgments or later or held_out):
@@ -90,7 +97,7 @@ class Sources:
                 "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
             )
 
-    def log_files(self) -> list[Path]:
+    def log_files(self) -> InputFiles:
         """The log's files, each once, as preprocess finds them.
 
         Raises:
@@ -98,14 +105,25 @@ class Sources:
         """
         from pipelines.sources import find_files
 
-        return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
+        return find_files(self.clicks, "--clicks", ignore_others=self.ignore_other_files)
 
     def files(self) -> dict[str, dict[str, str]]:
-        """By flag, the SHA-256 of each file."""
-        given = {"judgments": self.judgments, "corpus": self.corpus}
-        paths = {"clicks": self.log_files()} | {flag: [one] for flag, one in given.items() if one}
+        """By flag, the SHA-256 of each file.
+
+        Raises:
+            UserError: a file is missing, or the log lacks the time stamps that it is split by.
+        """
+        tables = {"judgments": self.judgments, "corpus": self.corpus}
+        paths = {flag: [path] for flag, path in tables.items() if path}
+        for flag, (path,) in paths.items():
+            if not path.is_file():
+                raise UserError(f"--{flag} {path} cannot be read: there is no such file.")
+        paths = {"clicks": self.log_files().paths} | paths
+        if self.judge_later is not None:
+            check_has_times(paths["clicks"], self.layout)
         return {
-            flag: {str(one): fingerprint(one) for one in found} for flag, found in paths.items()
+            flag: {str(path): fingerprint(path) for path in several}
+            for flag, several in paths.items()
         }
 
 
@@ -177,24 +195,25 @@ def prepare(sources: Sources, out: Path) -> Inputs:
 
 
 def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
-    layout, later, share = sources.layout, sources.judge_later, sources.hold_out_queries
+    layout, later, fraction = sources.layout, sources.judge_later, sources.hold_out_queries
     corpus: Sequence[CorpusTitle] | None = None
     if sources.corpus:
-        corpus = read_corpus(sources.corpus, layout)
+        corpus = read_corpus(sources.corpus, layout.corpus)
     judgments = read_judgments(sources.judgments, layout) if sources.judgments else []
-    rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
-    rows.sort()  # no figure depends on the order of a log
-    said = tally.lines()
+    files = sources.log_files()
+    rows, tally = read_logs(files.paths, layout, sources.max_reject_fraction)
+    rows = rows.sort(*SCHEMA)  # no figure depends on the order of a log
+    said = [*files.notes, *tally.lines()]
     if not judgments:
-        parts = split_log(rows, later, share)
-        judgments, corpus = judged_by_clicks(parts, corpus)
-        said.append(parts.in_words())
-    elif share:
-        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
-        # Queries of the log that nobody judged need not be held out.
-        chosen = {FOLDED.key(one.query) for one in judgments}
-        held_out = [FOLDED.key(row.query) in chosen for row in rows]
-        parts = Split(*([*compress(rows, map(side.__eq__, held_out))] for side in (False, True)))
+        parts = split_log(rows, later, fraction)
+        judgments, corpus, notes = judged_by_clicks(parts, corpus)
+        said += [parts.summary(), *notes]
+    elif fraction:
+        judgments = [row for row in judgments if is_held_out(row.query, fraction, HELD_OUT)]
+        # Queries of the log without a judgment need not be held out.
+        chosen = {FOLDED.key(row.query) for row in judgments}
+        held_out = [query for query in rows["query"].unique() if FOLDED.key(query) in chosen]
+        parts = split_by_mask(rows, rows["query"].is_in(held_out))
     else:
         parts = Split(rows, rows)
     if sources.typos:
@@ -203,14 +222,14 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
     RankingTask(judgments, corpus)  # what is wrong shows before the slow part
     facts |= {
         "rows": tally.described(),
-        "split": "" if sources.judgments else parts.in_words(),
+        "split": "" if sources.judgments else parts.summary(),
         "said": said,
     }
     with atomic_directory(folder) as aside:
         write_judgments(aside / _JUDGMENTS, judgments)
         if corpus is not None:
             write_corpus(aside / _CORPUS, corpus)
-        write_log(aside / _LOG, parts.learned)
+        write_log(aside / _LOG, parts.train)
         ensure_data(Inputs(aside))
         with atomic_write(aside / _FACTS) as file:
             json.dump(facts, file, indent=2)

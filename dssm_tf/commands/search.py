@@ -59,7 +59,7 @@ def search(
         else:
             from dssm_tf.export.load import load_model
 
-            titles = read_corpus(corpus, tables.layout(model))
+            titles = read_corpus(corpus, tables.layout(model).corpus)
             task.update(0.0, "encoding titles")
             searched = Index.build(load_model(model), titles)
     for query in queries or (_typed(len(searched)) if sys.stdin.isatty() else _piped()):

@@ -94,7 +94,7 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path, monk
     data = run("\n".join([*lines, "c\td\t-1"]) + "\n", *ALL)
     path = str(tmp_path / "log.tsv")
     assert data.rejects == [
-        *([path, f"{at}", "wrong column count", "1", odd] for at in (9, 29, 49, 69, 89)),
+        *([path, f"{at}", "wrong column count", "unknown", odd] for at in (9, 29, 49, 69, 89)),
         [path, "102", "clicks is negative", "1", "c d -1"],
     ]
     rejected = {"clicks is negative": 1, "wrong column count": 5}

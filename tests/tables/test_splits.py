@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow
+from dssm_tf.tables.click_log import LogRow, log_frame
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.tables.splits import (
     Split,
@@ -12,37 +12,43 @@ from dssm_tf.tables.splits import (
     split_by_query,
     split_by_time,
 )
+from tests.tables.rows import log_rows
 
 ROWS = [LogRow(query, query, timestamp=time) for query, time in
         (("hat", "30"), ("tie", "4"), ("box", "200"))]  # fmt: skip
 
 
+def by_time(rows, fraction):
+    """The rows of both parts."""
+    return tuple(map(log_rows, split_by_time(log_frame(rows), fraction)))
+
+
 def test_the_latest_rows_are_split_off_by_number_or_by_date():
-    earlier, later, *_ = split_by_time(ROWS, 1 / 3)
+    earlier, later, *_ = by_time(ROWS, 1 / 3)
     # 4 < 30 < 200 as numbers; as text "200" would come before "30".
     assert [row.query for row in earlier] == ["tie", "hat"]
     assert [row.query for row in later] == ["box"]
     dates = [
         one._replace(timestamp=f"2024-0{n}-01") for n, one in zip((3, 1, 2), ROWS, strict=True)
     ]
-    earlier, later, *_ = split_by_time(dates, 0.5)
+    earlier, later, *_ = by_time(dates, 0.5)
     assert [row.query for row in [*earlier, *later]] == ["tie", "box", "hat"]
 
 
 @given(st.permutations(range(12)))
 def test_which_rows_of_equal_time_are_later_does_not_depend_on_their_order(order):
     rows = [LogRow(f"query {n // 2}", "hat", clicks=n, timestamp=str(n // 9)) for n in range(12)]
-    expected = split_by_time(rows, 1 / 2)
-    assert split_by_time([rows[place] for place in order], 1 / 2) == expected
+    expected = by_time(rows, 1 / 2)
+    assert by_time([rows[place] for place in order], 1 / 2) == expected
     # Nine rows are of one time: the later ones are not the last in the log or the alphabet.
     assert {row.query for row in expected[1][:3]} != {"query 3", "query 4"}
 
 
 def test_a_log_without_times_or_too_small_a_share_is_refused():
-    with pytest.raises(UserError, match="the time stamp '' is neither"):
-        split_by_time([*ROWS[:2], ROWS[2]._replace(timestamp="")], 0.5)
+    with pytest.raises(UserError, match="the time stamp is empty"):
+        by_time([*ROWS[:2], ROWS[2]._replace(timestamp="")], 0.5)
     with pytest.raises(UserError, match="3 rows are left to learn from and 0 to judge by"):
-        judged_by_clicks(split_by_time(ROWS, 0.01), None)
+        judged_by_clicks(split_by_time(log_frame(ROWS), 0.01), None)
 
 
 def test_held_out_queries_depend_on_their_words_and_the_purpose():
@@ -62,30 +68,31 @@ def test_text_that_looks_like_time_does_not_put_the_future_into_the_past():
     cells = ["31/12/2024", "02/01/2025", "30/12/2024", "01/01/2025"]
     rows = [LogRow(cell, "hat", timestamp=cell) for cell in cells]
     with pytest.raises(UserError, match="is neither ISO 8601"):
-        split_by_time(rows, 0.5)
+        by_time(rows, 0.5)
 
 
 def test_the_size_of_both_parts_is_told():
     rows = [LogRow("hat", "Hat", n, timestamp=f"2024-01-0{n}T10:00Z") for n in (1, 2, 3, 4)]
-    assert split_by_time(rows, 0.25).in_words() == (
+    assert split_by_time(log_frame(rows), 0.25).summary() == (
         "learned from 3 rows with 6 clicks; judged by 1 rows with 4 clicks"
     )
 
 
 def test_all_rows_of_a_query_are_on_one_side_when_queries_are_held_out():
     rows = [LogRow(f"query {n % 40}", f"title {n}") for n in range(400)]
-    learned, judging, *_ = split_by_query(rows, 0.25)
-    queries = {row.query for row in learned}, {row.query for row in judging}
+    learned, judging, *_ = split_by_query(log_frame(rows), 0.25)
+    queries = {*learned["query"]}, {*judging["query"]}
     assert queries[0].isdisjoint(queries[1])
     assert len(learned) + len(judging) == 400
     with pytest.raises(UserError, match="0 rows are left to learn from"):
-        judged_by_clicks(split_by_query(rows, 1.0), None)
+        judged_by_clicks(split_by_query(log_frame(rows), 1.0), None)
 
 
 def test_clicks_of_the_other_part_judge_the_titles_of_both():
     learned = [LogRow("hat", title, 9) for title in ("Red Hat", "Tie", "Cup", "Box")]
-    split = Split(learned, [LogRow("hat", "Cap", 4), LogRow("hat", "Bag", 1)])
-    judgments, corpus = judged_by_clicks(split, None)
+    clicked = [LogRow("hat", "Cap", 4), LogRow("hat", "Bag", 1)]
+    split = Split(log_frame(learned), log_frame(clicked))
+    judgments, corpus, _ = judged_by_clicks(split, None)
     titles = ["Bag", "Box", "Cap", "Cup", "Red Hat", "Tie"]
     assert corpus == [(f"t00000{n}", title) for n, title in enumerate(titles, start=1)]
     assert [(one.title, one.grade) for one in judgments] == [("Bag", 1.0), ("Cap", 3.0)]

@@ -64,7 +64,7 @@ def test_the_order_is_that_of_time(moments, form):
         (["2024-01-31 25:00"], ["is neither"]),
         (["yesterday"], ["is neither"]),
         (["<value out of range: 1000000000000000000>"], ["is neither"]),
-        ([""], ["is neither"]),
+        ([""], ["the time stamp is empty"]),
     ],
 )  # fmt: skip
 def test_what_is_mixed_or_has_no_order_is_refused_with_example_cells(cells, words):

@@ -84,24 +84,20 @@ def find_files(
         UserError: a pattern matches nothing, a file is of no known format, or a directory holds
             something else.
     """
-    matches = {
-        file.path: file for pattern in patterns for file in _match(pattern, flag, ignore_others)
-    }
     files: dict[str, FileMetadata] = {}
-    twice: list[tuple[str, str]] = []
-    for path in sorted(matches):
-        first = files.setdefault(_identity(path), matches[path])
-        if first.path != path:
-            twice.append((path, first.path))
-    read = [
-        file for file in sorted(files.values(), key=lambda file: file.path) if file.size_in_bytes
-    ]
-    if files and not read:
+    notes = []
+    found = [file for pattern in patterns for file in _match(pattern, flag, ignore_others)]
+    for file in sorted(found, key=lambda file: file.path):
+        first = files.setdefault(_identity(file.path), file)
+        if first is not file:
+            notes.append(f"{flag}: {file.path} is the same file as {first.path}; it is read once")
+    if len(notes) > _LISTED:
+        notes[_LISTED:] = [f"{flag}: {len(notes) - _LISTED:,} more files are given twice"]
+    in_order = sorted(files.values(), key=lambda file: file.path)
+    filled = [file for file in in_order if file.size_in_bytes]
+    if files and not filled:
         raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?")
-    notes = [
-        f"{flag}: {path} is the same file as {first}; it is read once" for path, first in twice
-    ]
-    return InputFiles(read, notes)
+    return InputFiles(filled, notes)
 
 
 def _identity(path: str) -> str:
@@ -213,9 +209,12 @@ def opened(piece: Piece, layout: Layout) -> Iterator[Table]:
 def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
     """The lines that start within a range of a file; of the last one, as much as a row may have."""
     file.seek(max(start - 1, 0))
-    # A line that starts before belongs to the piece before; its length is unknown.
-    while start and (part := file.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
-        pass
+    # A line that starts before belongs to the piece before; it may go on behind this one.
+    part = b"" if start else b"\n"
+    while not part.endswith(b"\n"):
+        part = file.readline(min(max(end - file.tell(), 0), MAX_LINE_BYTES))
+        if not part:
+            return b""
     lines = file.read(max(end - file.tell(), 0))
     if lines and not lines.endswith(b"\n"):
         lines += file.readline(MAX_LINE_BYTES + 1)
@@ -224,22 +223,8 @@ def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
 
 def _match(pattern: str, flag: str, ignore_others: bool) -> list[FileMetadata]:
     """The tables that a pattern means; a hidden one only if it is named itself."""
-    others: list[str] = []
     try:
-        if is_local(pattern):
-            path = Path(pattern)  # of this very name, whatever brackets are in it
-            if path.is_file():
-                files = [path]
-            elif path.is_dir():
-                files, others = _inside(path)
-            else:
-                files = [
-                    file for file in map(Path, glob(pattern, recursive=True)) if file.is_file()
-                ]
-                files = [file for file in files if not _is_hidden(file.name)]
-            found = [FileMetadata(str(file), file.stat().st_size) for file in files]
-        else:
-            found, others = _match_remote(pattern)
+        tables, others = _match_local(pattern) if is_local(pattern) else _match_remote(pattern)
     except (BeamIOError, OSError, ValueError) as error:
         raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
     if others and not ignore_others:
@@ -251,14 +236,12 @@ def _match(pattern: str, flag: str, ignore_others: bool) -> list[FileMetadata]:
             f".gz. Move the others away, name the files to read, or leave the others out with "
             f"{IGNORE_FLAG}."
         )
-    if not found:
+    if not tables:
         raise UserError(
             f"{flag} {pattern} matches no file that is a table; check that the path or the bucket "
             "exists and that you may list it."
         )
-    for file in found:
-        format_of(file.path)
-    return found
+    return tables
 
 
 def _is_hidden(name: str) -> bool:
@@ -266,34 +249,42 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(("_", ".")) or name.endswith("~")
 
 
-def _inside(directory: Path) -> tuple[list[Path], list[str]]:
-    """The tables of a directory, and the names of what else it holds."""
+def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
+    """The tables of a path, a directory or a glob, and the names of what else is there."""
+    path = Path(pattern)  # of this very name, whatever brackets are in it
+    if path.is_file():
+        format_of(path)
+        return [FileMetadata(str(path), path.stat().st_size)], []
+    if path.is_dir():
+        inside = [*path.iterdir()]
+    else:
+        inside = [file for file in map(Path, glob(pattern, recursive=True)) if not file.is_dir()]
     tables, others = [], []
-    for path in sorted(directory.iterdir()):
-        if _is_hidden(path.name):
+    for file in inside:
+        if _is_hidden(file.name):
             continue
-        if path.is_file() and format_of(path.name, otherwise=""):
-            tables.append(path)
+        if file.is_file() and format_of(file.name, otherwise=""):
+            tables.append(FileMetadata(str(file), file.stat().st_size))
         else:
-            others.append(f"{path.name}/" if path.is_dir() else path.name)
+            others.append(f"{file.name}/" if file.is_dir() else file.name)
     return tables, others
 
 
 def _match_remote(pattern: str) -> tuple[list[FileMetadata], list[str]]:
-    """The files of a pattern on a store, and the names of what else a directory there holds."""
-    itself, inside = FileSystems.match([pattern, FileSystems.join(pattern, "*")])
-    tables = list(itself.metadata_list)
-    others: list[str] = []
-    for file in inside.metadata_list:
+    """The tables of a file, a glob or a directory of a store, and the names of what else is there.
+
+    What is in subdirectories has their names before its own.
+    """
+    matches = FileSystems.match([pattern, FileSystems.join(pattern, "*")])
+    tables, others = [], []
+    for file in (file for match in matches for file in match.metadata_list):
         name = file.path.rstrip("/").rpartition("/")[2]
-        if _is_hidden(name):
-            continue
-        if format_of(name, otherwise="") and not file.path.endswith("/"):
+        if file.path == pattern:
+            format_of(file.path)
             tables.append(file)
-        else:
-            others.append(name)
-    return [
-        file
-        for file in tables
-        if file.path == pattern or not _is_hidden(file.path.rpartition("/")[2])
-    ], others
+        elif not _is_hidden(name):
+            if format_of(name, otherwise="") and not file.path.endswith("/"):
+                tables.append(file)
+            else:
+                others.append(name)
+    return tables, others

@@ -82,10 +82,10 @@ class Sources:
     ignore_other_files: bool = False
 
     def check(self) -> None:
-        """Refuses options that do not go together.
+        """Refuses options that do not go together, and files that are missing.
 
         Raises:
-            UserError: saying which.
+            UserError: saying which, or that the log lacks the time stamps that it is split by.
         """
         later, held_out = self.judge_later, self.hold_out_queries
         check_fractions(later, held_out)
@@ -96,6 +96,17 @@ class Sources:
                 "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "
                 "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
             )
+
+        for flag, path in self._tables().items():
+            if not path.is_file():
+                raise UserError(f"--{flag} {path} cannot be read: there is no such file.")
+        if later is not None:
+            check_has_times(self.log_files().paths, self.layout)
+
+    def _tables(self) -> dict[str, Path]:
+        """The tables besides the log, by flag."""
+        tables = {"judgments": self.judgments, "corpus": self.corpus}
+        return {flag: path for flag, path in tables.items() if path}
 
     def log_files(self) -> InputFiles:
         """The log's files, each once, as preprocess finds them.
@@ -108,19 +119,9 @@ class Sources:
         return find_files(self.clicks, "--clicks", ignore_others=self.ignore_other_files)
 
     def files(self) -> dict[str, dict[str, str]]:
-        """By flag, the SHA-256 of each file.
-
-        Raises:
-            UserError: a file is missing, or the log lacks the time stamps that it is split by.
-        """
-        tables = {"judgments": self.judgments, "corpus": self.corpus}
-        paths = {flag: [path] for flag, path in tables.items() if path}
-        for flag, (path,) in paths.items():
-            if not path.is_file():
-                raise UserError(f"--{flag} {path} cannot be read: there is no such file.")
-        paths = {"clicks": self.log_files().paths} | paths
-        if self.judge_later is not None:
-            check_has_times(paths["clicks"], self.layout)
+        """By flag, the SHA-256 of each file."""
+        tables = {flag: [path] for flag, path in self._tables().items()}
+        paths = {"clicks": self.log_files().paths} | tables
         return {
             flag: {str(path): fingerprint(path) for path in several}
             for flag, several in paths.items()

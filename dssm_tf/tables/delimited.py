@@ -158,7 +158,9 @@ def _without_blank_rows(
     frame: pl.DataFrame, wanted: Sequence[str], row_text: Callable[[int], bytes]
 ) -> pl.DataFrame:
     """The frame without lines of nothing but white space."""
-    empty = frame.select(pl.all_horizontal(pl.col(*wanted).str.strip_chars() == "")).to_series()
+    empty = frame.select(
+        pl.all_horizontal(pl.col(*wanted).str.strip_chars(WHITE_SPACE) == "")
+    ).to_series()
     if not empty.any():
         return frame
     # Of the columns that are not wanted, too, nothing is there.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import time
 
 import pyarrow
 import pytest
@@ -12,9 +14,9 @@ from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.columns import raw
+from dssm_tf.tables.columns import JUDGMENTS, raw
 from dssm_tf.tables.formats import format_of
-from dssm_tf.tables.layout import Layout, Reject, reject
+from dssm_tf.tables.layout import Layout, Reject, parse_columns, reject
 from dssm_tf.tables.lines import Lines
 from dssm_tf.tables.read import open_table, read
 from dssm_tf.tables.times import Clock
@@ -333,3 +335,70 @@ import sys, dssm_tf.tables.click_log, dssm_tf.tables.splits, dssm_tf.tables.trec
 print({"tensorflow", "keras", "apache_beam", "pandas", "rich"} & set(sys.modules))
 """
     assert python(code) == "set()\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "Cotton shirt\nsizes S, M, L\ncolours red, blue, green",
+        "red, small\nblue, medium\ngreen, large",
+        "S,M,L\r\nred,blue,green\r\na,b,c",
+        'a "quoted" word,\n"another",\n',
+        "\n\n",
+        "one\rtwo",
+    ],
+)
+@pytest.mark.parametrize("names", [("doc_id", "title"), ("clicks", "query", "title")])
+def test_quoted_cells_with_line_ends_are_read_as_pythons_csv_module_reads_them(
+    tmp_path, names, cell
+):
+    table = [names, *([str(n), *["x"] * (len(names) - 2), cell] for n in range(9))]
+    with (tmp_path / "t.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(table)
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        expected = [tuple(row) for row in csv.reader(file)][1:]
+    assert rows(tmp_path / "t.csv", names) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ('{"query": "a", "title": "A", "Title": "B"}', "'title' and 'Title'"),
+        ('{"query": "a", "title": "A", " TITLE ": null}', "'title' and ' TITLE '"),
+        ('{"query": "a", "title": "A", "title": "B"}', "'title' and 'title'"),
+    ],
+)
+def test_an_object_with_a_key_in_two_cases_is_an_error_that_names_both(write, line, keys):
+    path = write("t.jsonl", '{"query": "b", "title": "B"}\n' + line + "\n")
+    with pytest.raises(UserError, match=rf"t\.jsonl:2: the keys {keys} are the same column"):
+        checked(path)
+    assert checked(path, ["query"]) == [(1, ("b",)), (2, ("a",))]
+
+
+@pytest.mark.parametrize("head", [b"", b"doc_id\ttitle\n"])
+@pytest.mark.parametrize("format", ["txt", "tsv", "csv", "jsonl"])
+def test_time_for_one_long_line_grows_as_its_length(head, format):
+    def seconds(size):
+        layout = Layout(longest=1 << 31, names=("text",))
+        raw = io.BytesIO(head + b"x" * size)
+        started = time.process_time()
+        with open_table("t", format, layout, raw) as table:
+            numbered(table, ["text"], strict=False)
+        return time.process_time() - started
+
+    small, large = (min(seconds(size << 20) for _ in range(3)) for size in (8, 64))
+    assert large < 30 * small  # 8 times the bytes; 64 times the work if it were quadratic
+
+
+def test_columns_are_called_as_the_file_calls_them_in_messages(write):
+    path = write("t.csv", "Query,DocID,rating\nred shoe,a,3\n")
+    layout = Layout(columns=parse_columns("doc_id=docid,grade=rating"))
+    with pytest.raises(UserError) as caught:
+        read(path, JUDGMENTS, layout)
+    assert str(caught.value) == (
+        f"{path} has the columns 'Query', 'DocID', 'rating'; expected 'query_id', 'query', "
+        "'docid', 'title', 'rating' (missing: query_id, title)."
+    )
+    good = write("g.csv", "query_id,query,docid,title,rating\n1,q,a,t,high\n")
+    with pytest.raises(UserError, match=r"g\.csv:2: rating 'high' is not a number"):
+        read(good, JUDGMENTS, layout)

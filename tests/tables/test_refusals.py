@@ -87,6 +87,8 @@ def scores(path):
         ),
         (read_run, "t.trec", "q1 Q0 a 1 0.5\n", ":1: .*5 columns"),
         (read_run, "t.trec", "q1 Q0 a 1 nan tag\n", ":1: .*score 'nan'"),
+        (read_run, "t.trec", "q1 Q0 b 1 2 t\nq1 Q0 a 1 1e39 t\n", ":2: score '1e39'; expected"),
+        (read_run, "t.trec", "q1 Q0 a 1 -inf t\n", ":1: score '-inf'; expected a number"),
         (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' comes twice"),
     ],
 )

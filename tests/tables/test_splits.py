@@ -3,10 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow, log_frame
+from dssm_tf.tables.click_log import LogRow, log_frame, read_logs
 from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.splits import (
     Split,
+    check_has_times,
     is_held_out,
     judged_by_clicks,
     split_by_query,
@@ -98,3 +100,82 @@ def test_clicks_of_the_other_part_judge_the_titles_of_both():
     assert [(one.title, one.grade) for one in judgments] == [("Bag", 1.0), ("Cap", 3.0)]
     with pytest.raises(UserError, match="2 to judge by, 0 of them with a title of the corpus"):
         judged_by_clicks(split, [CorpusTitle("d1", "Red Hat")])
+
+
+def clicked(*rows):
+    """A split whose later part has these rows of query, title, clicks and doc_id."""
+    test = [LogRow(query, title, clicks, doc_id=id) for query, title, clicks, id in rows]
+    return Split(log_frame([LogRow("learned", "Learned")]), log_frame(test))
+
+
+def test_clicks_join_the_corpus_by_doc_id_and_take_its_title():
+    corpus = [CorpusTitle("d1", "Red Hat (2024)"), CorpusTitle("d2", "Tie")]
+    split = clicked(
+        ("hat", "Red Hat", 2, "d1"), ("hat", "Tie", 3, ""), ("hat", "Red hat!", 2, "d1")
+    )
+    judgments, _, notes = judged_by_clicks(split, corpus)
+    # Of d1 there are 2 + 2 clicks.
+    found = {(one.doc_id, one.title, one.grade) for one in judgments}
+    assert found == {("d1", "Red Hat (2024)", 3.0), ("d2", "Tie", 2.0)}
+    assert notes == [
+        "4 clicks to judge by have another title in the corpus, which counts: doc_id d1 is "
+        "'Red Hat' in the log and 'Red Hat (2024)' in the corpus"
+    ]
+
+
+@pytest.mark.parametrize("title", ["RED HAT", "red hat", " Red  Hat! ", "Réd Hat", "ＲＥＤ hat"])
+@pytest.mark.parametrize("doc_id", ["", "unknown"])
+def test_clicks_without_an_id_of_the_corpus_join_it_by_the_normalized_title(title, doc_id):
+    corpus = [CorpusTitle("d0", "Tie"), CorpusTitle("d1", "Red Hat "), CorpusTitle("d2", "red hat")]
+    judgments, _, notes = judged_by_clicks(clicked(("hat", title, 1, doc_id)), corpus)
+    (judged,) = judgments
+    # The very title goes before one that reads the same.
+    assert judged.doc_id == ("d2" if title == "red hat" else "d1")
+    assert not notes
+
+
+def test_clicks_that_cannot_be_joined_are_counted_with_examples():
+    split = clicked(
+        ("a", "Tie", 4, ""), ("b", "Cup", 9, "x7"), ("c", "Box", 2, ""), ("d", "!!", 1, "")
+    )
+    judgments, _, notes = judged_by_clicks(
+        split, [CorpusTitle("d1", "Tie"), CorpusTitle("d2", "?")]
+    )
+    assert [one.doc_id for one in judgments] == ["d1"]
+    assert notes == [
+        "12 of 16 clicks to judge by were left out: the corpus has neither their doc_id nor their "
+        "title, such as 'Cup' (doc_id x7), 'Box', '!!'"
+    ]
+
+
+def test_without_a_corpus_the_ids_are_those_of_the_log():
+    split = clicked(
+        ("a", "Old", 1, "d1"),
+        ("a", "New", 5, "d1"),
+        ("b", "Cup", 2, ""),
+        ("c", "Box", 2, "t000001"),
+    )
+    judgments, corpus, _ = judged_by_clicks(split, None)
+    # Of two titles that with most clicks; made ids are none of the log's.
+    assert corpus == [
+        ("t000001", "Box"), ("t000002", "Cup"), ("t000003", "Learned"), ("d1", "New")
+    ]  # fmt: skip
+    assert [(one.doc_id, one.title) for one in judgments] == [
+        ("d1", "New"), ("t000002", "Cup"), ("t000001", "Box")
+    ]  # fmt: skip
+
+
+def test_a_time_stamp_that_cannot_be_read_is_named_with_its_row(write):
+    log = write("log.tsv", "query\ttitle\ttimestamp\na\tA\t2024-01-01\nb\tB\t\n")
+    rows, _ = read_logs([log])
+    message = r"log\.tsv:3: the time stamp is empty; .*--hold-out-queries"
+    with pytest.raises(UserError, match=message):
+        split_by_time(rows, 0.5)
+
+
+def test_a_log_without_time_stamps_is_refused_by_its_header(write):
+    log = write("log.tsv", "query\ttitle\tWhen\na\tA\t2024\n")
+    message = "no column 'timestamp', which --judge-later needs.*--hold-out-queries.*'When'"
+    with pytest.raises(UserError, match=message):
+        check_has_times([log], Layout())
+    check_has_times([log], Layout(columns=parse_columns("timestamp=when")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -86,6 +87,6 @@ def train(
         f"optimizer.learning_rate (it was {settings.optimizer.learning_rate:g}), or train for "
         "longer."
         if result.doubt
-        else f"next: dssm export --model {out} --out EXPORT"
+        else f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT"
     )
     say(*lines)

@@ -142,7 +142,19 @@ def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, write):
     ],
 )
 def test_a_log_with_nothing_to_learn_from_fails_in_one_line(refused, log, message):
-    assert message in refused(log)
+    error = refused(log)
+    assert message in error
+    assert "lines 0" not in error
+
+
+def test_the_report_shows_flags_as_they_are_typed(run, write, tmp_path):
+    path = write("hd_clicks.tsv", "query\ttitle\na\tb\n")
+    data = run(None, "--input", str(path), *ALL)
+    text = (data.path / "report.md").read_text("utf-8")
+    assert f"| {path} " in text
+    assert "--validation-fraction" in text
+    assert "()" not in text
+    assert "\\" not in text
 
 
 def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):

@@ -86,8 +86,8 @@ def find_files(
     """
     files: dict[str, FileMetadata] = {}
     notes = []
-    found = [file for pattern in patterns for file in _match(pattern, flag, ignore_others)]
-    for file in sorted(found, key=lambda file: file.path):
+    matches = [file for pattern in patterns for file in _match(pattern, flag, ignore_others)]
+    for file in sorted(matches, key=lambda file: file.path):
         first = files.setdefault(_identity(file.path), file)
         if first is not file:
             notes.append(f"{flag}: {file.path} is the same file as {first.path}; it is read once")
@@ -181,12 +181,12 @@ def _with_quotes(piece: Piece) -> tuple[str, tuple[Piece, bool]]:
 
 def _joined(file: tuple[str, Iterable[tuple[Piece, bool]]]) -> Iterator[Piece]:
     """The pieces of a file; one, if any has a quote."""
-    found = sorted(file[1])
-    if not any(quoted for _, quoted in found):
-        yield from (piece for piece, _ in found)
+    pieces = sorted(file[1])
+    if not any(quoted for _, quoted in pieces):
+        yield from (piece for piece, _ in pieces)
         return
-    first = found[0][0]
-    yield first._replace(names=None, start=0, end=None, pieces=len(found))
+    first = pieces[0][0]
+    yield first._replace(names=None, start=0, end=None, pieces=len(pieces))
 
 
 @contextmanager

@@ -69,6 +69,8 @@ class Sources:
         max_reject_fraction: the fraction of the log's rows, and clicks, that may be malformed.
         typos: whether each judged query gets a typing error, see `with_typo`.
         ignore_other_files: whether directories may hold other files than tables.
+        max_robot_fraction: the fraction of the rows, and clicks, that may be of sessions that look
+            like robots.
     """
 
     clicks: Sequence[str]
@@ -80,6 +82,7 @@ class Sources:
     max_reject_fraction: float = MAX_REJECTED
     typos: bool = False
     ignore_other_files: bool = False
+    max_robot_fraction: float = 0.5
 
     def check(self) -> None:
         """Refuses options that do not go together, and files that are missing.
@@ -134,9 +137,12 @@ class Inputs:
 
     Attributes:
         folder: holds clicks, judgments, perhaps a corpus, and the log as preprocess writes it.
+        max_robot_fraction: of the log, that may be of sessions that look like robots; checked when
+            `prepare` writes the directory.
     """
 
     folder: Path
+    max_robot_fraction: float = 1.0
 
     def task(self) -> RankingTask:
         """The queries, titles and grades."""
@@ -231,7 +237,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         if corpus is not None:
             write_corpus(aside / _CORPUS, corpus)
         write_log(aside / _LOG, parts.train)
-        ensure_data(Inputs(aside))
+        ensure_data(Inputs(aside, sources.max_robot_fraction))
         with atomic_write(aside / _FACTS) as file:
             json.dump(facts, file, indent=2)
 
@@ -246,4 +252,12 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
         # The titles that every query ranks, for the towers to know; judged titles alone are not.
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
-        preprocess(PreprocessOptions(log, str(target), corpus, negatives=negatives))
+        preprocess(
+            PreprocessOptions(
+                log,
+                str(target),
+                corpus,
+                negatives=negatives,
+                max_robot_fraction=inputs.max_robot_fraction,
+            )
+        )

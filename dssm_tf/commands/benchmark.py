@@ -27,6 +27,7 @@ def benchmark(
     hold_out_queries: Share = None,
     tables: Tables = PLAIN,
     max_reject_fraction: float = 0.1,
+    max_robot_fraction: float = 0.5,
     ignore_other_files: bool = False,
     typos: bool = False,
     systems: str = "all",
@@ -61,6 +62,8 @@ def benchmark(
             them; without --judgments, their clicks are the judgments.
         tables: how they are laid out.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
+        max_robot_fraction: share of the rows to learn from, and clicks, that may be of sessions
+            with so many queries or clicks that they are dropped as robots.
         ignore_other_files: leave out what else directories of --clicks hold: files of other
             formats and subdirectories.
         typos: measure on queries with one typing error each, the same in every run.
@@ -99,7 +102,7 @@ def benchmark(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries,
-                tables.layout(), max_reject_fraction, typos, ignore_other_files,
+                tables.layout(), max_reject_fraction, typos, ignore_other_files, max_robot_fraction,
             ),
             out=out,
             systems=_names(systems),

@@ -1,4 +1,4 @@
-"""The files a publisher gives: found by name, and read row by row by one method."""
+"""The files a publisher gives: matches by name, and read row by row by one method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINE = ("text",)
 LONGEST = (1 << 31) - 1
 """Bytes of a line, which may hold a document."""
 
-Numbered = Iterable[tuple[int, Any]]
+NumberedRow = tuple[int, Any]
 _SHOWN = 500  # characters
 _PROGRESS_ROWS = 1 << 12
 
@@ -58,23 +58,23 @@ class Source:
         Raises:
             UserError: there is none, or several for one pattern.
         """
-        found = self.find_all(*patterns)
-        if len(found) != 1:
-            there = sorted(path.name for path in found or self._files())
+        matches = self.find_all(*patterns)
+        if len(matches) != 1:
+            there = sorted(path.name for path in matches or self._files())
             raise UserError(
-                f"{self.folder} has {'several files for' if found else 'no'} "
+                f"{self.folder} has {'several files for' if matches else 'no'} "
                 f"{' or '.join(patterns)} (also .gz); expected one, found: "
                 f"{', '.join(there)[:_SHOWN] or 'no file'}."
             )
-        return found[0]
+        return matches[0]
 
     def find_all(self, *patterns: str) -> list[Path]:
         """All files of the first pattern that any file has, by name."""
         files = self._files()
         for pattern in patterns:
-            found = [path for path in files if Path(path.name.removesuffix(".gz")).match(pattern)]
-            if found:
-                return sorted(found)
+            matches = [path for path in files if Path(path.name.removesuffix(".gz")).match(pattern)]
+            if matches:
+                return sorted(matches)
         return []
 
     def _files(self) -> list[Path]:
@@ -96,7 +96,7 @@ class Source:
         names: Sequence[str] = (),
         delimiter: str = ",",
         encoding: str = "",
-        parts: Callable[[Numbered], Numbered] = iter,
+        parts: Callable[[Iterable[NumberedRow]], Iterable[NumberedRow]] = iter,
     ) -> None:
         """Reads a file: what cannot be used of it is left out and counted.
 
@@ -127,7 +127,7 @@ class Source:
         tally, name = Tally(), str(path)
         wanted = [raw(column) if isinstance(column, str) else column for column in columns]
 
-        def rows() -> Iterator[tuple[int, Any]]:
+        def rows() -> Iterator[NumberedRow]:
             for frame, rejects in table.scan(wanted, strict=False):
                 tally.reject(name, rejects)
                 self.rejected.update(f"{row.reason}, in {path.name}" for row in rejects)

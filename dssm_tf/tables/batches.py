@@ -40,7 +40,7 @@ class Contents(NamedTuple):
         splittable: whether it can be read from any line end on.
         names_in_rows: whether every row names its cells.
         malformed: whether the names are unknown because the first object is malformed.
-        place: of a row, with its file and number.
+        row_format: of a row, with its file and number.
     """
 
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class Contents(NamedTuple):
     splittable: Callable[[], bool]
     names_in_rows: bool = False
     malformed: bool = False
-    place: str = "{}:{}"
+    row_format: str = "{}:{}"
 
 
 class RowBuilder:
@@ -63,7 +63,7 @@ class RowBuilder:
 
     def __init__(self, names: Sequence[str], wanted: Sequence[str]) -> None:
         self._names, self._wanted = names, wanted
-        self._places = [names.index(name) for name in wanted]
+        self._indices = [names.index(name) for name in wanted]
         self._numbers: list[int] = []
         self._cells: list[Sequence[str | None]] = []
         self._rejects: list[Reject] = []
@@ -78,7 +78,7 @@ class RowBuilder:
             self.reject(number, wrong_count(len(cells), self._names), text, cells)
         else:
             self._numbers.append(number)
-            self._cells.append([cells[place] for place in self._places])
+            self._cells.append([cells[index] for index in self._indices])
             self._texts[number] = text
 
     def reject(self, number: int, reason: BadRow, text: str, cells: Sequence[str]) -> None:
@@ -135,10 +135,10 @@ def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:
     """
     if "clicks" not in names:
         return 1
-    at = names.index("clicks")
-    places = {at, at - len(names) + len(cells)}
-    found = [cells[place] for place in places if 0 <= place < len(cells)]
-    counts = [lost_clicks(cell) for cell in found if cell.strip()]
+    index = names.index("clicks")
+    indices = {index, index - len(names) + len(cells)}
+    candidates = [cells[index] for index in indices if 0 <= index < len(cells)]
+    counts = [lost_clicks(cell) for cell in candidates if cell.strip()]
     return max((count for count in counts if count is not None), default=None)
 
 

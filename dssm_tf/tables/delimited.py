@@ -53,15 +53,17 @@ def read_lines(
         data, numbers, rejects = _without_bad_text(data, block.first, layout, names, separator)
         if not data:
             return Batch(empty, rejects, str)
-    many = numbers if numbers is not None else range(block.first, block.first + data.count(b"\n"))
+    line_numbers = (
+        numbers if numbers is not None else range(block.first, block.first + data.count(b"\n"))
+    )
 
     row_text = _line_texts(block)
     unusual = len(data) > _MOST_ARROW_BYTES or data.startswith(BOM_UTF8)  # which Arrow drops
     if separator is None or len(names) < 2 or unusual:
         rows = [line.decode() for line in data.removesuffix(b"\n").split(b"\n")]
-        frame, bad_rows = _divided(rows, [*many], names, wanted, separator)
+        frame, bad_rows = _divided(rows, [*line_numbers], names, wanted, separator)
     else:
-        frame, bad_rows = _read_table(data, many, names, wanted, separator)
+        frame, bad_rows = _read_table(data, line_numbers, names, wanted, separator)
     if separator is not None:
         frame = _without_blank_rows(frame, wanted, row_text)
     return Batch(frame, sorted([*rejects, *bad_rows], key=lambda row: row.line), row_text)
@@ -97,11 +99,11 @@ def _read_table(
         invalid.append(row)
         return "skip"
 
-    places = [f"{place}" for place, _ in enumerate(names)]  # a name may come twice
-    by_name = {name: place for place, name in zip(places, names, strict=True)}
+    indices = [f"{index}" for index, _ in enumerate(names)]  # a name may come twice
+    by_name = {name: index for index, name in zip(indices, names, strict=True)}
     table = arrow_csv.read_csv(
         pa.py_buffer(data),
-        arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=places),
+        arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=indices),
         arrow_csv.ParseOptions(
             delimiter=separator,
             quote_char=False,
@@ -110,7 +112,7 @@ def _read_table(
         ),
         arrow_csv.ConvertOptions(
             check_utf8=False,
-            column_types=dict.fromkeys(places, pa.string()),
+            column_types=dict.fromkeys(indices, pa.string()),
             include_columns=[by_name[name] for name in wanted],
         ),
     )
@@ -121,13 +123,13 @@ def _read_table(
     rejects = []
     if invalid:
         good = pl.repeat(True, len(rows), eager=True)
-        places_of = [row.number - 1 for row in invalid]
-        frame = frame.with_columns(rows.filter(good.scatter(places_of, False)))
-        for row, place in zip(invalid, places_of, strict=True):
+        invalid_rows = [row.number - 1 for row in invalid]
+        frame = frame.with_columns(rows.filter(good.scatter(invalid_rows, False)))
+        for row, index in zip(invalid, invalid_rows, strict=True):
             if row.text.strip():
                 bad = wrong_count(row.actual_columns, names)
                 clicks = clicks_of(row.text.split(separator), names)
-                rejects.append(reject(numbers[place], bad, row.text, clicks))
+                rejects.append(reject(numbers[index], bad, row.text, clicks))
         return frame, rejects
     return frame.with_columns(rows), rejects
 
@@ -189,8 +191,8 @@ def read_trec_lines(
     frame = pl.DataFrame(
         [
             *(
-                cells.filter(good).list.get(names.index(one.name)).alias(one.name)
-                for one in columns
+                cells.filter(good).list.get(names.index(column.name)).alias(column.name)
+                for column in columns
             ),
             batch.frame[LINE].filter(good),
         ]

@@ -76,13 +76,13 @@ class _Repeated(dict[str, Any]):
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = _Repeated(found)
+    keys = dict(pairs)
+    if len(keys) < len(pairs):
+        repeated = _Repeated(keys)
         times = Counter(key for key, _ in pairs)
         repeated.twice = frozenset(key for key in times if times[key] > 1)
         return repeated
-    return found
+    return keys
 
 
 def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], where: str) -> Batch:
@@ -121,11 +121,11 @@ def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], w
             rejects.append(reject(number, bad, data, _clicks_of_object(data, row, wanted, layout)))
             continue
         numbers.append(number)
-        for name, some in cells.items():
-            some.append(row.get(name))
+        for name, values in cells.items():
+            values.append(row.get(name))
     frame = pl.DataFrame(
         [
-            *(pl.Series(name, some, dtype=pl.String) for name, some in cells.items()),
+            *(pl.Series(name, values, dtype=pl.String) for name, values in cells.items()),
             pl.Series(LINE, numbers, dtype=pl.Int64),
         ]
     )
@@ -156,9 +156,9 @@ def _clicks_of_object(
     if "clicks" in row:
         return lost_clicks(row["clicks"])
     key = re.escape(layout.name_in_file("clicks").encode())
-    found = re.search(rb'"\s*' + key + rb'\s*"\s*:\s*("[^"]*"|[^,}\s]*)', data, re.IGNORECASE)
-    if found:
-        cell = found[1].decode("utf-8", "replace").strip('"')
+    match = re.search(rb'"\s*' + key + rb'\s*"\s*:\s*("[^"]*"|[^,}\s]*)', data, re.IGNORECASE)
+    if match:
+        cell = match[1].decode("utf-8", "replace").strip('"')
         return lost_clicks(None if cell == "null" else cell)
     try:
         json.loads(data)

@@ -43,7 +43,7 @@ def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
         batches,
         lambda: count,
         lambda: False,
-        place="{}, row {}",
+        row_format="{}, row {}",
     )
 
 
@@ -64,12 +64,12 @@ def _parquet_batch(
     for column, name in zip(wanted, theirs, strict=True):
         values = rows.column(name)
         cells, undecoded = _strings(values)
-        for place in undecoded:
-            bad.setdefault(place, BadRow("bad UTF-8", f"{name!r} is not UTF-8"))
+        for row in undecoded:
+            bad.setdefault(row, BadRow("bad UTF-8", f"{name!r} is not UTF-8"))
         if _kind(values.type) not in column.kinds:
-            for place, cell in enumerate(cells.to_list()):
+            for row, cell in enumerate(cells.to_list()):
                 if cell is not None:
-                    bad.setdefault(place, wrong_kind(cell, column, layout))
+                    bad.setdefault(row, wrong_kind(cell, column, layout))
         series.append(cells.alias(column.name))
     numbers = pl.Series(LINE, range(first, first + len(rows)), dtype=pl.Int64)
     frame = pl.DataFrame([*series, numbers])
@@ -79,9 +79,9 @@ def _parquet_batch(
         return dict(row)
 
     rejects = []
-    for place, reason in sorted(bad.items()):
-        clicks = lost_clicks(frame["clicks"][place]) if "clicks" in frame.columns else 1
-        rejects.append(reject(first + place, reason, row_text(first + place), clicks))
+    for row, reason in sorted(bad.items()):
+        clicks = lost_clicks(frame["clicks"][row]) if "clicks" in frame.columns else 1
+        rejects.append(reject(first + row, reason, row_text(first + row), clicks))
     good = frame.filter(~pl.int_range(len(frame), eager=True).is_in([*bad])) if bad else frame
     return Batch(good, rejects, row_text)
 
@@ -109,7 +109,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
 
 
 def _strings(column: pa.Array) -> tuple[pl.Series, list[int]]:
-    """A column's cells as strings, and the places of those whose bytes are not UTF-8.
+    """A column's cells as strings, and the rows of those whose bytes are not UTF-8.
 
     Times are text, because Python's own end with the year 9999.
     """
@@ -159,7 +159,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _texts(column: pa.Array) -> tuple[pl.Series, list[int]]:
-    """Texts, and the places of those that are not UTF-8, which become null."""
+    """Texts, and the rows of those that are not UTF-8, which become null."""
     try:
         if pa.types.is_fixed_size_binary(column.type):
             column = column.cast(pa.binary())
@@ -170,12 +170,12 @@ def _texts(column: pa.Array) -> tuple[pl.Series, list[int]]:
         pass
     cells: list[str | None] = []
     bad: list[int] = []
-    for place, cell in enumerate(_bytes(column)):
+    for row, cell in enumerate(_bytes(column)):
         try:
             cells.append(None if cell is None else cell.decode())
         except UnicodeDecodeError:
             cells.append(None)
-            bad.append(place)
+            bad.append(row)
     return pl.Series(cells, dtype=pl.String), bad
 
 

@@ -45,7 +45,7 @@ def _quoted_batches(
     """
     rows = RowBuilder(names, [column.name for column in columns if column.name in names])
     sign, width = layout.delimiter, len(names)
-    numeric = [place for place, name in enumerate(names) if name in NUMERIC]
+    numeric = [index for index, name in enumerate(names) if name in NUMERIC]
     record_lines: list[str] = []
     texts = _TextLines(block, lines)
 
@@ -138,7 +138,7 @@ def _are_rows(lines: Sequence[str], sign: str, width: int, numeric: Sequence[int
         return False
     for line in lines[:-1]:  # the last one ends with the cells behind the quote
         cells = line.split(sign)
-        if len(cells) != width or not all(_NUMBER.fullmatch(cells[at]) for at in numeric):
+        if len(cells) != width or not all(_NUMBER.fullmatch(cells[index]) for index in numeric):
             return False
     return True
 

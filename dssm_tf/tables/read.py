@@ -98,7 +98,10 @@ class Table:
         """How to name columns, if nothing was said about them."""
         if self._layout.columns or not {*missing} <= {*_NAMED}:
             return ""
-        return f" If the file calls it otherwise, say so: --columns {missing[0]}=NAME."
+        return (
+            f" If the file calls it otherwise, say so: --columns {missing[0]}=NAME, or "
+            "--corpus-columns for a corpus beside a log."
+        )
 
     def scan(self, columns: Sequence[Column], *, strict: bool = True) -> Iterator[Block]:
         """The rows in blocks; columns that the file lacks have the value of an empty cell.
@@ -130,8 +133,8 @@ class Table:
                 frame, rejects = self._parse(batch, columns, fields if joined else ())
                 if strict and rejects:
                     first = rejects[0]
-                    place = self._contents.place.format(self._where, first.line)
-                    raise UserError(f"{place}: {first.detail}.")
+                    location = self._contents.row_format.format(self._where, first.line)
+                    raise UserError(f"{location}: {first.detail}.")
                 yield frame, rejects
 
     def _parse(self, batch: Batch, columns: Sequence[Column], fields: Sequence[str]) -> Block:
@@ -267,13 +270,13 @@ def scan_texts(
 
 def rebatch(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
     """The same rows in frames of one size; the last may be smaller."""
-    held: list[pl.DataFrame] = []
+    frames_left: list[pl.DataFrame] = []
     for frame in frames:
-        held.append(frame)
-        if sum(map(len, held)) >= size:
-            rows = pl.concat(held)
+        frames_left.append(frame)
+        if sum(map(len, frames_left)) >= size:
+            rows = pl.concat(frames_left)
             whole = len(rows) // size * size
             yield from rows[:whole].iter_slices(size)
-            held = [rows[whole:]]
-    if any(map(len, held)):
-        yield pl.concat(held)
+            frames_left = [rows[whole:]]
+    if any(map(len, frames_left)):
+        yield pl.concat(frames_left)

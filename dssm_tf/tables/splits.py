@@ -87,9 +87,10 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
         try:
             order.append(clock(row["timestamp"]))
         except UserError as error:
-            place = f"{row[FILE]}:{row[LINE]}: " if FILE in row else ""
+            location = f"{row[FILE]}:{row[LINE]}: " if FILE in row else ""
             raise UserError(
-                f"{place}{str(error).rstrip('.')}, or split the log by query: --hold-out-queries."
+                f"{location}{str(error).rstrip('.')}, or split the log by query: "
+                "--hold-out-queries."
             ) from None
     ranks = {time: rank for rank, time in enumerate(sorted({*order}))}
     times = times.select(
@@ -243,9 +244,9 @@ def _logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
     numbers = (f"t{number:06d}" for number in count(1))
     taken = {*named["doc_id"]}
     free = (id for id in numbers if id not in taken)
-    made = [CorpusTitle(next(free), title) for title in without["title"]]
+    unnamed = [CorpusTitle(next(free), title) for title in without["title"]]
     known = map(CorpusTitle._make, named.iter_rows())
-    return sorted([*known, *made], key=lambda title: (title.title, title.doc_id))
+    return sorted([*known, *unnamed], key=lambda title: (title.title, title.doc_id))
 
 
 def is_held_out(query: str, fraction: float, purpose: str) -> bool:

@@ -131,13 +131,16 @@ def wrong_count(cells: int, names: Sequence[str]) -> BadRow:
 def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:
     """The clicks of a row that was not divided into as many cells as the header has.
 
-    A cell too many or too few may stand before the clicks or behind them.
+    A cell too many or too few may stand before the clicks or behind them, or the clicks are two
+    cells, as `8,270` is in CSV without quotes. Of several numbers the largest counts.
     """
     if "clicks" not in names:
         return 1
     index = names.index("clicks")
-    indices = {index, index - len(names) + len(cells)}
-    candidates = [cells[index] for index in indices if 0 <= index < len(cells)]
+    more = len(cells) - len(names)
+    candidates = [cells[i] for i in {index, index + more} if 0 <= i < len(cells)]
+    if more > 0:
+        candidates.append(",".join(cells[index : index + more + 1]))
     counts = [lost_clicks(cell) for cell in candidates if cell.strip()]
     return max((count for count in counts if count is not None), default=None)
 

@@ -151,9 +151,9 @@ def lost_clicks(value: str | None) -> int | None:
     >>> [lost_clicks(cell) for cell in ("24", "8,270", "8.270", "8.3k", "2.5", "-4", "", "many")]
     [24, 8270, 8270, 8300, 3, 4, 1, None]
     """
+    cell = (value or "").strip().strip("\"'").strip()
     with suppress(BadRow):
-        return count(value, "clicks", 1)
-    cell = (value or "").strip()
+        return count(cell, "clicks", 1)
     if _THOUSANDS.fullmatch(cell):
         cell = re.sub(r"[.,]0*$", "", cell) if re.search(r"[.,]0{1,2}$", cell) else cell
         return min(int(re.sub(r"[^0-9]", "", cell)), MAX_COUNT)

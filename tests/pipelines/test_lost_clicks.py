@@ -17,6 +17,7 @@ BAD = {
     "clicks 8.27k": ("query", "Title", "8.27k"),
     "clicks 8270.5": ("query", "Title", "8269.5"),
     "no title": ("query", "", "8270"),
+    "clicks in quotes": ("query", "Title", "'8270'"),
 }
 
 
@@ -60,6 +61,12 @@ def test_a_line_that_is_not_divided_into_cells_loses_its_clicks(refused, write, 
     path = write("log.tsv", tsv(GOOD).encode() + (line + b"\n") * 5)
     message = refused(None, "--input", str(path), *ALL)
     assert f"with 41,350 of 41,825 clicks; allowed are 10.0%. rejected: 5 {reason}" in message
+
+
+def test_thousands_without_quotes_in_csv_are_the_clicks_of_their_row(refused, write):
+    rows = [*map(",".join, GOOD), *["query,Title,8,270"] * 5]
+    path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
+    assert "with 41,350 of 41,825 clicks" in refused(None, "--input", str(path), *ALL)
 
 
 @pytest.mark.parametrize("end", ['"clicks": 8270', '"clicks": 8270, "x": }', '"Clicks":"8270"'])

@@ -160,13 +160,15 @@ def judged_by_clicks(split: Split, corpus: Sequence[CorpusTitle] | None) -> Clic
         FOLDED,
         dict(titles.iter_rows()),
     )
+    notes = _notes(rows)
+    more = "".join(f": {note}" for note in notes[:1])
     if not (judgments and len(split.train)):
         raise UserError(
             f"{len(split.train):,} rows are left to learn from and {len(split.test):,} to "
             f"judge by, {len(known):,} of them with a title of the corpus; choose another "
-            "fraction, or use the same doc_id or the same titles in both."
+            f"fraction, or use the same doc_id or the same titles in both{more}."
         )
-    return ClickJudgments(judgments, corpus, _notes(rows))
+    return ClickJudgments(judgments, corpus, notes)
 
 
 def _joined(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:

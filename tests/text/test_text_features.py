@@ -161,7 +161,20 @@ def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
 
 
 @pytest.mark.parametrize(
-    "unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800", "\u0301", "ß"]
+    "unit",
+    [
+        "word ",
+        "x",
+        " ",
+        "\u00ad",
+        "w\u00ad",
+        "\u6771 ",
+        "\ud800",
+        "\u0301",
+        "ß",
+        "\u1112\u1161\u11ab",
+        "\uff76\uff9e",
+    ],
 )
 def test_a_text_of_any_length_reads_as_its_first_words(unit):
     for name in ("defaults", "tight", "tight, own fields"):

@@ -51,10 +51,10 @@ def interval(low: float, high: float) -> str:
     return "-".join(f"{end:.3f}"[1:] if end < 0.9995 else "1.00" for end in (low, high))
 
 
-def caution(what: str, queries: float) -> list[str]:
+def small_sample_warning(what: str, queries: float) -> list[str]:
     """A sentence about a figure that rests on few queries; none where they are enough.
 
-    >>> caution("It rests on", 200), caution("It rests on", 13)
+    >>> small_sample_warning("It rests on", 200), small_sample_warning("It rests on", 13)
     ([], ['It rests on 13 queries, fewer than 200: other queries may give different figures.'])
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.text.rules import FOLDED
@@ -87,13 +87,13 @@ def costed(evaluation: Evaluation) -> bool:
 
 def cautions(evaluation: Evaluation) -> list[str]:
     """What means nothing, and what rests on few queries."""
-    found = caution("The means rest on", evaluation.measured_queries)
+    found = small_sample_warning("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
         for name, part in evaluation.parts.items():
-            found += caution(f"{PARTS[name]}: means rest on", int(part.sum()))
+            found += small_sample_warning(f"{PARTS[name]}: means rest on", int(part.sum()))
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.task.counted] == h).sum()) for h in (0, 1))
-        found += caution("Free parameters were chosen on halves, the smaller of", half)
+        found += small_sample_warning("Free parameters were chosen on halves, the smaller of", half)
     return evaluation.task.foregone() + found
 
 

@@ -23,7 +23,7 @@ from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.intervals import caution
+from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.tables.writer import write_table
 from dssm_tf.training.checks import check_data
 from dssm_tf.training.resolve import resolve_files
@@ -210,7 +210,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
         f"Chosen by validation {search.measure} from {len(done)} trials; {len(rows) - len(done)} "
         f"failed or were pruned. {search.measure} {_spread(_by_seed(best))}:",
         *(f"  {word}" for word in typed(best.params)),
-        *caution(
+        *small_sample_warning(
             "The trial, its epoch and its log-prior are chosen on", best.user_attrs["queries"]
         ),
         f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",

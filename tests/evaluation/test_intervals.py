@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dssm_tf.evaluation.intervals import caution, mean_intervals
+from dssm_tf.evaluation.intervals import mean_intervals, small_sample_warning
 
 
 def column(values):
@@ -47,7 +47,7 @@ def test_about_95_of_100_intervals_hold_the_mean():
 
 
 def test_a_figure_on_fewer_than_two_hundred_queries_is_said_to_be():
-    assert caution("It rests on", 200) == []
-    (sentence,) = caution("It rests on", 199)
+    assert small_sample_warning("It rests on", 200) == []
+    (sentence,) = small_sample_warning("It rests on", 199)
     assert sentence.startswith("It rests on 199 queries, fewer than 200: ")
-    assert caution("It rests on", 1)[0].startswith("It rests on 1 query, ")
+    assert small_sample_warning("It rests on", 1)[0].startswith("It rests on 1 query, ")

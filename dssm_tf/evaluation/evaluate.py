@@ -65,7 +65,8 @@ def evaluate(
     Returns:
         `systems`, their names; `summary()`, a frame of means with their 95 % intervals;
         `mean(system, metric)`; `values[system][metric]` float64 `(queries,)`; `comparisons`, the
-        paired tests; `top(system, query)`, the first titles with their grades; `task.foregone()`,
+        paired tests; `top(system, query)`, the first titles with their grades;
+        `task.degenerate_query_warning()`,
         whether titles that all have one grade make means meaningless.
 
     Raises:

@@ -77,7 +77,7 @@ class RankingTask:
         """`(queries,)`, whether means count a query: whether it has a relevant title."""
         return np.isin(np.arange(len(self.queries)), self.relevant["query"])
 
-    def foregone(self) -> list[str]:
+    def degenerate_query_warning(self) -> list[str]:
         """A sentence about queries whose titles are perfect in any order; none if there are none.
 
         Such are judgments made of clicks alone, without a corpus.

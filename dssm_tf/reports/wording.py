@@ -94,7 +94,7 @@ def cautions(evaluation: Evaluation) -> list[str]:
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.task.counted] == h).sum()) for h in (0, 1))
         found += small_sample_warning("Free parameters were chosen on halves, the smaller of", half)
-    return evaluation.task.foregone() + found
+    return evaluation.task.degenerate_query_warning() + found
 
 
 def _chosen(evaluation: Evaluation) -> bool:

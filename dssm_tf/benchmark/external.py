@@ -117,7 +117,7 @@ def latency_us(scores: Scores, task: RankingTask) -> float:
     latencies = []
     for row in rows:
         judged = task.judged.filter(pl.col("query") == row)["title"]
-        titles = task.titles if task.whole_corpus else tuple(task.titles[i] for i in judged)
+        titles = task.titles if task.ranks_corpus else tuple(task.titles[i] for i in judged)
         scores([""], titles)
         started = time.perf_counter()
         scores([task.queries[row]], titles)

@@ -145,7 +145,7 @@ class Inputs:
     def titles(self) -> list[str]:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
         task = self.task()
-        clicked = [] if task.whole_corpus else [title for _, title, _ in self.clicks()]
+        clicked = [] if task.ranks_corpus else [title for _, title, _ in self.clicks()]
         return sorted({*task.titles, *clicked}, key=tie_key)
 
     def prior(self) -> TitlePrior:

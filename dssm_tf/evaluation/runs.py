@@ -51,7 +51,7 @@ def make_run(
     Raises:
         UserError: the scores have another shape than expected, or are not finite.
     """
-    whole, found = task.whole_corpus, []
+    whole, found = task.ranks_corpus, []
     size = max(1, _CELLS // len(task.titles)) if whole else _QUERIES_WITH_OWN_TITLES
     for start in range(0, len(task.queries), size):
         queries = task.queries[start : start + size]
@@ -112,7 +112,7 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
             f"run {name} has none of the judged query ids; it has {sorted(given)[:3]}, the "
             f"judgments {task.query_ids[:3]}."
         )
-    if unknown and (task.whole_corpus or known.isdisjoint(listed["doc_id"])):
+    if unknown and (task.ranks_corpus or known.isdisjoint(listed["doc_id"])):
         raise UserError(
             f"run {name} lists {len(unknown):,} titles that are not ranked here, {min(unknown)!r} "
             f"for one, the judgments have {list(task.doc_ids[:3])}; evaluate it with the corpus "
@@ -131,7 +131,7 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
     ):
         places = pl.DataFrame({place: range(len(ids)), column: ids})
         listed = listed.join(places, on=column)
-    if not task.whole_corpus:
+    if not task.ranks_corpus:
         listed = listed.join(task.judged, on=["query", "title"], how="semi")
     facts = (
         (asked - {*given}, "judged queries are not listed; they count as 0"),

@@ -39,7 +39,7 @@ class RankingTask:
         doc_ids: aligned with `titles`.
         titles: ordered; without a corpus, one entry for each doc id and title.
         judged: `query` and `title`, their places, as a run has them, and `grade`; sorted.
-        whole_corpus: whether there is a corpus.
+        ranks_corpus: whether there is a corpus.
 
     Raises:
         UserError: there is no judgment, a relevant title is not in the corpus,
@@ -52,7 +52,7 @@ class RankingTask:
         ranked = judgments if corpus is None else corpus
         if not judgments or not ranked:
             raise UserError("there is no judgment, or no title, to evaluate with.")
-        self.whole_corpus = corpus is not None
+        self.ranks_corpus = corpus is not None
         entries = {(one.doc_id, one.title) for one in ranked}
         ordered = sorted(entries, key=_order)
         self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
@@ -86,7 +86,7 @@ class RankingTask:
         kinds = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
         measured = kinds.filter(pl.col("query").is_in(np.flatnonzero(self.counted)))
         alike = int((measured["low"] == measured["high"]).sum())
-        if self.whole_corpus or not alike:
+        if self.ranks_corpus or not alike:
             return []
         return [
             f"For {alike:,} of {len(measured):,} queries all judged titles have the same grade: "

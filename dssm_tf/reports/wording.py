@@ -176,7 +176,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
     left_out = len(task.queries) - evaluation.measured_queries
     measured = plural(evaluation.measured_queries, "query", "queries")
     ranks = "Each query ranks its judged titles."
-    if task.whole_corpus:
+    if task.ranks_corpus:
         ranks = (
             f"Each query ranks the whole corpus of {len(task.titles):,} titles; "
             "titles that are not judged have grade 0."

@@ -120,7 +120,7 @@ def test_later_clicks_judge_and_are_not_learnt_from(files):
     inputs = prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
     # The last 5 of 20 rows: the black things.
     assert set(inputs.task().queries) == {f"{thing} black" for thing in THINGS}
-    assert inputs.task().whole_corpus
+    assert inputs.task().ranks_corpus
     learnt = (inputs.folder / "log.tsv").read_text()
     assert "black" not in learnt
     assert learnt.count("\n") == 16

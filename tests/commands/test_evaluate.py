@@ -114,7 +114,7 @@ def test_the_metrics_name_inputs_models_and_versions(evaluate):
 def test_without_a_corpus_and_without_models_the_baseline_stands_alone(evaluate):
     evaluation = evaluate()
     assert evaluation.systems == ("bm25",)
-    assert not evaluation.task.whole_corpus
+    assert not evaluation.task.ranks_corpus
 
 
 def test_judgments_that_any_order_satisfies_are_warned_of(evaluate, capsys):

@@ -118,7 +118,7 @@ def _measured(
     yield from small_sample_warning("These means rest on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]
     # Equal queries in a random order, and the same one each time.
-    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
+    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     order = order[np.argsort(-values[order], kind="stable")]
     for head, chosen in (("Best", order[:_EXPLAINED]), ("Worst", order[::-1][:_EXPLAINED])):
         yield f"## {head} queries, explained"

@@ -131,7 +131,7 @@ def measure_systems(options: Options) -> Evaluation:
             task,
             metrics,
             rows,
-            compare(done, metrics, task.counted, _pairs(done, against)),
+            compare(done, metrics, task.has_relevant, _pairs(done, against)),
             against,
             seen=np.any(seen, axis=0),
             half=fold,

@@ -98,7 +98,7 @@ def evaluate(
         rows.append(Row(name, "system", [evaluate_run(run, task, metrics, about=known)]))
     for name, (run, notes) in read.items():
         rows.append(Row(name, "run", [evaluate_run(run, task, metrics, about={"notes": notes})]))
-    tests = compare(rows, names, task.counted)
+    tests = compare(rows, names, task.has_relevant)
     return Evaluation(task, names, rows, tests, against=tuple(row.name for row in rows))
 
 

@@ -142,7 +142,7 @@ class Evaluation:
             `system`, `metric`, `mean`, `low` and `high` (the 95 % interval over queries), `seeds`
             (the mean of each seed) and `spread` (their standard deviation; null for one seed).
         """
-        kept, found = self.parts[part] if part else self.task.counted, []
+        kept, found = self.parts[part] if part else self.task.has_relevant, []
         for row in self.measured_rows:
             values = np.stack([one.values.to_numpy()[kept] for one in row.seeds])
             low, high = mean_intervals(values.mean(axis=0)).T
@@ -154,7 +154,7 @@ class Evaluation:
 
     def mean(self, system: str, metric: str) -> float:
         """Mean over the queries that have a relevant title."""
-        return float(self.values[system][metric][self.task.counted].mean())
+        return float(self.values[system][metric][self.task.has_relevant].mean())
 
     @property
     def runs(self) -> Mapping[str, pl.DataFrame]:
@@ -164,19 +164,19 @@ class Evaluation:
     @property
     def measured_queries(self) -> int:
         """Queries that the means count."""
-        return int(self.task.counted.sum())
+        return int(self.task.has_relevant.sum())
 
     @cached_property
     def new_queries(self) -> NDArray[np.bool_]:
         """`(queries,)`: counted by the means, and known not to be in the log."""
         if self.seen is None:
-            return np.zeros_like(self.task.counted)
-        return self.task.counted & ~self.seen
+            return np.zeros_like(self.task.has_relevant)
+        return self.task.has_relevant & ~self.seen
 
     @cached_property
     def parts(self) -> Mapping[str, NDArray[np.bool_]]:
         """Queries that the log holds, `known`, and others, `new`; empty if they are all alike."""
-        parts = {"known": self.task.counted & ~self.new_queries, "new": self.new_queries}
+        parts = {"known": self.task.has_relevant & ~self.new_queries, "new": self.new_queries}
         return parts if all(one.any() for one in parts.values()) else {}
 
     def top(self, system: str, query: int, depth: int = 10) -> pl.DataFrame:

@@ -73,7 +73,7 @@ class RankingTask:
         return self.judged.filter(pl.col("grade") > 0)
 
     @cached_property
-    def counted(self) -> NDArray[np.bool_]:
+    def has_relevant(self) -> NDArray[np.bool_]:
         """`(queries,)`, whether means count a query: whether it has a relevant title."""
         return np.isin(np.arange(len(self.queries)), self.relevant["query"])
 
@@ -84,7 +84,7 @@ class RankingTask:
         """
         grade = pl.col("grade")
         kinds = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
-        measured = kinds.filter(pl.col("query").is_in(np.flatnonzero(self.counted)))
+        measured = kinds.filter(pl.col("query").is_in(np.flatnonzero(self.has_relevant)))
         alike = int((measured["low"] == measured["high"]).sum())
         if self.ranks_corpus or not alike:
             return []

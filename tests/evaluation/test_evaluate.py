@@ -50,7 +50,7 @@ def test_without_a_corpus_each_query_ranks_its_judged_titles_only():
 def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     evaluation = evaluate(systems(), JUDGMENTS, corpus)
     assert evaluation.measured_queries == 2
-    counted = dict(zip(evaluation.task.query_ids, evaluation.task.counted, strict=True))
+    counted = dict(zip(evaluation.task.query_ids, evaluation.task.has_relevant, strict=True))
     assert counted == {"q1": True, "q2": True, "q3": False}
     assert evaluation.mean("good", "ndcg@1") == 1.0
     assert "1 further query has no relevant title" in " ".join(protocol(evaluation))
@@ -75,7 +75,9 @@ def test_the_interval_of_several_seeds_is_that_of_their_mean_over_queries():
     seeds = [one for row in found.rows for one in row.seeds]
     merged = replace(found, rows=[replace(found.rows[0], name="both", seeds=seeds)])
     (cell,) = merged.summary().filter(metric="ndcg@10").to_dicts()
-    values = np.stack([one.values["ndcg@10"].to_numpy() for one in seeds])[:, found.task.counted]
+    values = np.stack([one.values["ndcg@10"].to_numpy() for one in seeds])[
+        :, found.task.has_relevant
+    ]
     assert cell["seeds"] == pytest.approx(values.mean(axis=1).tolist())
     assert cell["mean"] == pytest.approx(values.mean())
     assert cell["spread"] == pytest.approx(values.mean(axis=1).std(ddof=1))

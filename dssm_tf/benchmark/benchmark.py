@@ -133,7 +133,7 @@ def measure_systems(options: Options) -> Evaluation:
             rows,
             compare(done, metrics, task.has_relevant, _pairs(done, against)),
             against,
-            seen=np.any(seen, axis=0),
+            in_log=np.any(seen, axis=0),
             half=fold,
             settings={
                 "seeds": options.seeds,

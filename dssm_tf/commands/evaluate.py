@@ -95,7 +95,7 @@ def evaluate(
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}
     found = replace(
         found,
-        seen=_seen(found.task.queries, log, models),
+        in_log=_seen(found.task.queries, log, models),
         settings={
             "inputs": _fingerprints({**inputs, **others}),
             "models": _fingerprints(models),

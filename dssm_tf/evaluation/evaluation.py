@@ -99,7 +99,7 @@ class Evaluation:
         rows: all of them, failed ones too, in table order.
         comparisons: tests of the rows' means over seeds, two by two.
         against: the systems that raised letters are about.
-        seen: `(queries,)`, whether the click log holds the query (after normalisation); None
+        in_log: `(queries,)`, whether the click log holds the query (after normalisation); None
             where no log is known.
         half: `(queries,)`, the half of the cross validation; None where there was none.
         settings: how it was run: inputs, models, versions; what a benchmark was told.
@@ -110,7 +110,7 @@ class Evaluation:
     rows: Sequence[Row]
     comparisons: Sequence[Comparison]
     against: tuple[str, ...]
-    seen: NDArray[np.bool_] | None = None
+    in_log: NDArray[np.bool_] | None = None
     half: NDArray[np.int64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -169,9 +169,9 @@ class Evaluation:
     @cached_property
     def new_queries(self) -> NDArray[np.bool_]:
         """`(queries,)`: counted by the means, and known not to be in the log."""
-        if self.seen is None:
+        if self.in_log is None:
             return np.zeros_like(self.task.has_relevant)
-        return self.task.has_relevant & ~self.seen
+        return self.task.has_relevant & ~self.in_log
 
     @cached_property
     def parts(self) -> Mapping[str, NDArray[np.bool_]]:

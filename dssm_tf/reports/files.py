@@ -66,7 +66,7 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         "queries": {
             "measured": evaluation.measured_queries,
             "left_out": len(evaluation.task.queries) - evaluation.measured_queries,
-            "new": None if evaluation.seen is None else int(evaluation.new_queries.sum()),
+            "new": None if evaluation.in_log is None else int(evaluation.new_queries.sum()),
         },
         "metrics": list(evaluation.metrics),
         "against": list(evaluation.against),
@@ -118,7 +118,7 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
         {
             "query_id": evaluation.task.query_ids,
             "query": evaluation.task.queries,
-            "in_log": evaluation.seen,
+            "in_log": evaluation.in_log,
             "half": None if evaluation.half is None else evaluation.half + 1,
         }
     )

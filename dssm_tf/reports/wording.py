@@ -196,7 +196,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
     ]
     if split := settings.get("log", {}).get("split"):
         sentences.append(f"The log: {split}.")
-    if evaluation.seen is not None:
+    if evaluation.in_log is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )

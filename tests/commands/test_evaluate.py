@@ -77,7 +77,7 @@ def test_models_baselines_and_runs_stand_in_one_table(evaluate, capsys):
 def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(evaluate, capsys):
     evaluation = evaluate("lstm", corpus="c.tsv")
     red, blue = map(evaluation.task.queries.index, ("red hat", "blue box"))
-    assert evaluation.seen.tolist() == [place == red for place in range(2)]
+    assert evaluation.in_log.tolist() == [place == red for place in range(2)]
     systems = metrics()["systems"]
     lstm, values = systems["lstm"], evaluation.values["lstm"]["ndcg@1"]
     known, new = (lstm["parts"][part] for part in ("known", "new"))

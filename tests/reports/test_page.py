@@ -87,7 +87,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
         rows=[*rows, Row("broken", "tower", error=f"it broke {HOSTILE}")],
         comparisons=tests,
         against=systems[:1],
-        seen=np.arange(len(task.queries)) % 3 > 0,
+        in_log=np.arange(len(task.queries)) % 3 > 0,
         half=np.arange(len(task.queries)) % 2,
         settings={"tune": "ndcg@10", "jobs": 1},
     )

@@ -134,7 +134,7 @@ def measure_systems(options: Options) -> Evaluation:
             compare(done, metrics, task.has_relevant, _pairs(done, against)),
             against,
             in_log=np.any(seen, axis=0),
-            half=fold,
+            fold=fold,
             settings={
                 "seeds": options.seeds,
                 "tune": options.tune,

@@ -101,7 +101,7 @@ class Evaluation:
         against: the systems that raised letters are about.
         in_log: `(queries,)`, whether the click log holds the query (after normalisation); None
             where no log is known.
-        half: `(queries,)`, the half of the cross validation; None where there was none.
+        fold: `(queries,)`, the half of the cross validation; None where there was none.
         settings: how it was run: inputs, models, versions; what a benchmark was told.
     """
 
@@ -111,7 +111,7 @@ class Evaluation:
     comparisons: Sequence[Comparison]
     against: tuple[str, ...]
     in_log: NDArray[np.bool_] | None = None
-    half: NDArray[np.int64] | None = None
+    fold: NDArray[np.int64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property

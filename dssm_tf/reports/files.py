@@ -119,7 +119,7 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
             "query_id": evaluation.task.query_ids,
             "query": evaluation.task.queries,
             "in_log": evaluation.in_log,
-            "half": None if evaluation.half is None else evaluation.half + 1,
+            "half": None if evaluation.fold is None else evaluation.fold + 1,
         }
     )
     return pl.concat(

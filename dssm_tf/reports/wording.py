@@ -91,8 +91,8 @@ def cautions(evaluation: Evaluation) -> list[str]:
     if not found:  # of fewer in all, the parts have fewer still
         for name, part in evaluation.parts.items():
             found += small_sample_warning(f"{PARTS[name]}: means rest on", int(part.sum()))
-    if evaluation.half is not None and _chosen(evaluation):
-        half = min(int((evaluation.half[evaluation.task.has_relevant] == h).sum()) for h in (0, 1))
+    if evaluation.fold is not None and _chosen(evaluation):
+        half = min(int((evaluation.fold[evaluation.task.has_relevant] == h).sum()) for h in (0, 1))
         found += small_sample_warning("Free parameters were chosen on halves, the smaller of", half)
     return evaluation.task.degenerate_query_warning() + found
 

@@ -61,7 +61,7 @@ def test_cross_validated_values_are_those_of_the_chosen_parameters_on_the_other_
     counted = ~np.isnan(table[0])
     expected = np.full(table.shape[1], np.nan)
     for half in (0, 1):
-        own, other = (counted & (result.half == h) for h in (half, 1 - half))
+        own, other = (counted & (result.fold == h) for h in (half, 1 - half))
         best = int(np.argmax(table[:, other].mean(axis=1).round(9)))
         assert chosen[half]["values"] == grid[best]
         expected[own] = table[best, own]

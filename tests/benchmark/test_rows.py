@@ -41,13 +41,13 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
                           "--metrics", "map", "--out", str(out))  # fmt: skip
     inputs = Inputs(out / "work" / "inputs")
     about = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
-    expected = np.full(len(result.half), np.nan)
+    expected = np.full(len(result.fold), np.nan)
     for half, chosen in enumerate(about["chosen"]):
         ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
         judgments = read_judgments(folder / "judgments.tsv")
         corpus = read_corpus(folder / "corpus.tsv")
         values = evaluate({"plsa": ranker}, judgments, corpus, metrics=["map"]).values
-        expected[result.half == half] = values["plsa"]["map"][result.half == half]
+        expected[result.fold == half] = values["plsa"]["map"][result.fold == half]
     row, _ = result.rows
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
     assert about["final"].keys() == {"topics", *BASELINES["plsa"].search_space}
@@ -129,7 +129,7 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     # of its own, not that of the run.
     (model,) = (folder / "out").glob("work/systems/tiny-seed0-*/model")
     ranker, title_texts = SemanticRanker.load(model), result.task.titles
-    query = int(np.flatnonzero(result.half == 0)[0])
+    query = int(np.flatnonzero(result.fold == 0)[0])
     cosines = (ranker.encode_queries([result.task.queries[query]]) @
                ranker.encode_titles(title_texts).T)[0]  # fmt: skip
     titles, scores = of_query(tiny.seeds[0].run, query)

@@ -88,7 +88,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
         comparisons=tests,
         against=systems[:1],
         in_log=np.arange(len(task.queries)) % 3 > 0,
-        half=np.arange(len(task.queries)) % 2,
+        fold=np.arange(len(task.queries)) % 2,
         settings={"tune": "ndcg@10", "jobs": 1},
     )
 

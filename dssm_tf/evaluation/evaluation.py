@@ -136,13 +136,13 @@ class Evaluation:
         """The means over queries, a row for each system and metric.
 
         Args:
-            part: a key of `parts`; all queries if None.
+            part: a key of `query_subsets`; all queries if None.
 
         Returns:
             `system`, `metric`, `mean`, `low` and `high` (the 95 % interval over queries), `seeds`
             (the mean of each seed) and `spread` (their standard deviation; null for one seed).
         """
-        kept, found = self.parts[part] if part else self.task.has_relevant, []
+        kept, found = self.query_subsets[part] if part else self.task.has_relevant, []
         for row in self.measured_rows:
             values = np.stack([one.values.to_numpy()[kept] for one in row.seeds])
             low, high = mean_intervals(values.mean(axis=0)).T
@@ -174,7 +174,7 @@ class Evaluation:
         return self.task.has_relevant & ~self.in_log
 
     @cached_property
-    def parts(self) -> Mapping[str, NDArray[np.bool_]]:
+    def query_subsets(self) -> Mapping[str, NDArray[np.bool_]]:
         """Queries that the log holds, `known`, and others, `new`; empty if they are all alike."""
         parts = {"known": self.task.has_relevant & ~self.new_queries, "new": self.new_queries}
         return parts if all(one.any() for one in parts.values()) else {}

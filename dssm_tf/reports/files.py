@@ -57,7 +57,7 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """What `metrics.json` holds: all but the values query by query."""
     means: dict[str, dict[str, Any]] = {}
     first = first_titles(evaluation.task, evaluation.runs)
-    for part, counted in {"": evaluation.task.has_relevant, **evaluation.parts}.items():
+    for part, counted in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
         for name, cells in evaluation.summary(part).rows_by_key("system", named=True).items():
             means.setdefault(name, {})[part] = _means(int(counted.sum()), cells)
     return {

@@ -39,7 +39,7 @@ def cells_of(evaluation: Evaluation, part: str | None = None) -> Mapping[str, Se
 
     Args:
         evaluation: what was found.
-        part: of the queries, a key of `parts`, or all; of a part, nothing was tested.
+        part: of the queries, a key of `query_subsets`, or all; of a part, nothing was tested.
 
     Returns:
         By system, the rows of its summary with `shown`, the mean in three digits; `interval`;
@@ -89,7 +89,7 @@ def cautions(evaluation: Evaluation) -> list[str]:
     """What means nothing, and what rests on few queries."""
     found = small_sample_warning("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
-        for name, part in evaluation.parts.items():
+        for name, part in evaluation.query_subsets.items():
             found += small_sample_warning(f"{PARTS[name]}: means rest on", int(part.sum()))
     if evaluation.fold is not None and _chosen(evaluation):
         half = min(int((evaluation.fold[evaluation.task.has_relevant] == h).sum()) for h in (0, 1))

@@ -57,7 +57,7 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     assert metrics_json(evaluation)["systems"]["good"]["queries"] == 2
     ids = np.array(evaluation.task.query_ids)
     for seen in (ids == "q1", ids != "q2"):
-        parts = replace(evaluation, in_log=seen).parts
+        parts = replace(evaluation, in_log=seen).query_subsets
         assert {name: ids[part].tolist() for name, part in parts.items()} == {
             "known": ["q1"],
             "new": ["q2"],

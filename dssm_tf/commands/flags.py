@@ -37,16 +37,16 @@ class Tables:
         """The same as readers take it.
 
         Args:
-            models: see `learned_fields`; a flag goes before them.
+            models: see `model_title_fields`; a flag goes before them.
 
         Raises:
             UserError: a flag is not usable.
         """
-        from dssm_tf.export.load import learned_fields
+        from dssm_tf.export.load import model_title_fields
         from dssm_tf.tables.layout import Layout, parse_columns
 
         given = self.title_fields
-        fields = parse_fields(given) if given else learned_fields(*models)
+        fields = parse_fields(given) if given else model_title_fields(*models)
         return Layout(self.encoding, fields, parse_columns(self.columns))
 
 

@@ -53,7 +53,7 @@ def find_model(path: Path) -> Place | None:
     return find_model(models[0]) if len(models) == 1 else None
 
 
-def learned_fields(*models: Path) -> tuple[str, ...]:
+def model_title_fields(*models: Path) -> tuple[str, ...]:
     """The columns that made up the titles which a model learned from, or `title`.
 
     Args:

@@ -22,7 +22,7 @@ _MARKER_FILES = {"run": CONFIG, "export": "saved_model.pb", "compact": COMPACT}
 """For each kind of trained model, a file that only its directory has."""
 
 
-class Place(NamedTuple):
+class ModelLocation(NamedTuple):
     """Where a trained model lies, and as what.
 
     Attributes:
@@ -39,7 +39,7 @@ class Place(NamedTuple):
         return self.path / EXTRA if self.kind == "export" else self.path
 
 
-def find_model(path: Path) -> Place | None:
+def find_model(path: Path) -> ModelLocation | None:
     """Looks for a run or an export: a version, a model with its newest, or `OUT` with one model.
 
     Args:
@@ -48,7 +48,7 @@ def find_model(path: Path) -> Place | None:
     version = newest_version(path)
     for kind, file in _MARKER_FILES.items():
         if (version / file).exists():
-            return Place(kind, version)
+            return ModelLocation(kind, version)
     models = [one for one in path.glob("*") if versions_in(one)]
     return find_model(models[0]) if len(models) == 1 else None
 
@@ -110,7 +110,7 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[A
     return ranker
 
 
-def _load_ranker(place: Place) -> VectorRanker:
+def _load_ranker(place: ModelLocation) -> VectorRanker:
     """Loads a trained model with the libraries that its kind needs, and no others."""
     if place.kind == "compact":
         from dssm_tf.runtime import Ranker

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-LISTS = 8
+CACHED_TITLE_LISTS = 8
 """Number of lists of titles for which a ranker caches its results."""
 
 

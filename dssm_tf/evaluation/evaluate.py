@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
-from dssm_tf.evaluation.metrics import METRICS, Metric, metric_names, own_metric_per_query
+from dssm_tf.evaluation.metrics import METRICS, Metric, custom_metric_per_query, metric_names
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
@@ -118,7 +118,7 @@ def evaluate_run(
     values = per_query(ranks, queries, built_in)
     for metric in metrics:
         if isinstance(metric, Metric):
-            values[metric.name] = own_metric_per_query(metric, ranks, queries)
+            values[metric.name] = custom_metric_per_query(metric, ranks, queries)
     frame = pl.DataFrame(values).select(metric_names(metrics))
     return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED), about or {})
 

@@ -132,7 +132,7 @@ def per_query(
     return values
 
 
-def own_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -> Values:
+def custom_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -> Values:
     """Computes a metric of your own for every query; arguments and result as in `per_query`.
 
     Raises:

@@ -19,6 +19,6 @@ def labels(mask: Any, correction: Any = 0.0, clicked: int = 0) -> dict[str, np.n
     }
 
 
-def all_count(scores: Any) -> dict[str, np.ndarray]:
+def unmasked_labels(scores: Any) -> dict[str, np.ndarray]:
     """Labels of plain candidates for scores `(batch, columns)`."""
     return labels(np.ones(np.shape(scores)))

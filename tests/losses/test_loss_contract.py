@@ -17,7 +17,7 @@ from tests.components import (
     changed_values,
     copy_of,
 )
-from tests.labels import all_count, labels
+from tests.labels import labels, unmasked_labels
 from tests.losses.values import each, gradient
 from tests.slopes import slopes
 
@@ -77,7 +77,7 @@ def test_a_candidate_that_stands_for_three_costs_as_three(name):
     # The softmax alone counts how often the clicked title was drawn.
     clicked = 0 if name == "click_softmax" else 0.7
     three = labels([[1, 1, 1]], [[clicked, np.log(3), 0]])
-    apart = all_count([[0] * 5])
+    apart = unmasked_labels([[0] * 5])
     found = loss(name, [[0.2, 0.5, -0.1]], three)
     assert found == pytest.approx(loss(name, [[0.2, 0.5, 0.5, 0.5, -0.1]], apart), rel=1e-6)
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from tests.labels import all_count
+from tests.labels import unmasked_labels
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 from tests.slopes import slopes
@@ -56,7 +56,7 @@ def test_the_gradient_of_the_loss_in_every_parameter_of_the_rnns_is_the_paper_s(
     with tf.GradientTape() as tape:
         inputs = {"query": text_batch([QUERY], KNOWN), "titles": text_batch(TITLES, KNOWN)}
         found = model(inputs | {"candidates": np.array([[0, 1, 2, 3]])})
-        loss = ClickSoftmax(GAMMA)(all_count([[0] * 4]), found)
+        loss = ClickSoftmax(GAMMA)(unmasked_labels([[0] * 4]), found)
     assert float(loss) == pytest.approx(click_softmax.loss(cosines, GAMMA), abs=1e-5)
     wanted = []
     for total in expected:

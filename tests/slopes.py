@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 
-def slopes(value: Callable[[], float], parameter: np.ndarray) -> np.ndarray:
+def numerical_gradient(value: Callable[[], float], parameter: np.ndarray) -> np.ndarray:
     """The derivative of a value in every entry of a float64 parameter, which is moved in place."""
     found = np.zeros_like(parameter)
     for place in np.ndindex(parameter.shape):

@@ -19,7 +19,7 @@ from tests.components import (
 )
 from tests.labels import labels, unmasked_labels
 from tests.losses.values import each, gradient
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 GENERATOR = np.random.default_rng(7)
 SCORES = GENERATOR.uniform(-1, 1, (6, 5))
@@ -114,7 +114,7 @@ def test_weights_weigh_the_queries(name):
 @every_loss
 def test_the_gradient_is_the_slope(name):
     scores = SCORES.copy()
-    expected = slopes(lambda: loss(name, scores).sum(), scores)
+    expected = numerical_gradient(lambda: loss(name, scores).sum(), scores)
     assert slope(name) == pytest.approx(expected, abs=1e-5)
 
 

@@ -20,7 +20,7 @@ from dssm_tf.model.siamese import Siamese
 from tests.labels import unmasked_labels
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 from tests.towers.paper_towers import learned, lstm, rnn
 
 pytestmark = pytest.mark.numeric
@@ -83,7 +83,7 @@ def test_the_printed_gradients_of_the_lstm_leave_out_what_passes_from_word_to_wo
     v = np.random.default_rng(3).normal(size=UNITS)
     words = count_matrix(TITLES[2], KNOWN)
     printed = lstm_gradients.printed(p, words, v)
-    slope = slopes(lambda: v @ peephole_lstm.encode(p, words), p.b3)
+    slope = numerical_gradient(lambda: v @ peephole_lstm.encode(p, words), p.b3)
     np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], slope, atol=1e-8)
     assert np.abs(printed["b3"] - slope).max() > 1e-3
     for text, left_out in (

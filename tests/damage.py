@@ -27,7 +27,7 @@ BITS = (
 )
 
 
-def mangled(raw: bytes, random: Random) -> bytes:
+def corrupted(raw: bytes, random: Random) -> bytes:
     """The bytes with a few changes: flipped, cut, doubled or strange ones."""
     data = bytearray(raw)
     for _ in range(random.choice([1, 1, 2, 8])):

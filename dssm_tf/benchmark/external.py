@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install
-from dssm_tf.evaluation.runs import Scores
+from dssm_tf.evaluation.runs import ScoreFunction
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load_model
 from dssm_tf.model.run_files import QUERY_IDS, were_learned
@@ -71,8 +71,8 @@ def load_teacher(model: str) -> tuple[Encode, Encode]:
     return encode, encode
 
 
-def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> Scores:
-    """Scores by the inner product of unit vectors; a list of titles is encoded once.
+def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunction:
+    """ScoreFunction by the inner product of unit vectors; a list of titles is encoded once.
 
     Args:
         queries: raw queries to unit vectors `(queries, dimension)`.
@@ -95,12 +95,12 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> Scores:
     return scores
 
 
-def cosine_scorer(ranker: Any) -> Scores:
-    """Scores of a trained model by its cosine, without its prior; other rankers as they are."""
+def cosine_scorer(ranker: Any) -> ScoreFunction:
+    """The cosine of a trained model, without its prior; the unchanged scores of other rankers."""
     if isinstance(ranker, VectorRanker):
         distinct = ranker.vocabulary.rules.distinct
         return cosines(ranker.encode_queries, ranker.encode_titles, distinct)
-    scores: Scores = ranker.score_matrix
+    scores: ScoreFunction = ranker.score_matrix
     return scores
 
 
@@ -111,7 +111,7 @@ def size_mb(directory: Path) -> float:
     return sum(path.stat().st_size for path in needed) / 1e6
 
 
-def latency_us(scores: Scores, task: RankingTask) -> float:
+def latency_us(scores: ScoreFunction, task: RankingTask) -> float:
     """The median time to score one query against its titles, which are already encoded."""
     rows = np.linspace(0, len(task.queries) - 1, min(_TIMED_QUERIES, len(task.queries))).astype(int)
     latencies = []

@@ -36,7 +36,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.runs import Scores, make_run, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import ScoreFunction, make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import load
 from dssm_tf.tables.trec import read_run
@@ -57,8 +57,8 @@ class Candidate(NamedTuple):
     """
 
     about: dict[str, Any]
-    scores: Scores | pl.DataFrame
-    timed: Scores | None = None
+    scores: ScoreFunction | pl.DataFrame
+    timed: ScoreFunction | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
     baseline: Baseline[Any] | None = None
 

@@ -47,7 +47,7 @@ class Ranker(Protocol):
     ) -> NDArray[np.floating[Any]]:
         """Scores every title for every query, many queries at once.
 
-        A whole-corpus evaluation calls this with a few hundred queries at a
+        An evaluation on a corpus calls this with a few hundred queries at a
         time and the same `titles` tuple each time, so an implementation may
         cache its results for the last tuple.
 

@@ -69,7 +69,7 @@ def test_models_baselines_and_runs_stand_in_one_table(evaluate, capsys):
     for part in (
         "NDCG@1",
         "report.html",
-        "theirs 1 judged queries are not listed; they count as 0",
+        "theirs 1 judged queries are not listed, such as 'q2'; they count as 0",
     ):
         assert part in said
 

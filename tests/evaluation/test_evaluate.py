@@ -173,7 +173,7 @@ def test_every_batch_of_queries_scores_the_same_tuple_of_corpus_titles(monkeypat
     assert len({id(titles) for _, titles in ranker.calls}) == 1
 
 
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("ranks_corpus", [False, True])
 def test_many_queries_in_blocks_equal_one_matrix(ranks_corpus, monkeypatch):
     monkeypatch.setattr("dssm_tf.evaluation.runs._CELLS", 700)
     random = np.random.default_rng(0)

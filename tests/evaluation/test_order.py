@@ -62,7 +62,7 @@ def figures(rows, ids, query_ids, corpus):
     return metrics_json(evaluation)
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("ranks_corpus", [True, False])
 @given(st.data())
 @settings(max_examples=25)
 def test_an_evaluation_depends_neither_on_the_order_of_rows_nor_on_ids(ranks_corpus, data):

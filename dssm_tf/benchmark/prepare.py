@@ -1,4 +1,4 @@
-"""From the user's files to what every system of the benchmark reads, once."""
+"""Converts the user's files to the inputs that all systems of a benchmark read."""
 
 from __future__ import annotations
 
@@ -51,17 +51,18 @@ _PATHS = ("clicks", "judgments", "corpus")
 
 @dataclass(frozen=True)
 class Sources:
-    """The user's files, and how judgments are made of them.
+    """The user's files, and how judgments are made from them.
 
     Attributes:
         clicks: log files, globs or directories.
-        judgments: a table; None to judge by clicks.
+        judgments: a table; None to make judgments from clicks.
         corpus: table of titles.
-        judge_later: the share of the log's rows, the latest, that judges and is not learned from.
-        hold_out_queries: the share of the queries that is judged and not learned from.
-        layout: of all files.
-        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
-        typos: whether each judged query gets a typing error, see `with_typo`.
+        judge_later: fraction of the log's rows, the latest ones, used as judgments and not for
+            training.
+        hold_out_queries: fraction of the queries used for evaluation and not for training.
+        layout: layout of all files.
+        max_reject_fraction: fraction of the log's rows, and of its clicks, that may be malformed.
+        typos: whether to add a typing error to each judged query, see `with_typo`.
     """
 
     clicks: Sequence[str]
@@ -74,23 +75,23 @@ class Sources:
     typos: bool = False
 
     def check(self) -> None:
-        """Refuses options that do not go together.
+        """Checks that the options can be combined.
 
         Raises:
-            UserError: saying which.
+            UserError: two options exclude each other, or an option is missing.
         """
-        later, held_out = self.judge_later, self.hold_out_queries
-        check_shares(later, held_out)
+        later, query_fraction = self.judge_later, self.hold_out_queries
+        check_shares(later, query_fraction)
         if later and self.judgments:
             raise UserError("--judge-later: cannot be combined with --judgments.")
-        if not (self.judgments or later or held_out):
+        if not (self.judgments or later or query_fraction):
             raise UserError(
                 "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "
                 "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
             )
 
     def log_files(self) -> list[Path]:
-        """The log's files, each once, as preprocess finds them.
+        """The log's files, without duplicates, as preprocess lists them.
 
         Raises:
             UserError: an entry matches nothing, or a file is of no known format.
@@ -100,14 +101,16 @@ class Sources:
         load_beam()
         from pipelines.sources import find_files
 
-        return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
+        return [Path(file.path) for file in find_files(self.clicks, "--clicks")]
 
     def files(self) -> dict[str, dict[str, str]]:
-        """By flag, the SHA-256 of each file."""
-        given = {"judgments": self.judgments, "corpus": self.corpus}
-        paths = {"clicks": self.log_files()} | {flag: [one] for flag, one in given.items() if one}
+        """The SHA-256 of each file, by flag and path."""
+        tables = {"judgments": self.judgments, "corpus": self.corpus}
+        paths = {"clicks": self.log_files()} | {
+            flag: [path] for flag, path in tables.items() if path
+        }
         return {
-            flag: {str(one): fingerprint(one) for one in found} for flag, found in paths.items()
+            flag: {str(path): fingerprint(path) for path in files} for flag, files in paths.items()
         }
 
 
@@ -116,7 +119,7 @@ class Inputs:
     """A directory that `prepare` wrote.
 
     Attributes:
-        folder: holds clicks, judgments, perhaps a corpus, and the log as preprocess writes it.
+        folder: contains clicks, judgments, a corpus if there is one, and the preprocessed log.
     """
 
     folder: Path
@@ -128,28 +131,28 @@ class Inputs:
         return RankingTask(read_judgments(self.folder / _JUDGMENTS), corpus)
 
     def data(self, negatives: int = RECORDED) -> Path:
-        """The directory of the log, preprocessed with so many negatives."""
+        """The directory of the log, preprocessed with the given number of negatives."""
         return self.folder / f"data-{negatives}"
 
     def clicks(self) -> list[Click]:
-        """The log as every system gets it: cleaned, one row a query and title."""
+        """The cleaned log that all systems learn from, one row per query and title."""
         from dssm_tf.data.preprocessed import Preprocessed
 
         return Preprocessed(self.data()).log()
 
     def facts(self) -> dict[str, Any]:
-        """Where the inputs are from, and how the log was read and split."""
-        found: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
-        return found
+        """Facts about the inputs: file hashes, and how the log was read and split."""
+        facts: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
+        return facts
 
     def titles(self) -> list[str]:
-        """What statistics of titles are taken from: the corpus; without one, all titles known."""
+        """The titles for statistics such as IDF: the corpus, or else all judged or clicked ones."""
         task = self.task()
         clicked = [] if task.ranks_corpus else [title for _, title, _ in self.clicks()]
         return sorted({*task.titles, *clicked}, key=tie_key)
 
     def prior(self) -> TitlePrior:
-        """The log-prior of titles by the clicks, in nats."""
+        """The log-prior of titles, from their clicks, in nats."""
         from dssm_tf.data.format import Title
 
         clicked = (Title(title, int(clicks)) for _, title, clicks in self.clicks())
@@ -157,7 +160,7 @@ class Inputs:
 
 
 def prepare(sources: Sources, out: Path) -> Inputs:
-    """Checks, cleans and writes the inputs, or finds them done; says what of the log is used.
+    """Checks, cleans and writes the inputs, unless done before, and prints how the log is used.
 
     Args:
         sources: the user's files.
@@ -168,10 +171,10 @@ def prepare(sources: Sources, out: Path) -> Inputs:
     """
     sources.check()
     inputs, files = Inputs(out / WORK / INPUTS), sources.files()
-    others = {name: one for name, one in vars(sources).items() if name not in _PATHS}
-    key = digest([[flag, *found.values()] for flag, found in files.items()], others)
+    options = {name: value for name, value in vars(sources).items() if name not in _PATHS}
+    key = digest([[flag, *hashes.values()] for flag, hashes in files.items()], options)
     if not inputs.folder.exists() or inputs.facts()["key"] != key:
-        shutil.rmtree(inputs.folder, ignore_errors=True)  # those of other files or options
+        shutil.rmtree(inputs.folder, ignore_errors=True)  # inputs from other files or options
         with progress_of("reading the click log", None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
     say(*inputs.facts()["said"])
@@ -179,48 +182,52 @@ def prepare(sources: Sources, out: Path) -> Inputs:
 
 
 def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
-    layout, later, share = sources.layout, sources.judge_later, sources.hold_out_queries
+    layout, later, query_fraction = sources.layout, sources.judge_later, sources.hold_out_queries
     corpus: Sequence[CorpusTitle] | None = None
     if sources.corpus:
         corpus = read_corpus(sources.corpus, layout)
     judgments = read_judgments(sources.judgments, layout) if sources.judgments else []
     rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
     rows.sort()  # no figure depends on the order of a log
-    said = tally.lines()
+    summary_lines = tally.lines()
     if not judgments:
-        parts = split_log(rows, later, share)
-        judgments, corpus = judged_by_clicks(parts, corpus)
-        said.append(parts.in_words())
-    elif share:
-        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
-        # Queries of the log that nobody judged need not be held out.
-        chosen = {FOLDED.key(one.query) for one in judgments}
-        of_judged = [row for row in rows if FOLDED.key(row.query) in chosen]
-        others = [row for row in rows if FOLDED.key(row.query) not in chosen]
-        parts = Split(others, of_judged)
+        split = split_log(rows, later, query_fraction)
+        judgments, corpus = judged_by_clicks(split, corpus)
+        summary_lines.append(split.in_words())
+    elif query_fraction:
+        judgments = [
+            judgment
+            for judgment in judgments
+            if is_held_out(judgment.query, query_fraction, HELD_OUT)
+        ]
+        # Queries of the log without judgments need not be held out.
+        judged_keys = {FOLDED.key(judgment.query) for judgment in judgments}
+        judged_rows = [row for row in rows if FOLDED.key(row.query) in judged_keys]
+        other_rows = [row for row in rows if FOLDED.key(row.query) not in judged_keys]
+        split = Split(other_rows, judged_rows)
     else:
-        parts = Split(rows, rows)
+        split = Split(rows, rows)
     if sources.typos:
-        judgments = [one._replace(query=with_typo(one.query)) for one in judgments]
-        said.append("each judged query has a typing error")
-    RankingTask(judgments, corpus)  # what is wrong shows before the slow part
+        judgments = [judgment._replace(query=with_typo(judgment.query)) for judgment in judgments]
+        summary_lines.append("each judged query has a typing error")
+    RankingTask(judgments, corpus)  # raises errors before the slow steps
     facts |= {
         "rows": tally.described(),
-        "split": "" if sources.judgments else parts.in_words(),
-        "said": said,
+        "split": "" if sources.judgments else split.in_words(),
+        "said": summary_lines,
     }
     with atomic_directory(folder) as aside:
         write_judgments(aside / _JUDGMENTS, judgments)
         if corpus is not None:
             write_corpus(aside / _CORPUS, corpus)
-        write_log(aside / _LOG, parts.learned)
+        write_log(aside / _LOG, split.learned)
         ensure_data(Inputs(aside))
         with atomic_write(aside / _FACTS) as file:
             json.dump(facts, file, indent=2)
 
 
 def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
-    """Preprocesses the log with so many negatives, where that is not done yet."""
+    """Preprocesses the log with the given number of negatives, unless done before."""
     from pipelines.beam_log import load_beam, quiet_log
 
     load_beam()
@@ -229,7 +236,7 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
 
     target = inputs.data(negatives)
     if not target.exists():
-        # The titles that every query ranks, for the towers to know; judged titles alone are not.
+        # Towers may use the titles of a corpus, which every query ranks, but not judged titles.
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
         options = PreprocessOptions(log, str(target), corpus, negatives=negatives)

@@ -56,7 +56,7 @@ def test_public_names_stay_whatever_modules_are_imported(order):
 
 
 def test_a_module_of_a_package_can_be_imported_under_another_name():
-    python("import dssm_tf.benchmark.folds as f, dssm_tf.export.signatures as s; f.folds, s.INPUTS")
+    python("import dssm_tf.benchmark.folds as f, dssm_tf.export.signatures as s; f.grid, s.INPUTS")
 
 
 def test_an_unknown_name_is_an_attribute_error():

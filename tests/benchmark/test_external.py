@@ -27,7 +27,7 @@ def read(tmp_path, text, task):
     return relevant_ranks(run, task)["rank"].to_list(), notes
 
 
-def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
+def test_notes_count_the_queries_that_a_run_lacks(task, tmp_path):
     text = "q2 Q0 d3 1 2.5 t\nq2 Q0 d1 2 1.5 t\nq9 Q0 d1 1 1 t\n"
     assert read(tmp_path, text, task) == (
         [None, 1],
@@ -46,14 +46,14 @@ def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
         ("7 Q0 d1 1 2 t\n", r"none of the judged query ids; it has \['7'\]"),
     ],
 )
-def test_a_run_of_other_queries_or_titles_or_without_an_order_is_refused(
+def test_a_run_with_other_queries_or_titles_or_infinite_scores_is_refused(
     task, tmp_path, text, message
 ):
     with pytest.raises(UserError, match=message):
         read(tmp_path, text, task)
 
 
-def test_without_a_corpus_a_run_of_other_titles_is_refused_and_further_ones_are_not(tmp_path):
+def test_without_a_corpus_a_run_needs_at_least_one_judged_title(tmp_path):
     task = RankingTask(JUDGMENTS)
     with pytest.raises(UserError, match="titles that are not ranked here, such as 'zz'"):
         read(tmp_path, "q1 Q0 zz 1 2 t\n", task)

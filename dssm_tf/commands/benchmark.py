@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Share, Tables
+from dssm_tf.commands.flags import PLAIN, Fraction, Tables
 from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -23,8 +23,8 @@ def run_benchmark(
     out: Path,
     judgments: Path | None = None,
     corpus: Path | None = None,
-    judge_later: Share = None,
-    hold_out_queries: Share = None,
+    judge_later: Fraction = None,
+    hold_out_queries: Fraction = None,
     tables: Tables = PLAIN,
     max_reject_fraction: float = 0.1,
     typos: bool = False,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.flags import PLAIN, Tables
-from dssm_tf.commands.named import named_paths, refuse_twins
+from dssm_tf.commands.named import check_unique_names, named_paths
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
@@ -73,7 +73,7 @@ def evaluate(
     names = [name for name in baselines.split(",") if name]
     for name in names:
         check_name("baseline", name, BASELINES)
-    refuse_twins([*names, *models, *others], "--model")
+    check_unique_names([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
     grades = read_judgments(judgments, layout)
     if data is not None and not names:

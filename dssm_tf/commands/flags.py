@@ -13,7 +13,7 @@ from dssm_tf.text.fields import parse_fields
 if TYPE_CHECKING:
     from dssm_tf.tables.layout import Layout
 
-Share = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1))]
+Fraction = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1))]
 """Some part of a whole, or no flag."""
 
 

@@ -16,7 +16,7 @@ def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
     """
     pairs = [split_name(entry, option) for entry in entries]
     names = [name or _stem(path) for name, path in pairs]
-    refuse_twins(names, option)
+    check_unique_names(names, option)
     return dict(zip(names, (path for _, path in pairs), strict=True))
 
 
@@ -39,7 +39,7 @@ def split_name(entry: str, option: str) -> tuple[str, str]:
     return name, path
 
 
-def refuse_twins(names: Sequence[str], option: str) -> None:
+def check_unique_names(names: Sequence[str], option: str) -> None:
     """Raises UserError if two have one name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{option}: two are called {twice!r}; rename one with NAME=PATH.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.named import refuse_twins, split_name
+from dssm_tf.commands.named import check_unique_names, split_name
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.terminal import say
 from dssm_tf.server.limits import DEFAULT, Limits
@@ -87,7 +87,7 @@ def serve(
         if index:
             searched = Index.open(index)
             found.insert(0, Model(searched.model.name, 1, searched.model))
-        refuse_twins([one.name for one in found], "models")
+        check_unique_names([one.name for one in found], "models")
         server = Server(
             found, host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
             index=searched,

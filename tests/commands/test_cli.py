@@ -72,7 +72,7 @@ def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder)
 
 def test_a_finished_training_given_again_says_so_and_ends_with_0(trained, folder):
     first, *_, last = said(TRAIN, folder)
-    assert re.fullmatch(r"run: 2 epochs before; nothing left to do, best [12]", first)
+    assert re.fullmatch(r"run: 2 epochs \(already finished\), best [12]", first)
     assert last == trained[-1]
 
 

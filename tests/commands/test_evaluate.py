@@ -141,7 +141,7 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):
         (["lstm", "other/lstm"], {}, "two are called 'lstm'; rename one"),
         (["bm25=lstm"], {}, "two are called 'bm25'"),
         (["=lstm"], {}, "=lstm': expected PATH or NAME=PATH"),
-        ([], {"baselines": "", "data": "data"}, "none is fitted"),  # which would learn from it
+        ([], {"baselines": "", "data": "data"}, "only baselines learn from it"),
         ([], {"out": "other"}, "exists already"),
     ],
 )

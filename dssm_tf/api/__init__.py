@@ -1,4 +1,4 @@
-"""What `import dssm_tf` offers; nothing else in the package imports it.
+"""Classes that only `import dssm_tf` offers; nothing else in the package imports them.
 
-May import analysis, export, training and all below them; loads what a model needs, and no more.
+May import analysis, export, training and everything below them.
 """

@@ -58,7 +58,7 @@ def index(
         rows = read_texts(queries, "query", layout=layout)
         query_texts = list(islice((row.text for row in rows if row.text.strip()), _MAX_QUERIES))
         if not query_texts:
-            raise UserError(f"{queries} contains no query.")
+            raise UserError(f"{queries} holds no query.")
     titles = read_corpus(corpus, layout)
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as aside:
         task.update(0.0, "writing the model's compact form")

@@ -180,8 +180,8 @@ class ClickData:
                 f"{data.directory} holds no validation records; preprocess with a larger "
                 "--validation-fraction."
             )
-        ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
-        return RankingValidation(task, ranked, Encoder(ranked, data.vocabulary))
+        ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)
+        return RankingValidation(task, ranking_model, Encoder(ranking_model, data.vocabulary))
 
     def training(self, epochs: int, first: int = 0) -> Any:
         """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
@@ -247,10 +247,10 @@ class ClickData:
         finished = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
         training = self.config.training.model_copy(update=finished)
         config = self.config.model_copy(update={"training": training})
-        ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
+        ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)
         try:
             weights = [keras.ops.convert_to_numpy(weight) for weight in model.weights]
-            assign_all(ranked.weights, weights)
+            assign_all(ranking_model.weights, weights)
         except ValueError as error:  # too few, or of other shapes
             reason = " ".join(str(error).split())
             raise UserError(f"{reason} Save a model that `build_model` created.") from error
@@ -260,14 +260,14 @@ class ClickData:
             config.ranking.prior,
             TitlePrior(titles, data.rules),
             task,
-            Encoder(ranked, data.vocabulary),
+            Encoder(ranking_model, data.vocabulary),
         )
         result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
         result.set_sources(self._sources)
         result.validated = "" if task is None else task.description
         with atomic_directory(out) as folder:
             start_run(config, data, folder, self._warm_start)
-            finish_run(ranked, config, result, data, folder, self._warm_start)
+            finish_run(ranking_model, config, result, data, folder, self._warm_start)
             compiled = json.dumps(dict(model.get_compile_config()), indent=2, default=str)
             with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
                 card.write(_COMPILED.format(compiled))

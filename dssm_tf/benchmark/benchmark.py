@@ -71,7 +71,7 @@ def measure_systems(options: Options) -> Evaluation:
     for metric in (*metrics, options.tune):
         parse_metric(metric)
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
-    rows, hybrids = _table(options, systems)
+    rows, hybrids = _create_rows(options, systems)
     refuse_others(out, (WORK, "*"))
     (out / WORK).mkdir(parents=True, exist_ok=True)
     with alone(out / WORK):
@@ -117,10 +117,10 @@ def measure_systems(options: Options) -> Evaluation:
             for seed, (run, about) in results[row.name].items():
                 row.seeds.append(evaluate_run(select_fold(run, fold), task, metrics, seed, about))
         rows = [row for row in rows if row.seeds or row.error]
-        done = [row for row in rows if row.seeds]
-        if not done:
+        measured_rows = [row for row in rows if row.seeds]
+        if not measured_rows:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
-        against = _against(options.against, [row.name for row in done])
+        against = _reference_systems(options.against, [row.name for row in measured_rows])
         keys = [FOLDED.key(query) for query in task.queries]
         log_keys = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
         models = [Path(system.base) for system in systems if system.kind == "model"]
@@ -131,7 +131,9 @@ def measure_systems(options: Options) -> Evaluation:
             task,
             metrics,
             rows,
-            compare(done, metrics, task.has_relevant, _pairs(done, against)),
+            compare(
+                measured_rows, metrics, task.has_relevant, _pairs_to_test(measured_rows, against)
+            ),
             against,
             in_log=np.any(log_masks, axis=0),
             fold=fold,
@@ -224,7 +226,7 @@ def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
     return (inputs.folder.parent / "systems" / name).resolve()
 
 
-def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list[Hybrid]]:
+def _create_rows(options: Options, systems: Sequence[System]) -> tuple[list[Row], list[Hybrid]]:
     """Creates the rows without results, and the hybrids among them, and checks all names.
 
     Raises:
@@ -256,7 +258,7 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
     return [*rows.values()], [*hybrids.values()]
 
 
-def _against(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The systems that superscripts refer to, each without and with the prior, unless it failed."""
     if "all" in requested:
         return tuple(names)
@@ -265,7 +267,7 @@ def _against(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in both if name in names)
 
 
-def _pairs(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
+def _pairs_to_test(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
     """The pairs of rows to test: both with the prior, both without, or one system in both forms.
 
     A system with the prior is never compared with another system without it.

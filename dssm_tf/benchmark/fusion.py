@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.benchmark.folds import FINAL, choose, describe_choice, join_folds, select_fold
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.metrics import Values, per_query
 from dssm_tf.evaluation.ranking import rank_of
 from dssm_tf.evaluation.runs import ranked
 from dssm_tf.evaluation.task import RankingTask
@@ -30,8 +30,6 @@ PRIOR = "prior"
 
 _PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
 _STEPS = 20  # weights are multiples of 1/20: 231 combinations for two rows and the prior
-
-Values = NDArray[np.float64]
 
 
 class Hybrid(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Fraction, Tables
+from dssm_tf.commands.flags import PLAIN, OptionalFraction, TableFlags
 from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -23,9 +23,9 @@ def run_benchmark(
     out: Path,
     judgments: Path | None = None,
     corpus: Path | None = None,
-    judge_later: Fraction = None,
-    hold_out_queries: Fraction = None,
-    tables: Tables = PLAIN,
+    judge_later: OptionalFraction = None,
+    hold_out_queries: OptionalFraction = None,
+    tables: TableFlags = PLAIN,
     max_reject_fraction: float = 0.1,
     typos: bool = False,
     systems: str = "all",
@@ -63,8 +63,8 @@ def run_benchmark(
         max_reject_fraction: fraction of the log's rows, and of its clicks, that may be malformed.
         typos: add one typing error to each judged query, the same in every run.
         systems: comma-separated baselines and configurations by name, configuration files,
-            `popularity`, or the groups all, baselines, towers. NAME=FILE, or NAME=CONFIGURATION
-            such as NAME=paper/lstm-96, names the row NAME.
+            `popularity`, or the groups all, baselines, towers. NAME=FILE or NAME=CONFIGURATION,
+            such as small=paper/lstm-32, sets the name of the row.
         seeds: number of seeds of each random system.
         overrides: KEY=VALUE: a setting of every configuration; may be repeated.
         sweep: SYSTEM.KEY=V1,V2: one row per value, such as lstm.tower.cells=32,64 or

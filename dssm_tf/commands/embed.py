@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
@@ -23,7 +23,7 @@ def embed(
     out: Path,
     side: Literal["title", "query"] = "title",
     cosine: bool = False,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
     """Turn texts into semantic vectors.
 

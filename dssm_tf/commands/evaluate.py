@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.commands.named import check_unique_names, named_paths
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, check_name
@@ -31,7 +31,7 @@ def evaluate(
     runs: tuple[str, ...] = (),
     corpus: Path | None = None,
     data: Path | None = None,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
     """Rank judged queries with models and baselines, measure, test, and write a report.
 
@@ -83,7 +83,7 @@ def evaluate(
 
     log = None if data is None else Preprocessed(data).log()
     ranked_titles = sorted({row.title for row in titles or grades}, key=tie_key)
-    systems = {name: _baseline(name, log, ranked_titles) for name in names}
+    systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
     about = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
@@ -97,8 +97,8 @@ def evaluate(
         evaluation,
         in_log=_queries_in_logs(evaluation.task.queries, log, models),
         settings={
-            "inputs": _fingerprints({**inputs, **run_files}),
-            "models": _fingerprints(models),
+            "inputs": _file_hashes({**inputs, **run_files}),
+            "models": _file_hashes(models),
             "versions": versions(),
         },
     )
@@ -107,7 +107,7 @@ def evaluate(
     show(evaluation, f"Written: {out}/{WRITTEN}")
 
 
-def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
+def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
     from dssm_tf.systems import BASELINES
 
     try:
@@ -135,7 +135,7 @@ def _queries_in_logs(
     return np.any(masks, axis=0) if masks else None
 
 
-def _fingerprints(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
+def _file_hashes(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
     """Paths of files and directories with their SHA-256."""
     return {
         name: {"given": str(path), "sha256": fingerprint(Path(path))}

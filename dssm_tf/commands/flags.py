@@ -13,13 +13,13 @@ from dssm_tf.text.fields import parse_fields
 if TYPE_CHECKING:
     from dssm_tf.tables.layout import Layout
 
-Fraction = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1))]
+OptionalFraction = Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=1))]
 """A fraction above 0 and up to 1; None if the flag is not given."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Tables:
+class TableFlags:
     """The layout of the tables that a command reads.
 
     Attributes:
@@ -50,4 +50,4 @@ class Tables:
         return Layout(self.encoding, fields, parse_columns(self.columns))
 
 
-PLAIN = Tables()
+PLAIN = TableFlags()

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -22,7 +22,7 @@ def index(
     out: Path,
     kind: Literal["auto", "exact", "fast"] = "auto",
     queries: Path | None = None,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
     """Build a searchable index of a corpus.
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -24,7 +24,7 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
     """Search a corpus with BM25 and the model combined, with BM25, and with the model.
 

@@ -9,7 +9,7 @@ import pytest
 
 from dssm_tf.cli import main
 from dssm_tf.commands.export import export_model
-from dssm_tf.commands.flags import Tables
+from dssm_tf.commands.flags import TableFlags
 from dssm_tf.common.errors import UserError
 from tests.clicks import click_log, write_data
 from tests.runs import finished_run
@@ -19,7 +19,7 @@ JUDGMENTS = (
     "q1\tsony\td2\tlamp\tsony\t1\nq2\tlamp\td1\tlamp\tapple\t1\n"
 )
 CORPUS = "doc_id\tproduct\tbrand\nd1\tlamp\tapple\nd2\tlamp\tsony\nd3\tphone\tnokia\n"
-CUSTOM_TABLES = Tables(title_fields="title,brand", columns="query=search_term,title=product")
+CUSTOM_TABLES = TableFlags(title_fields="title,brand", columns="query=search_term,title=product")
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,6 @@ def test_the_default_title_fields_are_those_of_the_first_model(run, tmp_path, ki
         export_model(model=run, out=model, format=kind)
     card = (run / "MODEL_CARD.md").read_text("utf-8")
     assert "| a title is | `product␟brand`, fields with U+241F between |" in card
-    assert Tables().layout(other, model).title_fields == ("product", "brand")
-    assert Tables(title_fields="name").layout(model).title_fields == ("name",)
-    assert Tables().layout(other).title_fields == ("title",)
+    assert TableFlags().layout(other, model).title_fields == ("product", "brand")
+    assert TableFlags(title_fields="name").layout(model).title_fields == ("name",)
+    assert TableFlags().layout(other).title_fields == ("title",)

@@ -57,14 +57,14 @@ def uses(root: Path) -> dict[Path, set[Path]]:
         modules.setdefault(".".join((*path.parts[:-1], "*")), set()).add(path)
     used_files = {}
     for path, source in sources.items():
-        used_by_path = (
+        used_paths = (
             {parent / "conftest.py" for parent in path.parents} if _is_test(path) else set()
         )
         for name in _names(source, scripts=path.parts[0] == "tests"):
             while name and name not in modules:  # drops names that a module defines
                 name = name.rpartition(".")[0]
-            used_by_path |= modules.get(name, set())
-        used_files[path] = (used_by_path & sources.keys()) - {path}
+            used_paths |= modules.get(name, set())
+        used_files[path] = (used_paths & sources.keys()) - {path}
     return used_files
 
 

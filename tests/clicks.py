@@ -103,10 +103,10 @@ def write_data(
     pairs: dict[str, list[Click]] = {"train": [], "validation": []}
     for click in log:
         pairs["validation" if click.query in validation else "train"].append(click)
-    clicks, queries_of_title, ngrams = Counter(), Counter(), Counter()
+    clicks, query_counts, ngrams = Counter(), Counter(), Counter()
     for query, title, count in pairs["train"]:
         clicks[rules.key(title)] += count
-        queries_of_title[rules.key(title)] += 1
+        query_counts[rules.key(title)] += 1
         for word in (*rules.words(query), *rules.words(title)):
             ngrams.update(letter_ngrams(word))
     vocabulary = grow(earlier_vocabulary or Vocabulary([], rules), ngrams, 10_000)
@@ -130,7 +130,7 @@ def write_data(
     columns = {
         "titles": {
             "clicks": pa.array([round(clicks[key]) for key in texts["titles"]], pa.int64()),
-            "queries": pa.array([queries_of_title[key] for key in texts["titles"]], pa.int32()),
+            "queries": pa.array([query_counts[key] for key in texts["titles"]], pa.int32()),
         },
         "queries": {"clicked": pa.array(list(map(sorted, clicked)), integers)},
     }
@@ -183,7 +183,7 @@ def _unsigned(key: str) -> int:
 
 
 def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
-    """The first text of each key, in the order of their numbers."""
+    """The first text of each key, sorted by the unsigned hash of the key."""
     text_by_key: dict[str, str] = {}
     for text in texts:
         text_by_key.setdefault(rules.key(text), text)

@@ -94,10 +94,8 @@ def fit(folder: Path) -> None:
         ranks = (relevant_ranks(run_of(candidate), task) for candidate in candidates)
         values = [per_query(frame, count, [metric])[metric] for frame in ranks]
         best = choose(np.stack(values), fold)
-        chosen, about = (
-            best or chosen,
-            describe_choice([candidates[index].setting for index in best]),
-        )
+        about = describe_choice([candidates[index].setting for index in best])
+        chosen = best or chosen
     runs = {index: run_of(candidates[index]) for index in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
@@ -115,7 +113,7 @@ def fit(folder: Path) -> None:
 
 
 def _popularity(system: Fit) -> list[Candidate]:
-    """Ranks the titles by their prior, for every query alike."""
+    """Ranks the titles by their prior, in the same order for every query."""
     prior = system.inputs.prior()
     return [Candidate({}, lambda queries, titles: np.tile(prior(titles), (len(queries), 1)))]
 

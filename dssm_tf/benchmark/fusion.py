@@ -98,9 +98,9 @@ def weightings(members: int) -> list[tuple[float, ...]]:
     [(0.5, 0.5), (0.45, 0.55), (0.55, 0.45)]
     """
     steps = product(range(_STEPS + 1), repeat=members)
-    in_steps = [counts for counts in steps if sum(counts) == _STEPS]
-    in_steps.sort(key=lambda counts: (max(counts) - min(counts), counts))
-    return [tuple(count / _STEPS for count in counts) for counts in in_steps]
+    combinations = [counts for counts in steps if sum(counts) == _STEPS]
+    combinations.sort(key=lambda counts: (max(counts) - min(counts), counts))
+    return [tuple(count / _STEPS for count in counts) for counts in combinations]
 
 
 def rank_hybrid(

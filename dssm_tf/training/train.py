@@ -21,7 +21,7 @@ from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.graded_sources import SOURCES, Source, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.intervals import caution
+from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -268,7 +268,7 @@ def _announce(
     )
     lines = [line for source in sources for line in source.summary_lines()]
     if task is not None:
-        lines += caution(
+        lines += small_sample_warning(
             "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
         )
     for line in lines:

@@ -17,9 +17,9 @@ from tests.components import (
     changed_values,
     copy_of,
 )
-from tests.labels import all_count, labels
+from tests.labels import labels, unmasked_labels
 from tests.losses.values import each, gradient
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 GENERATOR = np.random.default_rng(7)
 SCORES = GENERATOR.uniform(-1, 1, (6, 5))
@@ -77,7 +77,7 @@ def test_a_candidate_that_stands_for_three_costs_as_three(name):
     # The softmax alone counts how often the clicked title was drawn.
     clicked = 0 if name == "click_softmax" else 0.7
     three = labels([[1, 1, 1]], [[clicked, np.log(3), 0]])
-    apart = all_count([[0] * 5])
+    apart = unmasked_labels([[0] * 5])
     found = loss(name, [[0.2, 0.5, -0.1]], three)
     assert found == pytest.approx(loss(name, [[0.2, 0.5, 0.5, 0.5, -0.1]], apart), rel=1e-6)
 
@@ -114,7 +114,7 @@ def test_weights_weigh_the_queries(name):
 @every_loss
 def test_the_gradient_is_the_slope(name):
     scores = SCORES.copy()
-    expected = slopes(lambda: loss(name, scores).sum(), scores)
+    expected = numerical_gradient(lambda: loss(name, scores).sum(), scores)
     assert slope(name) == pytest.approx(expected, abs=1e-5)
 
 

@@ -132,7 +132,7 @@ def test_the_command_writes_and_says_how_to_read(lstm_run, tmp_path, capsys):
     assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
     said = capsys.readouterr().out
     assert f"Ranker.load({str(out / 'shop')!r})" in said
-    assert "rounded alike" in said
+    assert "rounded to float16" in said
     assert Ranker.load(out / "shop").score("fox", TITLES).shape == (4,)
 
 

@@ -17,10 +17,10 @@ import tensorflow as tf
 
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from tests.labels import all_count
+from tests.labels import unmasked_labels
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 from tests.towers.paper_towers import learned, lstm, rnn
 
 pytestmark = pytest.mark.numeric
@@ -56,7 +56,7 @@ def test_the_gradient_of_the_loss_in_every_parameter_of_the_rnns_is_the_paper_s(
     with tf.GradientTape() as tape:
         inputs = {"query": text_batch([QUERY], KNOWN), "titles": text_batch(TITLES, KNOWN)}
         found = model(inputs | {"candidates": np.array([[0, 1, 2, 3]])})
-        loss = ClickSoftmax(GAMMA)(all_count([[0] * 4]), found)
+        loss = ClickSoftmax(GAMMA)(unmasked_labels([[0] * 4]), found)
     assert float(loss) == pytest.approx(click_softmax.loss(cosines, GAMMA), abs=1e-5)
     wanted = []
     for total in expected:
@@ -83,7 +83,7 @@ def test_the_printed_gradients_of_the_lstm_leave_out_what_passes_from_word_to_wo
     v = np.random.default_rng(3).normal(size=UNITS)
     words = count_matrix(TITLES[2], KNOWN)
     printed = lstm_gradients.printed(p, words, v)
-    slope = slopes(lambda: v @ peephole_lstm.encode(p, words), p.b3)
+    slope = numerical_gradient(lambda: v @ peephole_lstm.encode(p, words), p.b3)
     np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], slope, atol=1e-8)
     assert np.abs(printed["b3"] - slope).max() > 1e-3
     for text, left_out in (

@@ -39,7 +39,7 @@ def earlier(folder, data):
 
 @pytest.fixture(scope="module")
 def today(folder, data):
-    return write_data(folder / "today", TODAY, known=data.vocabulary)
+    return write_data(folder / "today", TODAY, earlier_vocabulary=data.vocabulary)
 
 
 def warm_start(run, settings, records):
@@ -50,11 +50,15 @@ def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, d
     known = [one.query for one in data.pairs["train"]][:2]
     clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
     asked = {*known, "quagga 1"}
-    today = write_data(tmp_path / "today", clicks, validation=asked, known=data.vocabulary)
+    today = write_data(
+        tmp_path / "today", clicks, validation=asked, earlier_vocabulary=data.vocabulary
+    )
     records, settings = Preprocessed(today.path), parse_config(CONFIG)
     start = warm_start(earlier, settings, records)
     assert validation_task(settings.validation, records, start).queries == ("quagga 1",)
-    only = write_data(tmp_path / "only", clicks, validation={*known}, known=data.vocabulary)
+    only = write_data(
+        tmp_path / "only", clicks, validation={*known}, earlier_vocabulary=data.vocabulary
+    )
     assert {*validation_task(settings.validation, Preprocessed(only.path), start).queries} == {
         *known
     }
@@ -78,7 +82,9 @@ def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_ga
 ):
     def vocabulary(name, log, known=None):
         rules = Rules(False, hash_buckets=buckets)
-        data = Preprocessed(write_data(tmp_path / name, log, rules=rules, known=known).path)
+        data = Preprocessed(
+            write_data(tmp_path / name, log, rules=rules, earlier_vocabulary=known).path
+        )
         return (data.with_whole_words() if whole_words else data).vocabulary
 
     before = vocabulary("yesterday", click_log())

@@ -25,7 +25,7 @@ from dssm_tf.benchmark.fusion import PRIOR, Hybrid, fuse
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone, refuse_others
+from dssm_tf.common.files import exclusive_lock, refuse_others
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.evaluation.evaluate import compare, evaluate_run
@@ -74,7 +74,7 @@ def measure_systems(options: Options) -> Evaluation:
     rows, hybrids = _table(options, systems)
     refuse_others(out, (WORK, "*"))
     (out / WORK).mkdir(parents=True, exist_ok=True)
-    with alone(out / WORK):
+    with exclusive_lock(out / WORK):
         inputs = prepare(options.sources, out)
         task, facts = inputs.task(), inputs.facts()
         fold = folds(task)

@@ -59,7 +59,7 @@ def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[P
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.incomplete")
     old = path.with_name(f".{path.name}.replaced")
-    with alone(path):
+    with exclusive_lock(path):
         shutil.rmtree(aside, ignore_errors=True)
         if old.exists():
             if path.exists():
@@ -98,7 +98,7 @@ def _give_up(old: Path, aside: Path) -> None:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Keeps other processes from writing a directory; the lock of a killed one is nobody's.
 
     Raises:

@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError, install
-from dssm_tf.common.files import alone
+from dssm_tf.common.files import exclusive_lock
 from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
 from dssm_tf.config.losses import LossConfig
@@ -90,7 +90,7 @@ def train(
         out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)
     )
     # Of several hosts the first one writes.
-    with alone(out) if devices.chief else nullcontext():
+    with exclusive_lock(out) if devices.chief else nullcontext():
         finished = load_finished_result(config, data, out, warm_start)
         if finished is not None:
             return finished

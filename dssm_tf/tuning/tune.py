@@ -18,7 +18,7 @@ from scipy import stats
 
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone, atomic_write, refuse_others
+from dssm_tf.common.files import atomic_write, exclusive_lock, refuse_others
 from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
@@ -67,7 +67,7 @@ def tune(
         config.optimizer.check()
     refuse_others(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
-    with alone(out):
+    with exclusive_lock(out):
         study = _study(search, data, out)
         waiting = len(study.get_trials(states=[TrialState.WAITING]))
         drawn = (search.random or search.tpe or 0) - len(_ended(study))

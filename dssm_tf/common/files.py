@@ -39,7 +39,7 @@ def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ig
 
 
 @contextmanager
-def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[Path]:
+def atomic_directory(path: Path | str, *, owned_patterns: Sequence[str] = ()) -> Iterator[Path]:
     """Yields a directory that becomes `path` when the block succeeds.
 
     Until then it lies beside `path` as `.NAME.incomplete`, for nobody else to read. What `path`
@@ -50,7 +50,7 @@ def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[P
 
     Args:
         path: the directory to make; where it is a link, what the link names.
-        own: what may be replaced, see `refuse_others`; nothing if empty.
+        owned_patterns: what may be replaced, see `check_replaceable`; nothing if empty.
 
     Raises:
         UserError: `path` holds something that may not be replaced, or another process writes it.
@@ -66,11 +66,11 @@ def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[P
                 _give_up(old, aside)
             else:
                 old.rename(path)
-        refuse_others(path, own)
+        check_replaceable(path, owned_patterns)
         aside.mkdir(0o700)
         try:
             yield aside
-            refuse_others(path, own)  # somebody else may have made it meanwhile
+            check_replaceable(path, owned_patterns)  # somebody else may have made it meanwhile
             aside.chmod(0o777 & ~_umask())
             _swap(aside, path, old)
         except BaseException:
@@ -122,34 +122,35 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 def refuse_existing(path: Path) -> None:
     """Raises UserError when `path` is a file or a directory that holds something."""
-    refuse_others(path, ())
+    check_replaceable(path, ())
 
 
-def refuse_others(path: Path, own: Sequence[str]) -> None:
+def check_replaceable(path: Path, owned_patterns: Sequence[str]) -> None:
     """Raises UserError when `path` cannot become another directory, or would take more with it.
 
     Args:
         path: a directory to be; fine where there is none, or an empty one.
-        own: patterns of the names of what may go; what has the first of them must be there.
+        owned_patterns: patterns of the names that may be deleted. A directory that is not empty
+            must have a name that matches the first.
     """
     if path.is_dir() and os.path.ismount(path):
         raise UserError(f"{path} is a mount point; name a directory inside it.")
     names = sorted(one.name for one in path.iterdir()) if path.is_dir() else []
-    if path.exists() and not (path.is_dir() and (own or not names)):
+    if path.exists() and not (path.is_dir() and (owned_patterns or not names)):
         raise UserError(
             f"{path} exists already; choose another name, remove it first, or give --overwrite if "
             "the command has it."
         )
     for name in names:
-        if not any(fnmatchcase(name, pattern) for pattern in own):
+        if not any(fnmatchcase(name, pattern) for pattern in owned_patterns):
             raise UserError(
                 f"{path} is not replaced: this command did not write {name} in it. Choose "
                 "another name, or move it first."
             )
-    if names and not any(fnmatchcase(name, own[0]) for name in names):
+    if names and not any(fnmatchcase(name, owned_patterns[0]) for name in names):
         raise UserError(
-            f"{path} is not replaced, because it holds no {own[0]}, which this command writes; "
-            "choose another name, or remove it first."
+            f"{path} is not replaced, because it holds no {owned_patterns[0]}, which this command "
+            "writes; choose another name, or remove it first."
         )
 
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write, exclusive_lock, refuse_others
+from dssm_tf.common.files import atomic_write, check_replaceable, exclusive_lock
 from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
@@ -65,7 +65,7 @@ def tune(
             )
         check_data(resolve_files(config).negatives, log)
         config.optimizer.check()
-    refuse_others(out, (STUDY, "*"))
+    check_replaceable(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(out):
         study = _study(search, data, out)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing, refuse_others
+from dssm_tf.common.files import atomic_directory, atomic_write, check_replaceable, refuse_existing
 
 
 def names(folder: Path) -> set[str]:
@@ -65,7 +65,7 @@ def test_a_directory_appears_or_is_replaced_as_a_whole(tmp_path, before):
         path.mkdir(parents=True)
         for name in before:
             (path / name).touch()
-    with atomic_directory(path, own=["old", "new"] if before else []) as aside:
+    with atomic_directory(path, owned_patterns=["old", "new"] if before else []) as aside:
         (aside / "new").write_text("new")
         assert (names(path) if path.exists() else None) == before
         assert aside.parent == path.parent  # the same file system, so that the move is one step
@@ -96,7 +96,10 @@ def test_a_directory_that_holds_something_is_refused_before_any_work(tmp_path, r
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_a_failed_replacement_leaves_the_old_directory(run, removed):
-    with pytest.raises(FileNotFoundError), atomic_directory(run, own=["old", "new"]) as aside:
+    with (
+        pytest.raises(FileNotFoundError),
+        atomic_directory(run, owned_patterns=["old", "new"]) as aside,
+    ):
         # Someone removes the new one just before it is moved.
         aside.rmdir() if removed else (aside / "none").unlink()
     assert names(run) == {"old"}
@@ -105,17 +108,20 @@ def test_a_failed_replacement_leaves_the_old_directory(run, removed):
 
 def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path, run):
     with pytest.raises(UserError, match="run is not replaced: this command did not write old"):
-        atomic_directory(run, own=["weights"]).__enter__()
+        atomic_directory(run, owned_patterns=["weights"]).__enter__()
     (run / "old").rename(run / "table.tsv")  # a name that the command uses, too
     with pytest.raises(UserError, match="because it holds no weights, which this command writes"):
-        refuse_others(run, ["weights", "*.tsv"])
+        check_replaceable(run, ["weights", "*.tsv"])
     (run / "weights").write_text("w")
-    refuse_others(run, ["weights", "*.tsv"])
+    check_replaceable(run, ["weights", "*.tsv"])
     assert names(tmp_path) == {"run"}
 
 
 def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path, run):
-    with pytest.raises(UserError, match="did not write notes"), atomic_directory(run, own=["old"]):
+    with (
+        pytest.raises(UserError, match="did not write notes"),
+        atomic_directory(run, owned_patterns=["old"]),
+    ):
         (run / "notes").write_text("mine")
     assert names(run) == {"old", "notes"}
     assert names(tmp_path) == {"run"}
@@ -124,7 +130,7 @@ def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path, run):
 def test_a_link_to_a_directory_is_honoured(tmp_path, run):
     link = tmp_path / "link"
     link.symlink_to(run)
-    with atomic_directory(link, own=["old", "new"]) as aside:
+    with atomic_directory(link, owned_patterns=["old", "new"]) as aside:
         (aside / "new").touch()
     assert link.is_symlink()
     assert names(run) == {"new"}
@@ -146,7 +152,7 @@ def count(event, arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(count)
-with atomic_directory(folder / "run", own=["spec", "part*"]) as aside:
+with atomic_directory(folder / "run", owned_patterns=["spec", "part*"]) as aside:
     (aside / "spec").write_text("new")
     (aside / "part-2").write_text("new")
 """
@@ -157,7 +163,7 @@ def test_killed_at_any_operation_one_whole_directory_stands_or_the_next_start_pu
 ):
     run, replaced = tmp_path / "run", tmp_path / ".run.replaced"
     for operation in range(100):
-        with atomic_directory(run, own=["spec", "part*"]) as aside:
+        with atomic_directory(run, owned_patterns=["spec", "part*"]) as aside:
             (aside / "spec").write_text("old")
             (aside / "part-1").write_text("old")
         assert names(tmp_path) == {"run"}  # nothing of the one that was killed before

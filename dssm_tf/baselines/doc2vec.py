@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, PrivateAttr
 from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.rules import FOLDED
@@ -196,5 +196,7 @@ def _gensim() -> Any:
     try:
         from gensim.models import doc2vec
     except ImportError as error:
-        raise UserError(f"doc2vec needs the gensim library: {install('baselines')}.") from error
+        raise UserError(
+            f"doc2vec needs the gensim library: {install_command('baselines')}."
+        ) from error
     return doc2vec

@@ -40,6 +40,6 @@ def check_name(what: str, name: str, known: Iterable[str]) -> None:
         )
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """The command that installs an extra for this Python; there is no package to download."""
     return f"{sys.executable} -m pip install '.[{extra}]' in a checkout of dssm-tf"

@@ -9,7 +9,7 @@ from dssm_tf.common import errors
 
 
 def test_an_extra_is_installed_from_a_checkout():
-    told = errors.install("search")
+    told = errors.install_command("search")
     assert told == f"{sys.executable} -m pip install '.[search]' in a checkout of dssm-tf"
 
 

@@ -28,10 +28,10 @@ def plain(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def marked(words: Sequence[str], chosen: Iterable[object]) -> str:
+def with_bold(words: Sequence[str], chosen: Iterable[object]) -> str:
     """A text with some of its words, or the words at some places, in bold.
 
-    >>> marked(["red", "hat", "hat"], ["red"]), marked(["red", "hat", "hat"], [2])
+    >>> with_bold(["red", "hat", "hat"], ["red"]), with_bold(["red", "hat", "hat"], [2])
     ('**red** hat hat', 'red hat **hat**')
     """
     bold = set(chosen)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dssm_tf.runtime.compact_files import Arrays, read_compact
 from dssm_tf.runtime.towers import TOWERS
-from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors, unit
+from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
@@ -37,7 +37,7 @@ class Ranker(VectorRanker):
         self, settings: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, prior: Arrays
     ) -> None:
         self.vocabulary = vocabulary
-        for one in SETTINGS:
+        for one in SETTING_NAMES:
             setattr(self, one, settings[one])
         # What follows the last fingerprint is the share of any other title.
         self._known = np.append(prior["titles"], np.iinfo(np.int64).max)
@@ -68,7 +68,7 @@ class Ranker(VectorRanker):
         parts = [encode(listed[start : start + _TEXTS]) for start in starts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _weighted(self, titles: Sequence[Key]) -> Vectors:
+    def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
         keys = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
         places = np.searchsorted(self._known, keys)
         found = np.where(self._known[places] == keys, self._shares[places], self._shares[-1])

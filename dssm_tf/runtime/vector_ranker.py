@@ -17,7 +17,7 @@ Vectors = NDArray[np.float32]
 Side = Literal["query", "title"]
 
 
-SETTINGS = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
+SETTING_NAMES = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
 """The attributes of a `VectorRanker` that its files hold by name."""
 
 
@@ -58,7 +58,7 @@ class VectorRanker(ABC):
         """Unit vectors `(len(texts), dimension)`, as they were trained."""
 
     @abstractmethod
-    def _weighted(self, titles: Sequence[Key]) -> Vectors:
+    def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
         """The weighted log-priors of titles in their normal form, `(len(titles),)`."""
 
     def rank(self, query: str, titles: Iterable[str]) -> list[RankedTitle]:
@@ -103,7 +103,7 @@ class VectorRanker(ABC):
         Returns:
             Scores float32 `(len(queries), len(titles))`.
         """
-        vectors, priors, shared = self._prepared(texts_of("titles", titles))
+        vectors, priors, shared = self._encode_distinct(texts_of("titles", titles))
         return (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
 
     def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
@@ -130,16 +130,16 @@ class VectorRanker(ABC):
 
     def weighted_prior(self, titles: Iterable[str]) -> Vectors:
         """What titles score whatever the query, `(len(titles),)`."""
-        return self._weighted([self.vocabulary.rules.key(title) for title in titles])
+        return self._weighted_priors([self.vocabulary.rules.key(title) for title in titles])
 
-    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+    def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and priors of the distinct titles, and the place of each title among them.
 
         A matrix product can differ in the last bit from column to column, so titles that the
         model cannot tell apart share one column, and tie.
         """
         distinct, shared = self.vocabulary.rules.distinct(titles)
-        return self._encode("title", distinct), self._weighted(distinct), shared
+        return self._encode("title", distinct), self._weighted_priors(distinct), shared
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -101,7 +101,7 @@ BAD = {
     r"holds no bi_skip\.npz; give a directory": without("bi_skip.npz"),
     r"dictionary\.txt cannot be read": without("dictionary.txt"),
     r"utable\.npy cannot be read": without("utable.npy"),
-    r"uni_skip\.npz is no archive of arrays": lambda release: change(
+    r"uni_skip\.npz is not an archive of arrays": lambda release: change(
         release, encoder_U=np.array([{"a": 1}], dtype=object)
     ),
     r"uni_skip\.npz holds no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),

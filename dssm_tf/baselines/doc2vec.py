@@ -27,7 +27,7 @@ class ParagraphVectors:
     """The weights of a trained model.
 
     Attributes:
-        texts: normalised, sorted; those that training read.
+        texts: normalized, sorted; those that training read.
         words: in gensim's order.
         counts: occurrences of each word, `(words,)`.
         word_vectors: `(words, size)`.
@@ -163,7 +163,7 @@ class Doc2Vec(Baseline[ParagraphVectors]):
         return _gensim().Doc2Vec(vector_size=options.pop("size"), workers=1, **options)
 
     def _vector(self, text: str) -> Vectors:
-        """The vector of a normalised text.
+        """The vector of a normalized text.
 
         A new text is inferred as by gensim's `infer_vector`, but from a start that depends on the
         text alone. `infer_vector` starts from Python's `hash` of the text, which differs between

@@ -18,7 +18,7 @@ class ClickMatrix(NamedTuple):
     """Distinct texts of a log and its clicks.
 
     Attributes:
-        queries: distinct normalised queries, in alphabetical order.
+        queries: distinct normalized queries, in alphabetical order.
         titles: distinct titles: those of the corpus, then clicked ones it lacks.
         clicks: float64 `(queries, titles)`, how often each title was clicked for each query.
     """

@@ -165,7 +165,7 @@ class BagRanker(Baseline[BagWeights]):
 
 
 class SSI(BagRanker):
-    """Scores by `q'(U'U + I)d` on normalised word vectors; with the parameters of `BagRanker`.
+    """Scores by `q'(U'U + I)d` on normalized word vectors; with the parameters of `BagRanker`.
 
     Reference: Bai et al. 2009 (Supervised semantic indexing); Wu et al. 2014, eq. 26-27.
     """

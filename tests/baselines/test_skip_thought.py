@@ -97,14 +97,14 @@ def without(*names):
 
 
 BAD = {
-    r"holds no uni_skip\.npz and no bi_skip\.npz; give a": without("uni_skip.npz", "bi_skip.npz"),
-    r"holds no bi_skip\.npz; give a directory": without("bi_skip.npz"),
+    r"has no uni_skip\.npz and no bi_skip\.npz; give a": without("uni_skip.npz", "bi_skip.npz"),
+    r"has no bi_skip\.npz; give a directory": without("bi_skip.npz"),
     r"dictionary\.txt cannot be read": without("dictionary.txt"),
     r"utable\.npy cannot be read": without("utable.npy"),
     r"uni_skip\.npz is not an archive of arrays": lambda release: change(
         release, encoder_U=np.array([{"a": 1}], dtype=object)
     ),
-    r"uni_skip\.npz holds no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
+    r"uni_skip\.npz has no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
     r"matrices of encoder are \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: (
         change(release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32))
     ),
@@ -136,7 +136,7 @@ def test_each_text_of_the_log_stands_beside_itself_and_beside_what_it_was_clicke
     ]
 
 
-def test_sentences_stand_beside_their_neighbours():
+def test_sentences_stand_beside_their_neighbors():
     text = Text.of([["b a b", "A, c!", "?", "c a b d"], ["d"], ["b", "a"]], 3, 2)
     # b and a three times each, c and d twice; sentences of two words, three words known.
     assert text.dictionary == ("<eos>", "UNK", "a", "b", "c")
@@ -161,7 +161,7 @@ def parameters_of(weights):
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("name", ["uni", "bi"])
-def test_the_likelihood_of_the_neighbours_equals_the_oracles(name):
+def test_the_likelihood_of_the_neighbors_equals_the_oracles(name):
     text = Text.of([["a b", "b c d", "c"]], 100, 30)
     model = make_model(text, name, SkipThought(units=UNITS, word_units=DIM))
     random = np.random.default_rng(4)
@@ -169,11 +169,11 @@ def test_the_likelihood_of_the_neighbours_equals_the_oracles(name):
     table = model.get_layer("words").get_weights()[0]
     matrix, bias = model.get_layer("output").get_weights()
     encoder = parameters_of(model.get_layer("encoder").get_weights())
-    for decoder, neighbours, logits in zip(
+    for decoder, neighbors, logits in zip(
         ("previous", "following"), text.sides[1:], model(text.sides), strict=True
     ):
         parameters = parameters_of(model.get_layer(decoder).get_weights())
-        for sentence, words, row in zip(text.sides[0], neighbours, logits, strict=True):
+        for sentence, words, row in zip(text.sides[0], neighbors, logits, strict=True):
             words = words[words > 0]
             if len(words):
                 thought = oracle.thought(list(table[sentence[sentence > 0]]), encoder, "before")

@@ -16,8 +16,8 @@ TEXTS = ["The red hat", "the red red shoe", "the blue shoe", "the"]
         # the 4; red 2 (its repeat counts once), shoe 2; blue 1, hat 1
         ({}, "the red shoe blue hat"),
         ({"size": 2}, "the red"),
-        ({"fewest": 2, "most": 3}, "red shoe"),
-        ({"fewest": 2, "most": 2}, "red shoe"),  # each in two
+        ({"min_texts": 2, "max_texts": 3}, "red shoe"),
+        ({"min_texts": 2, "max_texts": 2}, "red shoe"),  # each in two
     ],
 )
 def test_words_go_by_the_texts_that_hold_them_then_by_the_alphabet(options, words):
@@ -53,14 +53,14 @@ def test_texts_without_a_word_in_the_window_are_refused():
     with pytest.raises(UserError, match="none of the 0 words of 2 texts"):
         BagOfWords().fit(["", "?!"])
     with pytest.raises(UserError, match="is in 5 to 4 of them"):
-        BagOfWords(fewest=5).fit(TEXTS)
+        BagOfWords(min_texts=5).fit(TEXTS)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"size": 0}, "size"),
-        ({"fewest": 0}, "fewest"),
+        ({"min_texts": 0}, "min_texts"),
         ({"weighting": "bm25"}, "'binary' or 'tfidf'"),
         ({"normalization": "sum"}, "'length', 'largest' or 'none'"),
     ],

@@ -67,7 +67,7 @@ def test_ssi_embeds_beside_the_words_and_psi_adds_a_product_of_three_embeddings(
 
 @pytest.mark.parametrize("kind", [DSETower, SSIPair])
 def test_an_embedding_larger_than_the_vocabulary_is_refused(kind):
-    with pytest.raises(UserError, match="dimension 7 was asked for texts over 6 words"):
+    with pytest.raises(UserError, match="dimension 7 was requested for texts over 6 words"):
         kind(WORDS, 7)
     with pytest.raises(UserError, match="dimension 0"):
         kind(WORDS, 0)

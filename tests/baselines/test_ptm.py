@@ -78,7 +78,7 @@ def test_the_score_mixes_the_phrases_with_the_word_model(model):
     assert np.abs(phrases - words).max() > 0.1
 
 
-def test_rows_of_the_phrase_table_sum_to_one(model):
+def test_rows_of_the_phrase_table_are_distributions(model):
     assert model.learned.bi_phrases.sum(axis=1) == pytest.approx(1)
     # "cod" has nothing else to come from once "black ops" is explained by another pair.
     phrases = phrase_table(model)["call of duty"]

@@ -48,7 +48,7 @@ def ibm1(pairs: Sequence[Pair], iterations: int, empty_word: bool) -> tuple[Tabl
     return table, likelihoods
 
 
-def symmetrise(
+def symmetrize(
     query_links: set[tuple[int, int]], title_links: set[tuple[int, int]]
 ) -> set[tuple[int, int]]:
     """Koehn, Och and Marcu 2003: grow-diag-final-and, over (query place, title place)."""

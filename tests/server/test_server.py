@@ -77,7 +77,7 @@ def test_stopping_answers_what_was_asked(ranker, api):
     ranker.answering.clear()
     asking = threading.Thread(target=lambda: found.append(ask()))
     asking.start()
-    wait_for(lambda: server._service._free._value < 32)
+    wait_for(lambda: server._service._compute_slots._value < 32)
     stopping = threading.Thread(target=stack.close)
     stopping.start()
     stopping.join(0.3)

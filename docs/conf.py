@@ -63,7 +63,7 @@ _EXTERNAL = re.compile(r"<(?:script|img|link)\b[^>]*?(?:src|href)=\"(?:https?:)?
 
 
 class Mermaid(SphinxDirective):
-    """A flowchart as a list of its boxes, because drawing it would need a script of another site."""
+    """A flowchart as a list of its boxes; drawing it would need a script of another site."""
 
     has_content = True
 

@@ -35,7 +35,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
     """Raises UserError if a name is unknown. The message lists the known names.
 
     Args:
-        kind: what is named, such as "system".
+        kind: the kind of the named object, such as "system".
         name: the name to check.
         known: the valid names.
     """

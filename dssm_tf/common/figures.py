@@ -59,7 +59,7 @@ def word_weights(
     title: str,
     measure: str = "cosine",
 ) -> Figure:
-    """Draws what the words of a query and of a title contribute to a score.
+    """Draws the contributions of the words of a query and of a title to a score.
 
     Bars are contributions; ticks are the loss when the word is removed.
 

@@ -59,8 +59,8 @@ def table(
         heads: headings of the columns, as Markdown.
         rows: cells as Markdown; missing cells at the end of a row are empty.
         text: the number of text columns at the left. They are left-aligned; others are numbers.
-        width: the width of the terminal in characters. A wider table is split into several, each
-            of which repeats the first column. None never splits.
+        width: the width of the terminal in characters. A wider table is split into several
+            tables, which all have the first column. None never splits.
 
     >>> print(table(["word", "adds"], [["red", "+0.5"]]))
     | word   |   adds |

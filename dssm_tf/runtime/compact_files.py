@@ -46,7 +46,7 @@ def read_compact(directory: Path) -> tuple[dict[str, Any], Vocabulary, Arrays, A
     """Reads and checks a compact model.
 
     Args:
-        directory: a version, or a model, of which the newest version is read.
+        directory: a version, or a model; then its newest version is read.
 
     Returns:
         Settings, vocabulary, weights and prior, as described at the top of this module.

@@ -56,7 +56,7 @@ class Ranker(VectorRanker):
         77 MB for 50,000 words and an LSTM with 96 cells. Models with two towers have two caches.
 
         Args:
-            directory: a version, or a model, of which the newest version is loaded.
+            directory: a version, or a model; then its newest version is loaded.
 
         Raises:
             UserError: the directory does not exist or has another format, or a file was damaged or

@@ -29,7 +29,7 @@ def test_link_weights_mix_clicks_and_titles_and_exclude_validation_queries():
 
 def test_a_fixed_fraction_of_queries_is_for_validation():
     data = ClickMatrix(list("abcdefghij"), ["x"], sparse.csr_matrix((10, 1)))
-    chosen, others = data.held_out(0.3, 1)
-    assert len(chosen) == 3
-    assert sorted([*chosen, *others]) == list(range(10))
-    assert (data.held_out(0.3, 1)[0] == chosen).all()
+    validation, training = data.split_queries(0.3, 1)
+    assert len(validation) == 3
+    assert sorted([*validation, *training]) == list(range(10))
+    assert (data.split_queries(0.3, 1)[0] == validation).all()

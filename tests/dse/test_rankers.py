@@ -21,7 +21,7 @@ CLICKS = [(f"{NAMES[title.split()[1]]} {title.split()[0]}", title, 2.0) for titl
 
 @functools.cache
 def fitted(kind, **options):
-    options = {"steps": 200, "dimension": 4, "held_out": 0.0} | options
+    options = {"steps": 200, "dimension": 4, "validation_fraction": 0.0} | options
     return kind(**options).fit(CLICKS, TITLES)
 
 
@@ -54,7 +54,7 @@ def test_dse_with_two_towers_and_a_learned_matrix_a_is_saved_and_loaded(tmp_path
 
 
 def test_the_weight_of_tf_idf_has_the_least_validation_loss():
-    ours = DSEWithTfIdf(steps=20, pretraining_steps=5, dimension=4, held_out=0.4)
+    ours = DSEWithTfIdf(steps=20, pretraining_steps=5, dimension=4, validation_fraction=0.4)
     ours.fit([(title, title, 1.0) for title in TITLES], TITLES)
     # Each query equals its title, so TF-IDF alone has no loss; a DSE trained this briefly has.
     queries = [TITLES[i] for i in np.random.default_rng(0).permutation(12)[:4]]
@@ -78,8 +78,8 @@ def test_a_validation_query_with_clicks_on_every_title_is_not_evaluated(kind):
     titles = TITLES[:2]
     clicks = [*(("lupus", title, 1.0) for title in titles), ("ursus", titles[0], 1.0)]
     data = ClickMatrix.of(clicks, titles, "clicks")
-    chosen, _ = data.held_out(0.5, 0)
+    chosen, _ = data.split_queries(0.5, 0)
     assert data.clicks[chosen].nnz == 2
     options = {"pretraining_steps": 1} if kind is DSEWithTfIdf else {}
-    ours = kind(steps=2, held_out=0.5, **options).fit(clicks, titles)
+    ours = kind(steps=2, validation_fraction=0.5, **options).fit(clicks, titles)
     assert np.isfinite(ours.score_matrix(["lupus"], TITLES)).all()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
@@ -106,9 +106,7 @@ class Sources:
         """By flag, the SHA-256 of each file."""
         given = {"judgments": self.judgments, "corpus": self.corpus}
         paths = {"clicks": self.log_files()} | {flag: [one] for flag, one in given.items() if one}
-        return {
-            flag: {str(one): fingerprint(one) for one in found} for flag, found in paths.items()
-        }
+        return {flag: {str(one): sha256_of(one) for one in found} for flag, found in paths.items()}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import named_paths, refuse_twins
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicks, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
@@ -138,7 +138,7 @@ def _seen(
 def _fingerprints(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
     """Files and directories as given, with their SHA-256."""
     return {
-        name: {"given": str(path), "sha256": fingerprint(Path(path))}
+        name: {"given": str(path), "sha256": sha256_of(Path(path))}
         for name, path in paths.items()
         if path is not None
     }

@@ -58,7 +58,7 @@ def check_files(
             )
 
 
-def fingerprint(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     """The SHA-256 of a file, or of the list of checksums of a directory.
 
     Raises:

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rich.console import Console
 from scipy import stats
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write, check_replaceable, exclusive_lock
 from dssm_tf.common.terminal import say
@@ -183,7 +183,7 @@ def _by_seed(trial: Trial | FrozenTrial) -> NDArray[np.float64]:
 
 
 def _fingerprint(log: Path) -> str:
-    return fingerprint(log / SPEC)
+    return sha256_of(log / SPEC)
 
 
 def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path) -> list[str]:

@@ -55,7 +55,7 @@ def assert_served(export, model):
         {"signature_name": "score", "inputs": {"query": ["red fox"], "titles": titles}}
     )
     (name,) = (path.name for path in export.iterdir())
-    with Server(open_models(export), port=0, rest_port=0) as server:
+    with Server(open_models([export]), port=0, rest_port=0) as server:
         url = f"http://{server.rest_address}/v1/models/{name}:predict"
         with urlopen(Request(url, body.encode(), {"Content-Type": "application/json"})) as answer:
             outputs = json.load(answer)["outputs"]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.growth import grow
@@ -193,7 +193,7 @@ def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
 def seal(directory: Path, spec: Spec) -> Spec:
     """Writes the spec with the current checksums of the files."""
     paths = [path for kind in KINDS for path in spec.paths(directory, kind)]
-    files = {path.name: fingerprint(path) for path in [*paths, directory / VOCABULARY]}
+    files = {path.name: sha256_of(path) for path in [*paths, directory / VOCABULARY]}
     spec = replace(spec, files=files)
     spec.save(directory)
     return spec

@@ -25,7 +25,7 @@ from dssm_tf.benchmark.fusion import PRIOR, Hybrid, rank_hybrid
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone, refuse_others
+from dssm_tf.common.files import check_replaceable, exclusive_lock
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.evaluation.evaluate import compare, evaluate_run
@@ -72,10 +72,10 @@ def measure_systems(options: Options) -> Evaluation:
         parse_metric(metric)
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
     rows, hybrids = _create_rows(options, systems)
-    refuse_others(out, (WORK, "*"))
+    check_replaceable(out, (WORK, "*"))
     options.sources.check()
     (out / WORK).mkdir(parents=True, exist_ok=True)
-    with alone(out / WORK):
+    with exclusive_lock(out / WORK):
         inputs = prepare(options.sources, out)
         task, facts = inputs.task(), inputs.facts()
         fold = assign_folds(task)

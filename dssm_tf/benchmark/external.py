@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.evaluation.runs import ScoreFunction
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load_model
@@ -46,7 +46,7 @@ def load_encoder(model: str) -> tuple[Encode, float]:
 
         transformer = SentenceTransformer(model, device="cpu")
     except ModuleNotFoundError as error:
-        raise UserError(f"--encoder {model}: {error}; {install('encoders')}") from error
+        raise UserError(f"--encoder {model}: {error}; {install_command('encoders')}") from error
     except Exception as error:  # the library and the network raise almost any type of error
         reason = str(error).split("\n")[0]
         raise UserError(f"--encoder {model} cannot be loaded: {reason}") from error

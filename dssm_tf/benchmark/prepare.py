@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
@@ -130,7 +130,7 @@ class Sources:
         tables = {flag: [path] for flag, path in self._tables().items()}
         paths = {"clicks": self.log_files().paths} | tables
         return {
-            flag: {str(path): fingerprint(path) for path in files} for flag, files in paths.items()
+            flag: {str(path): sha256_of(path) for path in files} for flag, files in paths.items()
         }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.benchmark.prepare import RECORDED
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
@@ -50,7 +50,7 @@ class System:
     @property
     def file_hashes(self) -> dict[str, str]:
         """The SHA-256 of each of `files`."""
-        return {str(path): fingerprint(path) for path in self.files}
+        return {str(path): sha256_of(path) for path in self.files}
 
 
 def choose_systems(

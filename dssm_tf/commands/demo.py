@@ -10,7 +10,7 @@ from pathlib import Path
 from dssm_tf.commands import load_command
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import refuse_others
+from dssm_tf.common.files import check_replaceable
 from dssm_tf.common.terminal import say
 from dssm_tf.reports.markdown import PAGE, write
 
@@ -83,7 +83,7 @@ def demo(*, out: Path = Path("build/demo")) -> None:
     Raises:
         UserError: `out` contains other files, or a command failed.
     """
-    refuse_others(out, _OWNED_PATTERNS)
+    check_replaceable(out, _OWNED_PATTERNS)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     (out / _OWNED_PATTERNS[0]).touch()

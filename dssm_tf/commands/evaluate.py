@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.commands.named import check_unique_names, named_paths
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicks, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
@@ -138,7 +138,7 @@ def _queries_in_logs(
 def _file_hashes(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
     """Paths of files and directories with their SHA-256."""
     return {
-        name: {"given": str(path), "sha256": fingerprint(Path(path))}
+        name: {"given": str(path), "sha256": sha256_of(Path(path))}
         for name, path in paths.items()
         if path is not None
     }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from dssm_tf.commands.named import check_unique_names, split_name
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.terminal import say
 from dssm_tf.server.limits import DEFAULT, Limits
 
@@ -67,7 +67,7 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name not in _REQUIRED_PACKAGES:
             raise
-        raise UserError(f"dssm serve needs {error.name}: {install('serve')}") from None
+        raise UserError(f"dssm serve needs {error.name}: {install_command('serve')}") from None
     from dssm_tf.retrieval.index import Index
     from dssm_tf.server.models import Model
 

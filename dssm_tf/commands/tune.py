@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.quiet import load_tensorflow
 
 
@@ -55,7 +55,7 @@ def tune(
 
         from dssm_tf.tuning.search import Search
     except ModuleNotFoundError as error:
-        raise UserError(f"Optuna is not installed; {install('tune')}") from error
+        raise UserError(f"Optuna is not installed; {install_command('tune')}") from error
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     search = Search(config, grid, random, tpe, seed, seeds, overrides, prune)

@@ -21,7 +21,7 @@ from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS, Arrays
 from dssm_tf.runtime.ranker import Ranker
-from dssm_tf.runtime.vector_ranker import SETTINGS
+from dssm_tf.runtime.vector_ranker import SETTING_NAMES
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def write_compact(
         "sides": sides,
         "rules": asdict(ranker.vocabulary.rules),
         "unseen": prior.unseen,
-        **{name: getattr(ranker, name) for name in SETTINGS},
+        **{name: getattr(ranker, name) for name in SETTING_NAMES},
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     ranker.vocabulary.save(directory / VOCABULARY)

@@ -20,7 +20,7 @@ from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
-from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors
+from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors
 from dssm_tf.text_features import Table, hash_texts, normalize
 
 _REBUILD_HINT = "Copy the export again, or write it again with `dssm export`."
@@ -109,7 +109,7 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
         write_warmup(extra / "tf_serving_warmup_requests", ranker.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             shutil.copyfile(run / file, extra / file)
-        ranking = {name: getattr(ranker, name) for name in SETTINGS}
+        ranking = {name: getattr(ranker, name) for name in SETTING_NAMES}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
         write_checksums(aside, files_in(aside))
         verify(ExportedRanker(aside), ranker)
@@ -137,7 +137,7 @@ class ExportedRanker(VectorRanker):
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self._call_signature(f"encode_{side}", texts)[:, :-1]
 
-    def _weighted(self, titles: Sequence[str]) -> Vectors:
+    def _weighted_priors(self, titles: Sequence[str]) -> Vectors:
         return self._call_signature("encode_title", titles)[:, -1]
 
     def _call_signature(self, signature: str, texts: Sequence[str]) -> Vectors:

@@ -148,7 +148,7 @@ class SemanticRanker(VectorRanker):
         self.prior_weight = prior_weight
         self.bm25_weight, self.cutoff = bm25_weight, cutoff
         self.encoder = Encoder(model, vocabulary)
-        self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._prepared)
+        self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
@@ -196,9 +196,9 @@ class SemanticRanker(VectorRanker):
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self.encoder(side, texts)
 
-    def _weighted(self, titles: Sequence[str]) -> Vectors:
+    def _weighted_priors(self, titles: Sequence[str]) -> Vectors:
         weighted: Vectors = self.prior_weight * self.prior(titles)
         return weighted
 
-    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+    def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         return self._titles(tuple(titles))

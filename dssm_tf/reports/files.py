@@ -45,7 +45,7 @@ def write(evaluation: Evaluation, out: Path) -> None:
         with atomic_write(out / name) as file:
             file.write(content)
     write_qrels(out / "qrels.trec", qrels(evaluation.task))
-    with atomic_directory(out / "runs", own=["*.trec"]) as folder:
+    with atomic_directory(out / "runs", owned_patterns=["*.trec"]) as folder:
         rows = evaluation.measured_rows
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
             for number, one in enumerate(row.seeds):

@@ -13,8 +13,8 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from dssm_tf.common.errors import UserError, install
-from dssm_tf.common.files import alone
+from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.files import exclusive_lock
 from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
 from dssm_tf.config.losses import LossConfig
@@ -84,13 +84,15 @@ def train(
             "--judgments and --teacher."
         )
     if tensorboard is not None and find_spec("tensorboard") is None:
-        raise UserError(f"--tensorboard needs the package tensorboard: {install('tensorboard')}")
+        raise UserError(
+            f"--tensorboard needs the package tensorboard: {install_command('tensorboard')}"
+        )
     console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
     options = LoopOptions(
         out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)
     )
     # Of several hosts the first one writes.
-    with alone(out) if devices.chief else nullcontext():
+    with exclusive_lock(out) if devices.chief else nullcontext():
         finished = load_finished_result(config, data, out, warm_start)
         if finished is not None:
             return finished

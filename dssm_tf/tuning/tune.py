@@ -16,9 +16,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from rich.console import Console
 from scipy import stats
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone, atomic_write, refuse_others
+from dssm_tf.common.files import atomic_write, check_replaceable, exclusive_lock
 from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
@@ -66,9 +66,9 @@ def tune(
             )
         check_data(resolve_files(config).negatives, log)
         config.optimizer.check()
-    refuse_others(out, (STUDY, "*"))
+    check_replaceable(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
-    with alone(out):
+    with exclusive_lock(out):
         study = _study(search, data, out)
         queued = len(study.get_trials(states=[TrialState.WAITING]))
         missing = (search.random or search.tpe or 0) - len(_ended(study))
@@ -187,7 +187,7 @@ def _by_seed(trial: Trial | FrozenTrial) -> NDArray[np.float64]:
 
 
 def _fingerprint(log: Path) -> str:
-    return fingerprint(log / SPEC)
+    return sha256_of(log / SPEC)
 
 
 def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path) -> list[str]:

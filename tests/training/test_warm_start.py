@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dssm_tf
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
@@ -124,9 +124,9 @@ def test_the_share_of_earlier_clicks_that_counts_can_be_less():
 
 def test_the_run_says_what_it_went_on_from(earlier, warm):
     about = json.loads((warm[0] / "earlier_run.json").read_text("utf-8"))
-    assert about["fingerprint"] == fingerprint(earlier)
+    assert about["fingerprint"] == sha256_of(earlier)
     card = (warm[0] / "MODEL_CARD.md").read_text("utf-8")
-    assert f"fingerprint {fingerprint(earlier)[:16]}" in card
+    assert f"fingerprint {sha256_of(earlier)[:16]}" in card
 
 
 def test_a_run_goes_on_and_a_finished_one_is_left_for_the_same_start_only(

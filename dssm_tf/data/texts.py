@@ -16,7 +16,7 @@ import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.preprocessed import LISTS, Kind, Preprocessed
+from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed
 from dssm_tf.text.typos import with_typo
 
 SPELLINGS = 8
@@ -74,11 +74,11 @@ class Numbers:
         for kind, further in self._further.items():
             split = map(self._data.vocabulary.words, further)
             new = [[number.setdefault(word, len(number)) for word in one] for one in split]
-            sides.append(pa.concat_arrays([self._data.words(kind), pa.array(new, LISTS)]))
+            sides.append(pa.concat_arrays([self._data.words(kind), pa.array(new, INT_LISTS)]))
         spelled = list(number)[len(words) :]  # the new ones, in the order of their numbers
         if typos:
             spelled += [with_typo(word, edit + 1) for word in number for edit in range(SPELLINGS)]
-        hashed = pa.array(map(self._data.vocabulary.look_up, spelled), LISTS)
+        hashed = pa.array(map(self._data.vocabulary.look_up, spelled), INT_LISTS)
         clicked, (queries, titles) = self._data.clicked, map(len, sides)
         own = np.arange(titles)
         pairs = [clicked.value_parent_indices(), clicked.flatten()], [queries + own, own]

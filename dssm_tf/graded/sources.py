@@ -138,7 +138,7 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         lists = read_lists(path, "grade", (0, section.max_grade), rules, layout)
     else:
         lists = read_lists(path, "score", SCORES, rules)
-    validation_queries = set(data.parts["validation"].query.tolist())
+    validation_queries = set(data.splits["validation"].query.tolist())
     query_indices = data.find("queries", [graded.query for graded in lists])
     title_indices = data.find("titles", [title for graded in lists for title in graded.titles])
     training: list[GradedList] = []

@@ -41,7 +41,7 @@ def training_batches(
     texts = numbers.texts(typos=training.typos > 0)
     clicks = {
         split: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
-        for split, pairs in data.parts.items()
+        for split, pairs in data.splits.items()
     }
     rows = dict(clicks) if training.clicks else {}
     if training.title_queries:

@@ -23,7 +23,7 @@ def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
             f"{recorded} per pair; run preprocess with --negatives {negatives.recorded}."
         )
     drawn = negatives.fresh or negatives.in_batch or negatives.mined
-    if not (drawn or (data.parts["train"].titles[:, 1 : 1 + negatives.recorded] >= 0).any()):
+    if not (drawn or (data.splits["train"].titles[:, 1 : 1 + negatives.recorded] >= 0).any()):
         raise UserError(
             "negatives: recorded ones are 0 or missing, and there are no others: there is nothing "
             "to tell a click from. Set negatives.in_batch or negatives.fresh, or run preprocess "

@@ -109,7 +109,7 @@ def train(
         if not config.training.folds:
             task = validation_task(config.validation, data, warm_start, sources)
         _announce(console, config, data, loop, sources, task)
-        records = f"all {data.count(*data.splits):,} records" + "".join(
+        records = f"all {data.count(*data.nonempty_splits):,} records" + "".join(
             f" and {source.pairs:,} of {source.name}" for source in sources
         )
         if config.training.folds:
@@ -135,7 +135,7 @@ def train(
                 f"best after {result.best_epoch} of {result.epochs} epochs; now as many on "
                 f"{records}"
             )
-            loop.fit("fit", data.splits, result.best_epoch)
+            loop.fit("fit", data.nonempty_splits, result.best_epoch)
         else:
             result = _fit_and_refit(config, data, loop, task, warm_start, records, console)
         result.start = None if start is None else str(start)
@@ -300,6 +300,6 @@ def _fit_and_refit(
         console.print(f"on from epoch {best.best_epoch} with {records}")
         # Two thirds as many epochs, a fraction chosen in docs/results.md.
         epochs = math.ceil(best.best_epoch * 2 / 3)
-        loop.fit("refit", data.splits, epochs, weights=best.weights)
+        loop.fit("refit", data.nonempty_splits, epochs, weights=best.weights)
         result.refitted = True
     return result

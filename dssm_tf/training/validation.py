@@ -81,10 +81,10 @@ class ValidationTask:
                 others are taken.
             excluded_queries: ids of queries to leave out.
         """
-        pairs, texts = data.parts["validation"], data.texts("titles")
+        pairs, texts = data.splits["validation"], data.texts("titles")
         included = np.isin(data.ids["queries"], [*excluded_queries], invert=True)[pairs.query]
         queries = np.array([*dict.fromkeys(pairs.query[included].tolist())][:max_queries], np.int64)
-        pairs = pairs.of(np.isin(pairs.query, queries))
+        pairs = pairs.select(np.isin(pairs.query, queries))
         clicked = np.unique(pairs.titles[:, 0])
         titles = np.setdiff1d(np.arange(len(texts)), clicked)
         if len(titles) > (room := max(0, max_titles - len(clicked))):

@@ -35,7 +35,7 @@ def test_pairs_are_those_of_the_log(data, read):
         expected = [(one.query, one.title, float(one.clicks)) for one in pairs]
         assert read.log(split) == sorted(expected)
     assert read.log() == sorted((q, t, float(c)) for q, t, c in click_log())
-    assert read.splits == ("train", "validation")
+    assert read.nonempty_splits == ("train", "validation")
     assert read.count("train", "validation") == len(click_log())
 
 
@@ -45,7 +45,7 @@ def test_negatives_are_titles_that_the_query_never_clicked_and_places_without_on
     log = [Click("fox", "red fox"), Click("any", "red fox"), Click("any", "owl")]
     read = Preprocessed(write_data(tmp_path / "data", log, validation=(), negatives=3).path)
     fox, owl = read.find("titles", ["red fox", "owl"]).tolist()
-    rows = {*map(tuple, read.parts["train"].titles.tolist())}
+    rows = {*map(tuple, read.splits["train"].titles.tolist())}
     assert rows == {(fox, owl, -1, -1), (fox, -1, -1, -1), (owl, -1, -1, -1)}
     clicked = [read.clicked[number].as_py() for number in read.find("queries", ["fox", "any"])]
     assert clicked == [[fox], sorted([fox, owl])]

@@ -87,7 +87,7 @@ def test_a_share_of_the_queries_has_its_longest_word_misspelt(data):
 def passed(data, drawn: int, passes: int, typos: float = 0.0) -> list[list]:
     """The rows of each pass over the clicks and so many titles."""
     texts = Numbers(data).texts(typos=typos > 0)
-    clicks = click_rows(data.parts["train"], 0, "log", SIZE)
+    clicks = click_rows(data.splits["train"], 0, "log", SIZE)
     source = {"train": clicks, "always": title_rows(texts, clicks, drawn)}
     one = Batches(texts, (source,), typos=typos)
     found = [rows_of(*element) for element in one.epochs(3, 0, passes)]
@@ -124,7 +124,7 @@ def test_passes_differ_in_words_a_seed_repeats_them_and_no_title_is_its_own_nega
 
 def test_in_the_order_of_the_rows_nothing_is_misspelt(data):
     texts = Numbers(data).texts(typos=True)
-    source = {"train": click_rows(data.parts["train"], 0, "log", SIZE)}
+    source = {"train": click_rows(data.splits["train"], 0, "log", SIZE)}
     plain, misspelt, shuffled = (
         [rows_of(*element) for element in Batches(texts, (source,), typos=typos).epochs(seed, 0, 1)]
         for typos, seed in ((0.0, None), (1.0, None), (1.0, 3))

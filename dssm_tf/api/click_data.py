@@ -100,7 +100,7 @@ class ClickData:
             fixed_shapes=self._xla,
             sources=self._sources,
         )
-        self._held_out = self._batches.held_out()
+        self._held_out = self._batches.validation()
         self.steps = self._batches.steps
         self.validation_steps = None if self._held_out is None else self._held_out.steps
 

@@ -106,7 +106,9 @@ class Spec:
                 f"{path} has format {version!r:.60}; this version reads {_FORMAT}. {_REBUILD_HINT}"
             )
         if raw.pop("sha256", None) != _digest(raw):
-            raise UserError(f"{path} is damaged or was changed since it was written. {_REBUILD_HINT}")
+            raise UserError(
+                f"{path} is damaged or was changed since it was written. {_REBUILD_HINT}"
+            )
         del raw["format"]
         raw["rules"], raw["title_fields"] = Rules(**raw["rules"]), tuple(raw["title_fields"])
         return cls(**raw)

@@ -1,4 +1,4 @@
-"""Learning from lists whose titles have grades or a teacher's scores: files, batches, mixtures.
+"""Graded lists to train on: titles of a query with grades, or with a teacher's scores.
 
-May import data, tables, config, losses and what they may; no model.
+May import data, tables, config, losses and what they import; no model.
 """

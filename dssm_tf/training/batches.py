@@ -10,8 +10,8 @@ from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import click_rows, title_rows
-from dssm_tf.data.texts import Numbers
-from dssm_tf.graded.sources import Source, list_rows
+from dssm_tf.data.texts import TextIndexer
+from dssm_tf.graded.sources import GradedSource, list_rows
 from dssm_tf.training.mining import read_mined
 
 
@@ -23,7 +23,7 @@ def training_batches(
     shared_towers: bool,
     replicas: int,
     fixed_shapes: bool = False,
-    sources: Sequence[Source] = (),
+    sources: Sequence[GradedSource] = (),
 ) -> Batches:
     """The training split as batches.
 
@@ -36,9 +36,9 @@ def training_batches(
         fixed_shapes: whether all batches have one shape, as XLA needs them.
         sources: graded lists to train on besides clicks.
     """
-    numbers = Numbers(data)
-    lists = [list_rows(source, numbers) for source in sources]
-    texts = numbers.texts(typos=training.typos > 0)
+    indexer = TextIndexer(data)
+    lists = [list_rows(source, indexer) for source in sources]
+    texts = indexer.texts(typos=training.typos > 0)
     clicks = {
         split: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
         for split, pairs in data.splits.items()
@@ -60,4 +60,4 @@ def training_batches(
         mined=read_mined(negatives, data),
         mined_count=negatives.mined,
     )
-    return batches.planned(fixed_shapes, replicas)
+    return batches.with_shapes(fixed_shapes, replicas)

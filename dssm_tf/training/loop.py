@@ -120,8 +120,8 @@ class TrainingLoop:
             The kept weights, which `ranked` has too, and the history.
         """
         model, devices, training = self.model, self._devices, self._training
-        batches = self._batches.of(splits)
-        held_out = None if task is None else self._batches.held_out()
+        batches = self._batches.with_splits(splits)
+        held_out = None if task is None else self._batches.validation()
         self._start(batches.steps * epochs, weights)
         best_weights = BestWeights(
             None if task is None else training.monitor,

@@ -19,7 +19,7 @@ from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import Source
+from dssm_tf.graded.sources import GradedSource
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
@@ -76,7 +76,7 @@ class Result:
     validated: str = field(default="", compare=False)
     start: str | None = None
 
-    def set_sources(self, sources: Sequence[Source]) -> None:
+    def set_sources(self, sources: Sequence[GradedSource]) -> None:
         """Records the sources of labels besides clicks."""
         self.learned = {source.name: source.description for source in sources}
         ids = set[int]().union(*(source.query_ids.tolist() for source in sources))

@@ -21,7 +21,7 @@ from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import SOURCES, Source, read_sources
+from dssm_tf.graded.sources import SOURCES, GradedSource, read_sources
 from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -152,7 +152,7 @@ def build_loop(
     *,
     devices: Devices,
     options: LoopOptions,
-    sources: Sequence[Source] = (),
+    sources: Sequence[GradedSource] = (),
     first_weights: Sequence[np.ndarray] | None = None,
 ) -> TrainingLoop:
     """Builds the parts of a training from their sections: batches, model, loss, optimizer.
@@ -220,7 +220,7 @@ def validation_task(
     limits: ValidationConfig,
     data: Preprocessed,
     warm_start: WarmStart | None,
-    sources: Sequence[Source] = (),
+    sources: Sequence[GradedSource] = (),
 ) -> ValidationTask | None:
     """The validation queries: judged ones, else those of the log; None if there are none.
 
@@ -238,7 +238,7 @@ def validation_task(
     if warm_start is not None:
         known = frozenset(warm_start.query_ids.tolist())
     judged = [
-        graded for source in sources if source.name == "judgments" for graded in source.held_out
+        graded for source in sources if source.name == "judgments" for graded in source.validation
     ]
     new = [graded for graded in judged if data.rules.id(graded.query) not in known]
     task = ValidationTask.from_lists(new or judged, data.rules, limits.queries)
@@ -257,7 +257,7 @@ def _announce(
     config: Config,
     data: Preprocessed,
     loop: TrainingLoop,
-    sources: Sequence[Source],
+    sources: Sequence[GradedSource],
     task: ValidationTask | None,
 ) -> None:
     """Prints what is trained on what, and what is suspicious about the data."""

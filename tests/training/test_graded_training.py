@@ -59,8 +59,8 @@ def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run
 def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
     made = parse_config(config(**alone(judged)))
     (source,) = read_sources(made.lists, Preprocessed(data.path))
-    task = ValidationTask.from_lists(source.held_out, FOLDED, 1000)
-    assert set(task.queries) <= {one.query for one in source.held_out}
+    task = ValidationTask.from_lists(source.validation, FOLDED, 1000)
+    assert set(task.queries) <= {one.query for one in source.validation}
     scores = np.random.default_rng(0).normal(size=task.grades.shape).astype(np.float32)
     grades, judged = task.grades.toarray(), task.judged.toarray()
     expected = []
@@ -68,7 +68,7 @@ def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
         columns = np.flatnonzero(judged[row])
         order = columns[np.argsort(-scores[row, columns])]
         expected.append(ndcg(grades[row, order], 3))
-        (own,) = (one for one in source.held_out if one.query == query)
+        (own,) = (one for one in source.validation if one.query == query)
         assert len(columns) == len(own.titles)
     assert task.ndcg(scored(scores))["ndcg@3"] == pytest.approx(np.mean(expected), abs=1e-6)
 

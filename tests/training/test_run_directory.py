@@ -65,7 +65,7 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
     losses = [epoch["val_loss"] for epoch in result.history]
     assert result.best_epoch == 1 + int(np.argmin(losses))
     settings = parse_config(CONFIG)
-    batches = batches_of(settings, Preprocessed(data.path)).held_out()
+    batches = batches_of(settings, Preprocessed(data.path)).validation()
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
     ((inputs, known, row_weights),) = batches.epochs(None, 0, 1)
     loss = ClickSoftmax()(known, ranker.model(inputs), sample_weight=row_weights)

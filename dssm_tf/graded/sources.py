@@ -62,11 +62,12 @@ class GradedSource:
     def description(self) -> str:
         """One sentence for a model card."""
         values = "grades" if self.name == "judgments" else "scores"
+        queries = len(self.training) + len(self.validation)
         return (
-            f"{self.pairs:,} {values} of {len(self.training) + len(self.validation):,} queries from "
+            f"{self.pairs:,} {values} of {queries:,} queries from "
             f"{Path(self.section.file).name} (SHA-256 {self.section.sha256[:16]}), "
-            f"{len(self.validation):,} of the queries held out; loss {self.section.loss.summary()}, "
-            f"weight {self.section.weight:g}"
+            f"{len(self.validation):,} of the queries held out; loss "
+            f"{self.section.loss.summary()}, weight {self.section.weight:g}"
         )
 
     def summary_lines(self) -> Iterator[str]:

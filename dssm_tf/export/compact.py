@@ -101,9 +101,9 @@ def write_compact(
         )
     sides = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
     prior = ranker.prior
-    fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
+    fingerprints = np.array([fingerprint64(title) for title in prior.log_priors], np.int64)
     order = np.argsort(fingerprints)
-    shares = np.array([*prior.log_shares.values()], np.float32)
+    shares = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
         "tower": ranker.config.model_dump(mode="json")["tower"],

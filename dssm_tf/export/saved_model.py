@@ -57,12 +57,12 @@ def _signatures(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
 def _prior(ranker: SemanticRanker) -> Callable[..., Any]:
     """The weighted log-prior in core ops."""
     prior = ranker.prior
-    encoded = [title.encode() for title in prior.log_shares]
+    encoded = [title.encode() for title in prior.log_priors]
     # A longer title is an unseen one, and need not be read to its end.
     longest = max(map(len, encoded), default=0)
     keys = hash_texts(tf.constant(encoded, tf.string)).numpy()
     rows = Table.of(keys, range(1, 1 + len(encoded)))
-    shares = ranker.prior_weight * np.array([prior.unseen, *prior.log_shares.values()])
+    shares = ranker.prior_weight * np.array([prior.unseen, *prior.log_priors.values()])
 
     def weighted(titles):
         row = rows(hash_texts(normalize(titles, prior.rules, longest)))

@@ -47,7 +47,7 @@ def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
     Raises:
         UserError: a number is farther from the trained model's than `TOLERANCE`; the text is named.
     """
-    clicked = list(trained.prior.log_shares)[:32]
+    clicked = list(trained.prior.log_priors)[:32]
     texts = [*ADVERSARIAL, *clicked, *(f" {title.upper()}!" for title in clicked)]
     for what, arguments in (
         ("encode_queries", (texts, True)),

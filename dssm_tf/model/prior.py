@@ -22,9 +22,9 @@ class TitlePrior:
         rules: which titles are one.
 
     Attributes:
-        log_shares: of each title that was clicked, in nats.
+        log_priors: of each title that was clicked, in nats.
         unseen: that of any other title.
-        mean: of `log_shares`.
+        mean: of `log_priors`.
 
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """
@@ -39,13 +39,13 @@ class TitlePrior:
         total = sum(clicks.values()) + len(clicks) + 1
         self.unseen = float(np.log(1 / total))
         # A title without a click has the share of an unseen one: it needs no entry.
-        self.log_shares = {
+        self.log_priors = {
             key: float(np.log((count + 1) / total)) for key, count in clicks.items() if count
         }
-        shares = self.log_shares.values()
+        shares = self.log_priors.values()
         self.mean = float(np.mean([*shares])) if shares else self.unseen
 
     def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:
         """Log-priors of raw titles, in nats, `(len(titles),)`."""
-        shares = (self.log_shares.get(self.rules.key(title), self.unseen) for title in titles)
+        shares = (self.log_priors.get(self.rules.key(title), self.unseen) for title in titles)
         return np.fromiter(shares, np.float32, len(titles))

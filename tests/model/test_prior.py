@@ -19,7 +19,7 @@ def test_a_prior_is_the_log_of_the_smoothed_share_of_clicks():
     found = prior(["Halo Reach", "ZUNE", "unclicked", "something else"])
     assert found == pytest.approx(np.log(np.array([9, 2, 1, 1]) / 13))
     assert found.dtype == np.float32
-    assert "unclicked" not in prior.log_shares  # exports hold a table of the others
+    assert "unclicked" not in prior.log_priors  # exports hold a table of the others
 
 
 def test_without_a_log_all_titles_are_equally_likely():

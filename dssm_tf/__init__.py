@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 # Type checkers read these names in __init__.pyi. None is the name of a module or package directly
 # below this one: importing that would replace the name.
 _MODULES = {
-    "ClickData": "dssm_tf.api.click_data",
+    "ClickData": "dssm_tf.api",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
     "convert": "dssm_tf.commands.data",

@@ -21,9 +21,9 @@ import numpy as np
 from dssm_tf import UserError, load
 from dssm_tf.analysis.survey import activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
-from dssm_tf.common.markdown import marked, plain, table
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
+from dssm_tf.reports.markdown import marked, plain, table
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower

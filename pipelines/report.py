@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.common import markdown
-from dssm_tf.common.markdown import bullets, plain, table
+from dssm_tf.reports import markdown
+from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.tables.tally import Tally
 from pipelines.graph import Manifest
 from pipelines.options import PreprocessOptions

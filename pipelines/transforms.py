@@ -28,7 +28,6 @@ from dssm_tf.positions.shown import Shown
 from dssm_tf.tables.cells import clean_text
 from dssm_tf.tables.click_log import log_blocks
 from dssm_tf.tables.layout import Reject
-from dssm_tf.text.columns import fingerprints, normal_forms
 from dssm_tf.text.rules import Rules
 from pipelines.frames import (
     Group,
@@ -43,6 +42,7 @@ from pipelines.frames import (
 )
 from pipelines.options import PreprocessOptions
 from pipelines.sources import Piece, opened
+from pipelines.text_columns import fingerprints, normal_forms
 
 MAX_ROWS_HELD = 500_000
 _MOST_CELLS = 200_000

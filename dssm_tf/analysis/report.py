@@ -16,14 +16,14 @@ from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.show import markdown
 from dssm_tf.analysis.survey import readings
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.figures import lines
-from dssm_tf.common.markdown import plain, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import caution, interval
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.run_files import CONFIG, HISTORY
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.reports.figures import lines
+from dssm_tf.reports.markdown import plain, table
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.recurrent import RecurrentTower
 

@@ -11,8 +11,8 @@ from dssm_tf.commands import load_command
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import refuse_others
-from dssm_tf.common.markdown import PAGE, write
 from dssm_tf.common.terminal import say
+from dssm_tf.reports.markdown import PAGE, write
 
 _COMMANDS = """\
 preprocess --input {out}/data/clicks.tsv --corpus {out}/data/corpus.tsv --output {out}/preprocessed

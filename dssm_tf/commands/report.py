@@ -34,8 +34,8 @@ def report(
     Raises:
         UserError: a file is missing or malformed, or `out` exists.
     """
-    from dssm_tf.common import markdown
     from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.reports import markdown
     from dssm_tf.tables.judgments import read_corpus, read_judgments
 
     refuse_existing(out)

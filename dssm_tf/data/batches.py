@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import TrainingRows
 from dssm_tf.data.texts import Shapes, TextTensors, group_pairs, plan_shapes, round_up, text_batch
@@ -149,7 +149,7 @@ class Batches:
             datasets.append(steps.map(make_batch, num_parallel_calls=_cores(), deterministic=True))
         turn = tf.data.Dataset.from_tensor_slices(sources)
         alternating = tf.data.Dataset.choose_from_datasets(datasets, turn)
-        return alternating.prefetch(2 * replicas).with_options(UNTUNED)
+        return alternating.prefetch(2 * replicas).with_options(WITHOUT_AUTOTUNING)
 
     def _batch_maker(
         self, source: int, seed: int | None, replicas: int

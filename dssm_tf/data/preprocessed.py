@@ -15,6 +15,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -22,10 +23,6 @@ _BATCH = 8192
 _MIN_COUNT = 2  # occurrences in log and corpus that give a word its own row
 INT_LISTS = pa.list_(pa.int32())
 Kind = Literal["queries", "titles"]
-UNTUNED = tf.data.Options()
-"""Options without autotuning. In TensorFlow 2.21, closing an autotuned iterator may take a minute,
-because it waits for a sleeping thread."""
-UNTUNED.autotune.enabled = False
 
 
 class Pairs(NamedTuple):
@@ -225,7 +222,9 @@ class Preprocessed:
     def _records(self, kind: str, **features: Any) -> dict[str, Any]:
         """The records of all files of a kind, one tensor per feature."""
         files = [*map(str, self.spec.paths(self.directory, kind))]
-        records = tf.data.TFRecordDataset(files, "GZIP").with_options(UNTUNED).batch(_BATCH)
+        records = (
+            tf.data.TFRecordDataset(files, "GZIP").with_options(WITHOUT_AUTOTUNING).batch(_BATCH)
+        )
         no_records = tf.zeros([0], tf.string)  # gives the tensors their types if there are no files
         batches = [tf.io.parse_example(batch, features) for batch in [no_records, *records]]
         return {name: tf.concat([batch[name] for batch in batches], 0) for name in features}

@@ -119,7 +119,7 @@ def _concatenate_ragged(*lists: pa.ListArray) -> tf.RaggedTensor:
 def text_batch(
     words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: tf.Tensor
 ) -> dict[str, Any]:
-    """A text batch (see `dssm_tf.model.text_features`) of the given words.
+    """A text batch (see `dssm_tf.text_features`) of the given words.
 
     Args:
         words: `[texts, words]`, word indices. An index and its bitwise complement are the same

@@ -20,9 +20,9 @@ from dssm_tf.evaluation.ranker import LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.text_features import TextFeatures
 
 
 def build_model(

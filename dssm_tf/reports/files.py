@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports import markdown
 from dssm_tf.reports.description import first_titles
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.common.page import embedded
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.reports.page import embedded
 from dssm_tf.reports.wording import deciding_metric, reference
 
 TITLES = 5  # titles shown of each ranking

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.reports.description import first_titles, labels, lengths
+from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.reports.wording import (
     COSTS,
     PARTS,
@@ -204,7 +204,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
         heads = [plain(target), *map(metric_label, evaluation.metrics), "Training"]
         parts += [f"## Sweep over {plain(target)}", table(heads, cells)]
         if len(rows) > 1:
-            from dssm_tf.common.figures import lines
+            from dssm_tf.reports.figures import lines
 
             curves = {
                 metric_label(metric): [found[row.name][place]["mean"] for _, row in rows]

@@ -8,10 +8,10 @@ import numpy as np
 
 from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.batches import Batches
+from dssm_tf.data.graded_sources import GradedSource, list_rows
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import click_rows, title_rows
 from dssm_tf.data.texts import TextIndexer
-from dssm_tf.graded.sources import GradedSource, list_rows
 from dssm_tf.training.mining import read_mined
 
 

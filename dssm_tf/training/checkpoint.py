@@ -12,7 +12,7 @@ import numpy as np
 
 from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.files import atomic_write
-from dssm_tf.training.best_weights import BestWeights
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.model_state import assign_all, training_state
 
 

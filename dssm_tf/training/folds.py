@@ -16,7 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.training.best_weights import monitored_value
+from dssm_tf.training.early_stopping import monitored_value
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS
 from dssm_tf.training.run_directory import Result

@@ -17,9 +17,9 @@ from dssm_tf.model.run_files import STATE
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.optimizers import ScheduledNesterov
-from dssm_tf.training.best_weights import BestWeights
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.devices import Devices, all_reduce_sum
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.progress_lines import ProgressLines
 from dssm_tf.training.ranking_validation import RankingValidation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
+from dssm_tf.data.graded_sources import with_file_hashes
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import with_file_hashes
 
 
 def resolve_files(config: Config) -> Config:

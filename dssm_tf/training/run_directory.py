@@ -18,8 +18,8 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
+from dssm_tf.data.graded_sources import GradedSource
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import GradedSource
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,

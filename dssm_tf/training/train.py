@@ -19,9 +19,9 @@ from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
 from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
+from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import SOURCES, GradedSource, read_sources
 from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder, build_model

@@ -22,8 +22,8 @@ from dssm_tf.layers import PeepholeLSTMCell
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.tables.reader import read_rows
+from dssm_tf.text_features import TextFeatures
 
 BATCH, CANDIDATES = 256, 5
 PAIRS = Path(str(files("dssm_tf.datasets"))) / "webquestions" / "pairs.tsv"

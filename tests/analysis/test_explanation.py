@@ -11,10 +11,10 @@ from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
 from dssm_tf.analysis.show import figures, markdown
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.cli import main
-from dssm_tf.common.markdown import html, plain, table
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
+from dssm_tf.reports.markdown import html, plain, table
 from tests.components import TOWER_CONFIGS
 from tests.rounding import rounding
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from pytest import approx
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL
@@ -29,7 +29,7 @@ def calls_of(directory: Path, model: str) -> Calls:
     """All texts to each signature, and the warm-up requests."""
     calls: Calls = [(one, dict.fromkeys(names, TEXTS)) for one, names in INPUTS.items()]
     warm_up = directory / "assets.extra" / "tf_serving_warmup_requests"
-    for raw in tf.data.TFRecordDataset(str(warm_up)).with_options(UNTUNED):
+    for raw in tf.data.TFRecordDataset(str(warm_up)).with_options(WITHOUT_AUTOTUNING):
         request = PredictionLog.FromString(raw.numpy()).predict_log.request
         assert request.model_spec.name == model
         inputs = {key: list(tf.make_ndarray(one)) for key, one in request.inputs.items()}

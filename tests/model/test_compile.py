@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.losses import ClickSoftmax, Hinge, RankingLoss
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.optimizers import ScheduledNesterov
@@ -90,7 +90,7 @@ def siamese(make: Callable[..., Tower] = DSSM) -> Siamese:
 
 def batches(inputs=INPUTS, known=LABELS) -> tf.data.Dataset:
     """A dataset of one batch."""
-    return tf.data.Dataset.from_tensors((inputs, known)).with_options(UNTUNED)
+    return tf.data.Dataset.from_tensors((inputs, known)).with_options(WITHOUT_AUTOTUNING)
 
 
 def fitted(loss: Any) -> tuple[list[float], list[np.ndarray]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
@@ -140,7 +140,7 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(tower, sizes, pol
         "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
     }
     data = tf.data.Dataset.from_tensors((inputs, all_count(inputs["candidates"])))
-    data = data.repeat().with_options(UNTUNED)
+    data = data.repeat().with_options(WITHOUT_AUTOTUNING)
     keras.utils.set_random_seed(0)
     model = Siamese(*(tower(len(KNOWN), sizes, dtype=policy) for _ in range(2)))
     model.compile(keras.optimizers.Adam(0.02), ClickSoftmax(), jit_compile=jit)

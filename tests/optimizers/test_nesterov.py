@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.config import parse_config
-from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.optimizers.nesterov import ScheduledNesterov, clip_by_group
 from dssm_tf.towers.dssm import DSSM
@@ -123,7 +123,7 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
         assert any(np.abs(step).max() > 1e-4 for step in steps)
 
     callback = keras.callbacks.LambdaCallback(on_epoch_end=note)
-    data = tf.data.Dataset.from_tensors(batch).with_options(UNTUNED)
+    data = tf.data.Dataset.from_tensors(batch).with_options(WITHOUT_AUTOTUNING)
     model.fit(data, epochs=updates, shuffle=False, verbose=0, callbacks=[callback])
     for value, left in zip(noted[-1], model.get_weights(), strict=True):
         np.testing.assert_allclose(left, value, atol=1e-6)

@@ -149,7 +149,7 @@ def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):
     def alike(data, **size):
         return blake2b(b"one" if data in (b"red hat", b"green tie") else data, **size)
 
-    monkeypatch.setattr("dssm_tf.text.columns.blake2b", alike)
+    monkeypatch.setattr("pipelines.text_columns.blake2b", alike)
     log = "query\ttitle\tclicks\na\tRed Hat\t3\nb\tgreen tie\t5\nb\tother\t1\n"
     data = run(log, *ALL)
     assert data.titles == {"green tie": (8, 2), "other": (1, 1)}

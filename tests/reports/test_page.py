@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dssm_tf.common.markdown import page
 from dssm_tf.evaluation.evaluate import compare, evaluate, evaluate_run
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.runs import make_run
@@ -22,6 +21,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import queries as carried
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
+from dssm_tf.reports.markdown import page
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
 from dssm_tf.reports.wording import reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment

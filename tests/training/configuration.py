@@ -11,8 +11,8 @@ from pytest import approx
 
 from dssm_tf.config import Config, parse_config
 from dssm_tf.data.batches import Batches
+from dssm_tf.data.graded_sources import read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import read_sources
 from dssm_tf.training.batches import training_batches
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train

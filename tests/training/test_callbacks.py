@@ -9,8 +9,8 @@ import pytest
 import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.training.best_weights import BestWeights
 from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.training.configuration import config, trained

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.training.best_weights import BestWeights
 from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.early_stopping import BestWeights
 
 
 def compiled_model() -> keras.Model:

@@ -7,14 +7,14 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
+from dssm_tf.data.graded_sources import read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import read_sources
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.validation import ValidationTask
-from tests.graded.files import lists, write
+from tests.data.graded.files import lists, write
 from tests.reference.ranking_metrics import ndcg
 from tests.training.configuration import config, trained
 from tests.training.scored import scored

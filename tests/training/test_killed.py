@@ -10,7 +10,7 @@ import pytest
 from dssm_tf.config import parse_config
 from dssm_tf.model.run_files import is_finished
 from dssm_tf.training.train import train
-from tests.graded.files import write
+from tests.data.graded.files import write
 from tests.runs import finished_run
 from tests.training.configuration import config, equal
 

@@ -22,7 +22,7 @@ from dssm_tf.training.run_directory import Result
 from dssm_tf.tuning import tune as module
 from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data
-from tests.graded.files import write
+from tests.data.graded.files import write
 from tests.tuning.test_search import search
 
 GRID = ("loss.gamma=5,10", "optimizer.learning_rate=0.05")

@@ -6,7 +6,7 @@ import pytest
 
 import dssm_tf
 from dssm_tf.tables.graded_lists import write_lists
-from tests.graded.files import lists
+from tests.data.graded.files import lists
 from tests.training.configuration import config
 
 

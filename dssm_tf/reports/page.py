@@ -41,4 +41,4 @@ def embedded(data: Any) -> str:
 
 def source(name: str) -> str:
     """A file beside this one: the style, or the script, of every page."""
-    return (files("dssm_tf.common") / name).read_text("utf-8")
+    return (files("dssm_tf.reports") / name).read_text("utf-8")

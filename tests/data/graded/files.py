@@ -6,8 +6,8 @@ from pathlib import Path
 from random import Random
 
 from dssm_tf.config import parse_config
+from dssm_tf.data.graded_sources import read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import read_sources
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
 from tests.clicks import Data

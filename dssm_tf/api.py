@@ -24,7 +24,7 @@ class ClickData:
 
     They are those of `dssm train`, under the same configuration, its sections `judgments` and
     `teacher` included. What `dssm train` adds to `fit` are callbacks: `ranking_validation()`,
-    `dssm_tf.training.best_weights.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
+    `dssm_tf.training.early_stopping.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
     (Its refit on all records is not in `fit`.) To train on several devices of one machine, call
     this, `build_model` and `model.compile` inside a strategy's scope.
 
@@ -61,8 +61,8 @@ class ClickData:
         load_tensorflow()
         import tensorflow as tf
 
+        from dssm_tf.data.graded_sources import read_sources
         from dssm_tf.data.preprocessed import Preprocessed
-        from dssm_tf.graded.sources import read_sources
         from dssm_tf.training.batches import training_batches
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory

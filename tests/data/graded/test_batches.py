@@ -12,7 +12,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
 from tests.clicks import texts_of
-from tests.graded.files import lists, sources
+from tests.data.graded.files import lists, sources
 from tests.training.configuration import batches_of, config
 
 

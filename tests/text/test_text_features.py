@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dssm_tf.model import text_features
-from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.characters import SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR, unmarked
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.text_features import TextFeatures
 from tests.reference.unicode_strategies import AXES, raw_bytes, texts
 
 KEPT = Rules(keep_accents=True)
@@ -170,7 +170,7 @@ def test_a_text_of_any_length_reads_as_its_first_words(unit):
 
 LIMITED = """
 import resource, sys, tensorflow as tf
-from dssm_tf.model.text_features import TextFeatures, normalize
+from dssm_tf.text_features import TextFeatures, normalize
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 features = TextFeatures(Vocabulary(["#ca", "cat", "at#"], FOLDED))

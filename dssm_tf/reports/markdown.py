@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from tabulate import tabulate
 
 from dssm_tf.common.files import atomic_write
-from dssm_tf.common.page import document, source
+from dssm_tf.reports.page import document, source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,7 +129,7 @@ def write(
     """
     drawn: dict[str, Any] = {}
     if figures:
-        from dssm_tf.common.figures import save
+        from dssm_tf.reports.figures import save
 
         drawn = {name: save(figure, directory / name) for name, figure in figures.items()}
     for name, content in ((TEXT, text.rstrip() + "\n"), (PAGE, page(text, drawn, insert))):

@@ -9,7 +9,7 @@ from dssm_tf.config import parse_config
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.resolve import resolve_files
-from tests.graded.files import lists, sources, titles_of
+from tests.data.graded.files import lists, sources, titles_of
 
 
 def config(path):

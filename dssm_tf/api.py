@@ -257,7 +257,7 @@ class ClickData:
         )
         result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
         result.set_sources(self._sources)
-        result.validated = "" if task is None else task.description
+        result.validation_description = "" if task is None else task.description
         with atomic_directory(out) as folder:
             start_run(config, data, folder, self._warm_start)
             finish_run(ranked, config, result, data, folder, self._warm_start)

@@ -56,7 +56,7 @@ def save_titles(titles: Iterable[Title], path: Path) -> None:
     write_table(path, ("title", "clicks", "queries"), (map(str, title) for title in ranked))
 
 
-def known_queries(run: Path) -> NDArray[np.int64]:
+def training_query_ids(run: Path) -> NDArray[np.int64]:
     """The ids of all queries that a finished run was trained on, increasing; see `Rules.id`.
 
     Raises:
@@ -72,7 +72,7 @@ def known_queries(run: Path) -> NDArray[np.int64]:
 
 def were_learned(queries: Sequence[str], run: Path) -> NDArray[np.bool_]:
     """Whether a finished run was trained on each query, `(queries,)`."""
-    return np.isin(Spec.load(run).rules.column(queries), known_queries(run))
+    return np.isin(Spec.load(run).rules.column(queries), training_query_ids(run))
 
 
 def check_run(run: Path) -> None:

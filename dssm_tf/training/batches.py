@@ -1,4 +1,4 @@
-"""The records of a training as batches: clicks, titles as their own queries, graded lists."""
+"""Builds the batches of a training: clicks, titles as their own queries, graded lists."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def training_batches(
     Args:
         training: batch size, weights of clicks, titles as queries, typing errors.
         negatives: which titles a click is compared with.
-        data: what preprocess wrote.
-        shared_towers: whether one tower reads queries and titles, in one text batch.
+        data: the preprocessed directory.
+        shared_towers: whether one tower reads queries and titles, then in one text batch.
         replicas: devices that share a step.
         fixed_shapes: whether all batches have one shape, as XLA needs them.
         sources: graded lists to train on besides clicks.
@@ -47,7 +47,7 @@ def training_batches(
     if training.title_queries:
         titles_per_epoch = round(training.title_queries * data.count("train"))
         rows["always"] = title_rows(texts, clicks["train"], titles_per_epoch)
-    # A title that nobody clicked counts as clicked half a time.
+    # An unclicked title counts as half a click.
     draw = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
     batches = Batches(
         texts,

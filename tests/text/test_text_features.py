@@ -12,7 +12,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dssm_tf.model import text_features
+from dssm_tf import text_features
 from dssm_tf.text.characters import SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR, unmarked
 from dssm_tf.text.letter_ngrams import letter_ngrams

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.training.validation import Vectors
+from dssm_tf.training.validation import TaskVectors
 
 
-def scored(scores) -> Vectors:
+def scored(scores) -> TaskVectors:
     """Vectors of queries and titles that score `(queries, titles)` exactly so."""
     dense = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
     matrix = dense.astype(np.float32)
-    return Vectors(np.eye(len(matrix), dtype=np.float32), matrix.T)
+    return TaskVectors(np.eye(len(matrix), dtype=np.float32), matrix.T)

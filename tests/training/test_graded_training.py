@@ -9,7 +9,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.graded_sources import read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.run_files import known_queries
+from dssm_tf.model.run_files import training_query_ids
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import FOLDED
@@ -81,7 +81,7 @@ def test_the_card_and_the_run_s_files_say_what_was_learned_from(data, run):
     assert "Judged queries held out of training" in card
     assert "sha256: " in (out / "config.yaml").read_text("utf-8")
     learned = {FOLDED.id(one.query) for one in lists(data, 60)}
-    assert learned <= set(known_queries(out).tolist())
+    assert learned <= set(training_query_ids(out).tolist())
 
 
 def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):

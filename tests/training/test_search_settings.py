@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from dssm_tf.training.search_settings import tune_search_settings
-from dssm_tf.training.validation import ValidationTask, Vectors
+from dssm_tf.training.validation import TaskVectors, ValidationTask
 
 TITLES = ("red hat", "blue box", "green tie", "felt boots")
 
@@ -15,8 +15,8 @@ def task(*clicked: int) -> ValidationTask:
     return ValidationTask(("hat", "box")[: len(clicked)], TITLES, grades)
 
 
-def vectors(*nearest: int) -> Vectors:
-    return Vectors(np.eye(4, dtype=np.float32)[list(nearest)], np.eye(4, dtype=np.float32))
+def vectors(*nearest: int) -> TaskVectors:
+    return TaskVectors(np.eye(4, dtype=np.float32)[list(nearest)], np.eye(4, dtype=np.float32))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_of_twenty_good_first_titles_one_is_below_the_cut_off():
     cosines[41, 41], cosines[41, 0] = -1.0, -0.5
     queries = tuple(f"q{number}" for number in range(42))
     task = ValidationTask(queries, names, sparse.csr_array(np.eye(42) * 3))
-    vectors = Vectors(cosines, np.eye(42, dtype=np.float32))
+    vectors = TaskVectors(cosines, np.eye(42, dtype=np.float32))
     # A prior lifts all titles and is no part of the cosine. 0 to 40 hundredths: 5 % is .02.
     found = tune_search_settings(task, vectors, np.float32(7.0))
     assert found["cutoff"] == pytest.approx(0.02)

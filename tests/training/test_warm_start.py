@@ -13,7 +13,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.run_files import known_queries, load_titles
+from dssm_tf.model.run_files import load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.training.model_state import assign_all
@@ -107,7 +107,7 @@ def test_clicks_and_queries_of_the_earlier_run_are_kept(earlier, warm, data, tod
     queries = {
         one.query for where in (data, today) for part in where.pairs.values() for one in part
     }
-    assert known_queries(warm[0]).tolist() == sorted(map(FOLDED.id, queries))
+    assert training_query_ids(warm[0]).tolist() == sorted(map(FOLDED.id, queries))
 
 
 def test_the_share_of_earlier_clicks_that_counts_can_be_less():

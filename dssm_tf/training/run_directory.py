@@ -53,8 +53,8 @@ class Result:
         history: metrics of each epoch.
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
-            ndcg@1`, `high ndcg@1`), NDCG by the cosine without the prior (`cosine ndcg@1`), and the number of
-            `queries`; empty without validation.
+            ndcg@1`, `high ndcg@1`), NDCG by the cosine without the prior (`cosine ndcg@1`), and the
+            number of `queries`; empty without validation.
         refitted: whether training then continued on all records.
         seconds: wall time of this process's part of the training; 0 if the run was finished before.
         untrained: validation NDCG before the first step, without the prior.

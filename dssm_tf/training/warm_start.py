@@ -125,8 +125,8 @@ def _check_same_model(earlier: Config, tower: TowerConfig, shared_towers: bool, 
     if before != now:
         raise UserError(
             f"--from {run} has another model, whose weights do not fit "
-            f"({first_difference(before, now)}). Leave out --config to use the configuration of the "
-            "run, or leave out --from."
+            f"({first_difference(before, now)}). Leave out --config to use the run's own, or leave "
+            "out --from."
         )
 
 

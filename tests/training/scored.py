@@ -1,4 +1,4 @@
-"""Vectors whose products are given scores."""
+"""Vectors whose inner products are given scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dssm_tf.training.validation import TaskVectors
 
 
 def scored(scores) -> TaskVectors:
-    """Vectors of queries and titles that score `(queries, titles)` exactly so."""
+    """Vectors of queries and titles whose inner products are `scores`, `(queries, titles)`."""
     dense = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
     matrix = dense.astype(np.float32)
     return TaskVectors(np.eye(len(matrix), dtype=np.float32), matrix.T)

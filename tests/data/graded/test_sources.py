@@ -116,5 +116,5 @@ def test_a_missing_file_and_a_training_without_sources_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"nothing.tsv cannot be read: No such file"):
         resolve_files(config(tmp_path / "nothing.tsv"))
     no_source = parse_config({"tower": {"name": "dssm"}, "training": {"clicks": False}})
-    with pytest.raises(UserError, match="leaves nothing to learn from; give --judgments"):
+    with pytest.raises(UserError, match="leaves nothing to train on; give --judgments"):
         resolve_files(no_source)

@@ -263,15 +263,16 @@ def _any_of(codes: Iterable[int]) -> str:
 
 
 def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
-    """Lower case by the table of `characters`, character by character; accents folded."""
+    """Lower-cases each character by the table of `characters`, and folds accents."""
     decoded = tf.strings.unicode_decode(texts, "UTF-8")
     blocks, pages = _letters(rules.keep_accents)
     codes = decoded.flat_values
-    place = tf.gather(tf.constant(blocks), codes // _PAGE) * _PAGE + codes % _PAGE
-    letters = codes + tf.gather(tf.constant(pages[0]), place)
+    # The index of each code point in `pages`.
+    index = tf.gather(tf.constant(blocks), codes // _PAGE) * _PAGE + codes % _PAGE
+    letters = codes + tf.gather(tf.constant(pages[0]), index)
     if rules.keep_accents:
         return tf.strings.unicode_encode(decoded.with_flat_values(letters), "UTF-8")
-    second = tf.gather(tf.constant(pages[1]), place)
+    second = tf.gather(tf.constant(pages[1]), index)
     both = tf.stack([letters, second], axis=1)
     present = tf.stack([tf.ones_like(second, tf.bool), second > 0], axis=1)
     ends = tf.cumsum(1 + tf.cast(second > 0, tf.int64))
@@ -282,19 +283,20 @@ def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
 
 @cache
 def _letters(keep_accents: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What each code point becomes, if it is neither deleted nor separates.
+    """The replacement of each code point that is neither deleted nor a separator, in two tables.
 
     Returns:
-        The page of each block of 256 code points, 0 if none moves; and of all pages' code points
-        how far they move, and the second letter of those that become two, `(2, pages * 256)`.
+        `blocks`: the page of each block of 256 code points; 0 for a block without replacements.
+        `pages`, `(2, pages * 256)`: for each code point of a page, the offset to its replacement,
+        and a second letter or 0.
     """
-    found = np.zeros((CODE_POINTS, 2), np.int32)
+    replacements = np.zeros((CODE_POINTS, 2), np.int32)
     for code, target in character_map(keep_accents).items():
         if target not in (None, SPACE):
             letters = [target] if isinstance(target, int) else list(map(ord, target))
-            found[code, : len(letters)] = letters
-            found[code, 0] -= code
-    rows = found.reshape(-1, 2 * _PAGE)
+            replacements[code, : len(letters)] = letters
+            replacements[code, 0] -= code
+    rows = replacements.reshape(-1, 2 * _PAGE)
     changed = rows.any(axis=1)
     pages = np.concatenate([np.zeros_like(rows[:1]), rows[changed]])
     blocks = np.where(changed, np.cumsum(changed), 0).astype(np.int32)

@@ -44,7 +44,7 @@ class Title(NamedTuple):
         text: spelled as in the log or the corpus.
         clicks: clicks in the training split; 0 for a title that only the validation split or the
             corpus has.
-        queries: number of distinct training queries for which it was clicked.
+        queries: number of distinct training queries with a click on it.
     """
 
     text: str
@@ -114,7 +114,7 @@ class Spec:
         return cls(**raw)
 
     def count(self, *kinds: str) -> int:
-        """Number of rows in the files of these kinds."""
+        """Number of rows in all files of the given kinds."""
         return sum(sum(self.rows[kind]) for kind in kinds)
 
     def paths(self, directory: Path, kind: str) -> list[Path]:

@@ -22,7 +22,7 @@ class QueryWords:
 
     Call arguments:
         query: int `(rows,)`, text indices. From `texts.first_title` on, the text is a title.
-        words: ragged int32 `[rows, words]`, the word indices of these texts.
+        words: ragged int32 `[rows, words]`, the word indices of the texts.
         random: float64 `(rows, width)`, uniform in [0, 1).
 
     Returns:

@@ -190,7 +190,7 @@ def round_up(needed: tf.Tensor, planned: int) -> tf.Tensor:
 
     Args:
         needed: smallest size that is enough.
-        planned: 0 for no plan: the size is what is needed.
+        planned: size to plan with; 0 returns the needed size.
     """
     if not planned:
         return tf.maximum(needed, 1)

@@ -27,7 +27,20 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.text.characters import CODE_POINTS, SPACE, character_map
+from dssm_tf.text.characters import (
+    CODE_POINTS,
+    FIRST_KANA,
+    LAST_KANA,
+    LEADING,
+    SEMIVOICED_MARK,
+    SPACE,
+    SYLLABLES,
+    TRAILING,
+    VOICED_MARK,
+    VOWELS,
+    character_map,
+    voicings,
+)
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import (
     BOUNDARY,
@@ -43,7 +56,8 @@ TextBatch = dict[str, tf.Tensor]
 
 _PAGE = 256
 _SURROGATES = range(0xD800, 0xE000)
-_SHRINKS = 3  # a letter keeps at least a third of its bytes: the Kelvin sign becomes `k`
+_COMPOSED_OF = 3  # largest number of code points that compose to a letter
+_SHRINKS = 3  # a letter keeps at least a third of its bytes: jamo become a syllable
 
 
 class TextFeatures:
@@ -84,10 +98,9 @@ class TextFeatures:
         """The text batch of string `(texts,)`."""
         rules = self.rules
         positions, words, fields = self._words(texts)
-        words = tf.strings.substr(words, 0, rules.max_letters, unit="UTF8_CHAR")
-        words = _lettered(words, rules)
-        if not rules.keep_accents:  # one letter may have become two
-            words = tf.strings.substr(words, 0, rules.max_letters, unit="UTF8_CHAR")
+        most = rules.max_letters
+        words = tf.strings.substr(words, 0, _COMPOSED_OF * most, unit="UTF8_CHAR")
+        words = tf.strings.substr(_lettered(words, rules), 0, most, unit="UTF8_CHAR")
         if rules.own_fields > 1:  # the same word in two fields counts as two words
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
@@ -263,7 +276,10 @@ def _any_of(codes: Iterable[int]) -> str:
 
 
 def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
-    """Lower-cases each character by the table of `characters`, and folds accents."""
+    """Lower-cases each character by the table of `characters`, and folds accents.
+
+    Then voiced kana and Hangul syllables are composed.
+    """
     decoded = tf.strings.unicode_decode(texts, "UTF-8")
     blocks, pages = _letters(rules.keep_accents)
     codes = decoded.flat_values
@@ -271,14 +287,80 @@ def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
     index = tf.gather(tf.constant(blocks), codes // _PAGE) * _PAGE + codes % _PAGE
     letters = codes + tf.gather(tf.constant(pages[0]), index)
     if rules.keep_accents:
-        return tf.strings.unicode_encode(decoded.with_flat_values(letters), "UTF-8")
+        return tf.strings.unicode_encode(_composed(letters, decoded.row_splits), "UTF-8")
     second = tf.gather(tf.constant(pages[1]), index)
     both = tf.stack([letters, second], axis=1)
     present = tf.stack([tf.ones_like(second, tf.bool), second > 0], axis=1)
     ends = tf.cumsum(1 + tf.cast(second > 0, tf.int64))
     splits = tf.gather(tf.pad(ends, [[1, 0]]), decoded.row_splits)
-    spelled = tf.RaggedTensor.from_row_splits(tf.boolean_mask(both, present), splits, False)
-    return tf.strings.unicode_encode(spelled, "UTF-8")
+    return tf.strings.unicode_encode(_composed(tf.boolean_mask(both, present), splits), "UTF-8")
+
+
+def _composed(codes: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
+    """Composes code points as `dssm_tf.text.characters.compose` does.
+
+    Args:
+        codes: int32, code points of all texts, one text after another.
+        splits: the start of each text in `codes`, and the end.
+    """
+    composing = _within(codes, VOWELS) | _within(codes, TRAILING) | _is_mark(codes)
+    codes, splits = tf.cond(
+        tf.reduce_any(composing), lambda: _compose(codes, splits), lambda: (codes, splits)
+    )
+    return tf.RaggedTensor.from_row_splits(codes, splits, False)
+
+
+def _compose(codes: tf.Tensor, splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The composed code points, and the new `splits`."""
+    at = tf.range(tf.size(codes, out_type=tf.int64))
+    row = tf.searchsorted(splits, at, side="right", out_type=tf.int64) - 1
+    is_first = at == tf.gather(splits, row)
+    is_last = tf.roll(is_first, -1, 0)
+
+    def before(values: tf.Tensor) -> tf.Tensor:
+        return tf.where(is_first, tf.zeros_like(values), tf.roll(values, 1, 0))
+
+    def behind(values: tf.Tensor) -> tf.Tensor:
+        return tf.where(is_last, tf.zeros_like(values), tf.roll(values, -1, 0))
+
+    size = len(TRAILING) + 1
+    leading, vowel = _within(codes, LEADING), _within(codes, VOWELS)
+    trailing = _within(codes, TRAILING)
+    is_open = _within(codes, SYLLABLES) & ((codes - SYLLABLES.start) % size == 0)
+    last = tf.where(trailing, codes - TRAILING.start + 1, 0)
+    begins = leading & behind(vowel)
+    joins_vowel = vowel & before(leading)
+    pair = (codes - LEADING.start) * len(VOWELS) + behind(codes) - VOWELS.start
+    syllable = SYLLABLES.start + pair * size + behind(behind(last))
+    shift = _voicing_shift(codes, behind(codes))
+    composed = tf.where(begins, syllable, codes + shift + tf.where(is_open, behind(last), 0))
+    is_removed = (
+        joins_vowel | (trailing & (before(joins_vowel) | before(is_open))) | before(shift > 0)
+    )
+    ends = tf.cumsum(tf.cast(~is_removed, tf.int64))
+    return tf.boolean_mask(composed, ~is_removed), tf.gather(tf.pad(ends, [[1, 0]]), splits)
+
+
+def _within(codes: tf.Tensor, block: range) -> tf.Tensor:
+    """Whether each code point is in a block."""
+    return (codes >= block.start) & (codes < block.stop)
+
+
+def _is_mark(codes: tf.Tensor) -> tf.Tensor:
+    """Whether each code point is a voicing mark of kana."""
+    return (codes == VOICED_MARK) | (codes == SEMIVOICED_MARK)
+
+
+def _voicing_shift(codes: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
+    """The offset of each kana to its voiced form; 0 unless a mark that it can have follows."""
+    shifts = np.zeros((2, LAST_KANA + 1 - FIRST_KANA), np.int32)
+    for (code, mark), voiced in voicings().items():
+        shifts[mark - VOICED_MARK, code - FIRST_KANA] = voiced - code
+    is_voiced = (codes >= FIRST_KANA) & (codes <= LAST_KANA) & _is_mark(following)
+    column = tf.where(is_voiced, codes - FIRST_KANA, 0)
+    row = tf.where(is_voiced, following - VOICED_MARK, 0)
+    shift = tf.gather(tf.constant(shifts.ravel()), row * shifts.shape[1] + column)
+    return tf.where(is_voiced, shift, 0)
 
 
 @cache

@@ -8,3 +8,7 @@ seed is fitted in a process of its own (`fit`) in a folder named by all that its
 where the run is, the fit is done, so a killed benchmark resumes. What is left is cheap and done
 anew each time.
 """
+
+from dssm_tf.common.siblings import import_siblings
+
+import_siblings()

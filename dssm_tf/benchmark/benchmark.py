@@ -73,6 +73,7 @@ def measure_systems(options: Options) -> Evaluation:
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
     rows, hybrids = _table(options, systems)
     refuse_others(out, (WORK, "*"))
+    options.sources.check()
     (out / WORK).mkdir(parents=True, exist_ok=True)
     with alone(out / WORK):
         inputs = prepare(options.sources, out)

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.common.checksums import fingerprint
@@ -19,7 +19,7 @@ from dssm_tf.common.versions import digest
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.tables.click_log import read_logs, write_log
+from dssm_tf.tables.click_log import SCHEMA, read_logs, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     read_corpus,
@@ -31,14 +31,19 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import (
     HELD_OUT,
     Split,
-    check_shares,
+    check_fractions,
+    check_has_times,
     is_held_out,
     judged_by_clicks,
+    split_by_mask,
     split_log,
 )
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.typos import with_typo
+
+if TYPE_CHECKING:
+    from pipelines.sources import InputFiles
 
 WORK, INPUTS = "work", "inputs"
 RECORDED = 4
@@ -57,11 +62,15 @@ class Sources:
         clicks: log files, globs or directories.
         judgments: a table; None to judge by clicks.
         corpus: table of titles.
-        judge_later: the share of the log's rows, the latest, that judges and is not learned from.
-        hold_out_queries: the share of the queries that is judged and not learned from.
+        judge_later: the fraction of the log's rows, the latest, that judges and is not learned
+            from.
+        hold_out_queries: the fraction of the queries that is judged and not learned from.
         layout: of all files.
-        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
+        max_reject_fraction: the fraction of the log's rows, and clicks, that may be malformed.
         typos: whether each judged query gets a typing error, see `with_typo`.
+        ignore_other_files: whether directories may hold other files than tables.
+        max_robot_fraction: the fraction of the rows, and clicks, that may be of sessions that look
+            like robots.
     """
 
     clicks: Sequence[str]
@@ -72,15 +81,17 @@ class Sources:
     layout: Layout = field(default_factory=Layout)
     max_reject_fraction: float = MAX_REJECTED
     typos: bool = False
+    ignore_other_files: bool = False
+    max_robot_fraction: float = 0.5
 
     def check(self) -> None:
-        """Refuses options that do not go together.
+        """Refuses options that do not go together, and files that are missing.
 
         Raises:
-            UserError: saying which.
+            UserError: saying which, or that the log lacks the time stamps that it is split by.
         """
         later, held_out = self.judge_later, self.hold_out_queries
-        check_shares(later, held_out)
+        check_fractions(later, held_out)
         if later and self.judgments:
             raise UserError("--judge-later: cannot be combined with --judgments.")
         if not (self.judgments or later or held_out):
@@ -89,7 +100,18 @@ class Sources:
                 "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
             )
 
-    def log_files(self) -> list[Path]:
+        for flag, path in self._tables().items():
+            if not path.is_file():
+                raise UserError(f"--{flag} {path} cannot be read: there is no such file.")
+        if later is not None:
+            check_has_times(self.log_files().paths, self.layout)
+
+    def _tables(self) -> dict[str, Path]:
+        """The tables besides the log, by flag."""
+        tables = {"judgments": self.judgments, "corpus": self.corpus}
+        return {flag: path for flag, path in tables.items() if path}
+
+    def log_files(self) -> InputFiles:
         """The log's files, each once, as preprocess finds them.
 
         Raises:
@@ -100,14 +122,15 @@ class Sources:
         load_beam()
         from pipelines.sources import find_files
 
-        return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
+        return find_files(self.clicks, "--clicks", ignore_others=self.ignore_other_files)
 
     def files(self) -> dict[str, dict[str, str]]:
         """By flag, the SHA-256 of each file."""
-        given = {"judgments": self.judgments, "corpus": self.corpus}
-        paths = {"clicks": self.log_files()} | {flag: [one] for flag, one in given.items() if one}
+        tables = {flag: [path] for flag, path in self._tables().items()}
+        paths = {"clicks": self.log_files().paths} | tables
         return {
-            flag: {str(one): fingerprint(one) for one in found} for flag, found in paths.items()
+            flag: {str(path): fingerprint(path) for path in several}
+            for flag, several in paths.items()
         }
 
 
@@ -117,9 +140,12 @@ class Inputs:
 
     Attributes:
         folder: holds clicks, judgments, perhaps a corpus, and the log as preprocess writes it.
+        max_robot_fraction: of the log, that may be of sessions that look like robots; checked when
+            `prepare` writes the directory.
     """
 
     folder: Path
+    max_robot_fraction: float = 1.0
 
     def task(self) -> RankingTask:
         """The queries, titles and grades."""
@@ -179,25 +205,25 @@ def prepare(sources: Sources, out: Path) -> Inputs:
 
 
 def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
-    layout, later, share = sources.layout, sources.judge_later, sources.hold_out_queries
+    layout, later, fraction = sources.layout, sources.judge_later, sources.hold_out_queries
     corpus: Sequence[CorpusTitle] | None = None
     if sources.corpus:
-        corpus = read_corpus(sources.corpus, layout)
+        corpus = read_corpus(sources.corpus, layout.corpus)
     judgments = read_judgments(sources.judgments, layout) if sources.judgments else []
-    rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
-    rows.sort()  # no figure depends on the order of a log
-    said = tally.lines()
+    files = sources.log_files()
+    rows, tally = read_logs(files.paths, layout, sources.max_reject_fraction)
+    rows = rows.sort(*SCHEMA)  # no figure depends on the order of a log
+    said = [*files.notes, *tally.lines()]
     if not judgments:
-        parts = split_log(rows, later, share)
-        judgments, corpus = judged_by_clicks(parts, corpus)
-        said.append(parts.in_words())
-    elif share:
-        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
-        # Queries of the log that nobody judged need not be held out.
-        chosen = {FOLDED.key(one.query) for one in judgments}
-        of_judged = [row for row in rows if FOLDED.key(row.query) in chosen]
-        others = [row for row in rows if FOLDED.key(row.query) not in chosen]
-        parts = Split(others, of_judged)
+        parts = split_log(rows, later, fraction)
+        judgments, corpus, notes = judged_by_clicks(parts, corpus)
+        said += [parts.summary(), *notes]
+    elif fraction:
+        judgments = [row for row in judgments if is_held_out(row.query, fraction, HELD_OUT)]
+        # Queries of the log without a judgment need not be held out.
+        chosen = {FOLDED.key(row.query) for row in judgments}
+        held_out = [query for query in rows["query"].unique() if FOLDED.key(query) in chosen]
+        parts = split_by_mask(rows, rows["query"].is_in(held_out))
     else:
         parts = Split(rows, rows)
     if sources.typos:
@@ -206,15 +232,15 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
     RankingTask(judgments, corpus)  # what is wrong shows before the slow part
     facts |= {
         "rows": tally.described(),
-        "split": "" if sources.judgments else parts.in_words(),
+        "split": "" if sources.judgments else parts.summary(),
         "said": said,
     }
     with atomic_directory(folder) as aside:
         write_judgments(aside / _JUDGMENTS, judgments)
         if corpus is not None:
             write_corpus(aside / _CORPUS, corpus)
-        write_log(aside / _LOG, parts.learned)
-        ensure_data(Inputs(aside))
+        write_log(aside / _LOG, parts.train)
+        ensure_data(Inputs(aside, sources.max_robot_fraction))
         with atomic_write(aside / _FACTS) as file:
             json.dump(facts, file, indent=2)
 
@@ -232,6 +258,12 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
         # The titles that every query ranks, for the towers to know; judged titles alone are not.
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
-        options = PreprocessOptions(log, str(target), corpus, negatives=negatives)
+        options = PreprocessOptions(
+            log,
+            str(target),
+            corpus,
+            negatives=negatives,
+            max_robot_fraction=inputs.max_robot_fraction,
+        )
         with quiet_log():
             preprocess(options)

@@ -9,6 +9,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from dssm_tf.common.siblings import import_siblings
+
+import_siblings()
+
 # A command's function has the command's name, but for those whose name is a package's.
 _FUNCTIONS = {"benchmark": "run_benchmark", "export": "export_model"}
 

@@ -27,6 +27,8 @@ def run_benchmark(
     hold_out_queries: Share = None,
     tables: Tables = PLAIN,
     max_reject_fraction: float = 0.1,
+    max_robot_fraction: float = 0.5,
+    ignore_other_files: bool = False,
     typos: bool = False,
     systems: str = "all",
     seeds: int = 3,
@@ -54,12 +56,16 @@ def run_benchmark(
         judgments: table with query_id, query, doc_id, title, grade; `dssm data convert trec`
             makes one from TREC qrels.
         corpus: table with doc_id, title: rank all of it.
-        judge_later: SHARE: instead of --judgments, judge by the latest SHARE of the clicks and
-            learn from the others.
+        judge_later: SHARE: instead of --judgments, judge by the latest SHARE of the log's rows,
+            however many clicks each stands for, and learn from the others.
         hold_out_queries: SHARE: take SHARE of the queries out of the click log and measure on
             them; without --judgments, their clicks are the judgments.
         tables: how they are laid out.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
+        max_robot_fraction: share of the rows to learn from, and clicks, that may be of sessions
+            with so many queries or clicks that they are dropped as robots.
+        ignore_other_files: leave out what else directories of --clicks hold: files of other
+            formats and subdirectories.
         typos: measure on queries with one typing error each, the same in every run.
         systems: comma-separated baselines and configurations by name, configuration files,
             `popularity`, or the groups all, baselines, towers; NAME=FILE, or a name that comes with
@@ -95,7 +101,7 @@ def run_benchmark(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries,
-                tables.layout(), max_reject_fraction, typos,
+                tables.layout(), max_reject_fraction, typos, ignore_other_files, max_robot_fraction,
             ),
             out=out,
             systems=_names(systems),

@@ -101,12 +101,14 @@ def demo(*, out: Path = Path("build/demo")) -> None:
 
 def write_data(directory: Path) -> None:
     """Writes the log, of all questions but the test's, these as judgments, and all titles."""
+    from dssm_tf.tables import columns
     from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
-    from dssm_tf.tables.reader import read_rows
+    from dssm_tf.tables.read import read
     from dssm_tf.tables.writer import write_table
 
     with as_file(files("dssm_tf.datasets") / "webquestions" / "pairs.tsv") as table:
-        rows = [row for _, row in read_rows(table, ("query_id", "split", "query", "title"))]
+        names = ("query_id", "split", "query", "title")
+        rows = read(table, [*map(columns.raw, names)]).select(names).rows()
     ids = {title: f"wq{i:05d}" for i, title in enumerate(dict.fromkeys(row[3] for row in rows), 1)}
     clicks = ((query, title) for _, split, query, title in rows if split != "test")
     write_table(directory / "clicks.tsv", ("query", "title"), clicks)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -50,13 +49,14 @@ def embed(
     from pyarrow import parquet
 
     from dssm_tf.export.load import load_model
-    from dssm_tf.tables.reader import read_texts
+    from dssm_tf.tables.read import rebatch, scan_texts
 
     if out.suffix != ".parquet" or out.is_dir():
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
     if out.exists() and input.exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    texts = read_texts(input, side, tables.layout(model))
+    layout = tables.layout(model)
+    texts = rebatch(scan_texts(input, side, layout.corpus if side == "title" else layout), _CHUNK)
     ranker = load_model(model)
     encode = ranker.encode_queries if side == "query" else ranker.encode_titles
     dimension, text = encode([], prior=not cosine).shape[1], pyarrow.string()
@@ -68,9 +68,13 @@ def embed(
         parquet.ParquetWriter(file, schema, compression="zstd") as table,
         progress_of("embed", None, unit="texts") as task,
     ):
-        while chunk := list(islice(texts, _CHUNK)):
-            lines = [text.text for text in chunk]
-            ids = [str(count + i if one.id is None else one.id) for i, one in enumerate(chunk)]
+        for chunk in texts:
+            lines = chunk["text"].to_list()
+            numbers = range(count, count + len(chunk))
+            ids = [
+                str(number) if id is None else id
+                for number, id in zip(numbers, chunk["id"], strict=True)
+            ]
             vectors = list(encode(lines, prior=not cosine))
             columns = {"id": ids, "text": lines, "vector": vectors}
             table.write_table(pyarrow.table(columns, schema))

@@ -74,7 +74,7 @@ def evaluate(
     for name in names:
         check_name("baseline", name, BASELINES)
     refuse_twins([*names, *models, *others], "--model")
-    titles = None if corpus is None else read_corpus(corpus, layout=layout)
+    titles = None if corpus is None else read_corpus(corpus, layout.corpus)
     grades = read_judgments(judgments, layout)
     if data is not None and not names:
         raise UserError(f"--data {data}: only baselines learn from it, but none is fitted.")

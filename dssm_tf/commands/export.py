@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -47,7 +48,8 @@ def export_model(
         lines = [
             f"{target}: verified against the trained model",
             f"serve it: tensorflow_model_server --port=8500 --rest_api_port=8501 "
-            f"--model_name={base.name} --model_base_path={base}",
+            f"{shlex.quote(f'--model_name={base.name}')} "
+            f"{shlex.quote(f'--model_base_path={base}')}",
         ]
     else:
         from dssm_tf.export.compact import export_compact

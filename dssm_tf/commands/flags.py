@@ -27,11 +27,14 @@ class Tables:
         title_fields: comma-separated columns that make up a title; by default, those
             that the model learned from, or title
         columns: what your files call their columns, such as query=search_term,title=product_title
+        corpus_columns: what the corpus calls its columns, such as title=name; by default as
+            --columns says
     """
 
     encoding: str = "utf-8"
     title_fields: str = ""
     columns: str = ""
+    corpus_columns: str = ""
 
     def layout(self, *models: Path) -> Layout:
         """The same as readers take it.
@@ -47,7 +50,8 @@ class Tables:
 
         given = self.title_fields
         fields = parse_fields(given) if given else learned_fields(*models)
-        return Layout(self.encoding, fields, parse_columns(self.columns))
+        corpus_columns = parse_columns(self.corpus_columns, "--corpus-columns")
+        return Layout(self.encoding, fields, parse_columns(self.columns), corpus_columns)
 
 
 PLAIN = Tables()

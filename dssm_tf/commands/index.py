@@ -49,17 +49,17 @@ def index(
     from dssm_tf.retrieval.index import MODEL, Index
     from dssm_tf.runtime import Ranker
     from dssm_tf.tables.judgments import read_corpus
-    from dssm_tf.tables.reader import read_texts
+    from dssm_tf.tables.read import scan_texts
 
     refuse_existing(out)
     layout = tables.layout(model)
     asked: list[str] = []
     if queries is not None:
-        found = read_texts(queries, "query", layout=layout)
-        asked = list(islice((row.text for row in found if row.text.strip()), _MOST_QUERIES))
+        texts = (text for frame in scan_texts(queries, "query", layout) for text in frame["text"])
+        asked = list(islice(filter(str.strip, texts), _MOST_QUERIES))
         if not asked:
             raise UserError(f"{queries} holds no query.")
-    titles = read_corpus(corpus, layout)
+    titles = read_corpus(corpus, layout.corpus)
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as aside:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, aside / MODEL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from dssm_tf.commands.named import named_paths
@@ -46,6 +47,6 @@ def mine(
     titles, queries = len({row.title for row in rows}), len({row.query for row in rows})
     say(
         f"{out}: {len(rows):,} hard negatives of {queries:,} queries, {titles:,} distinct titles",
-        f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "
-        f"--set negatives.mined_from={out} --out RUN",
+        f"next: dssm train --config dssm --data {shlex.quote(str(data))} "
+        f"--set negatives.mined=4 --set {shlex.quote(f'negatives.mined_from={out}')} --out RUN",
     )

@@ -41,7 +41,7 @@ def report(
     refuse_existing(out)
     others = named_paths(beside, "--beside")
     layout = PLAIN.layout(model)
-    titles = None if corpus is None else read_corpus(corpus, layout)
+    titles = None if corpus is None else read_corpus(corpus, layout.corpus)
     judged = [] if judgments is None else read_judgments(judgments, layout)
     load_tensorflow()
     from dssm_tf.analysis.report import report as inside

@@ -62,7 +62,7 @@ def search(
         else:
             from dssm_tf.export.load import load_model
 
-            titles = read_corpus(corpus, tables.layout(model))
+            titles = read_corpus(corpus, tables.layout(model).corpus)
             task.update(0.0, "encoding titles")
             searched = Index.build(load_model(model), titles)
     asked: Iterable[str] = queries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,5 +107,5 @@ def train(
             "train for longer."
         )
     else:
-        lines.append(f"next: dssm export --model {out} --out EXPORT")
+        lines.append(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
     say(*lines)

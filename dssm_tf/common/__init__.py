@@ -1,4 +1,4 @@
-"""What every package uses: errors, whole files, progress, pages, sections of the configuration.
+"""Shared by all packages: errors, atomic files, progress, checksums, types of fields.
 
 Imports no other package.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -42,4 +43,4 @@ def check_name(what: str, name: str, known: Iterable[str]) -> None:
 
 def install(extra: str) -> str:
     """The command that installs an extra for this Python; there is no package to download."""
-    return f"{sys.executable} -m pip install '.[{extra}]' in a checkout of dssm-tf"
+    return f"{shlex.quote(sys.executable)} -m pip install '.[{extra}]' in a checkout of dssm-tf"

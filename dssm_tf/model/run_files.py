@@ -12,7 +12,6 @@ from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, Title
-from dssm_tf.tables.cells import count
 from dssm_tf.tables.writer import write_table
 
 CONFIG = "config.yaml"
@@ -44,10 +43,12 @@ def is_finished(run: Path) -> bool:
 
 def load_titles(directory: Path) -> list[Title]:
     """The titles of a run, most clicked first."""
-    from dssm_tf.tables.reader import read_rows  # imports Arrow, so only when needed
+    from dssm_tf.tables import columns  # imports Arrow, so only when needed
+    from dssm_tf.tables.read import read
 
-    columns = {"title": None, "clicks": count, "queries": count}
-    return [Title(*row) for _, row in read_rows(Path(directory) / TITLES, columns)]
+    wanted = [columns.raw("title"), columns.count("clicks"), columns.count("queries")]
+    rows = read(Path(directory) / TITLES, wanted)
+    return [*map(Title._make, rows.select("title", "clicks", "queries").iter_rows())]
 
 
 def save_titles(titles: Iterable[Title], path: Path) -> None:

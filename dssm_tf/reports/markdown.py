@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 TEXT, PAGE = "report.md", "report.html"
 """The two forms of a report."""
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&!])")
+_SPECIAL = re.compile(
+    r"([\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^>|^#(?=#{0,5}(?:\s|$)))"
+)
+"""What formats a text where it stands: `#` only before a heading, `_` only outside words."""
 _FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
 
 
 def plain(text: str) -> str:
-    """A text of the data, in which nothing is formatting."""
+    r"""A text of the data, in which nothing is formatting.
+
+    >>> print(plain("hd_clicks.tsv, #co con, 3 > 2 & 1"), plain("*not* bold"))
+    hd_clicks.tsv, #co con, 3 > 2 & 1 \*not\* bold
+    """
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 

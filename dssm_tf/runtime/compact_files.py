@@ -34,7 +34,7 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 6
+FORMAT = 7
 """Counted up when an older version of this package could not read what is written."""
 
 Arrays = dict[str, NDArray[Any]]

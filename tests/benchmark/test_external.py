@@ -41,7 +41,7 @@ def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q1 Q0 d1 1 inf t\n", "score of 'd1' for query 'q1' is inf"),
+        ("q1 Q0 d1 1 inf t\n", "r.trec:1: score 'inf'; expected a number"),
         ("q1 Q0 zz 1 2 t\n", "1 titles that are not ranked here, 'zz' for one"),
         ("7 Q0 d1 1 2 t\n", r"none of the judged query ids; it has \['7'\]"),
     ],

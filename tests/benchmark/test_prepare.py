@@ -176,7 +176,7 @@ def test_judgments_keep_their_fractions_and_mean_of_repeats(files):
         ),
         ("judgments", HEAD, "a header and no judgment"),
         ("corpus", CORPUS + "d00\tanother\n", r"corpus.tsv:22: doc_id 'd00' is there already"),
-        ("log", LOG + "hat\n" * 180, r"180 of 200 rows are malformed; .*90.0% of the rows"),
+        ("log", LOG + "hat\n" * 180, r"180 of 200 rows are malformed, .*90.0% of the rows"),
         # Text would put these times in the wrong order.
         (
             "log",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.cli import main
-from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
+from tests.tables.rows import logged
 
 
 def log_of(header, row):
@@ -35,7 +35,7 @@ def split(tmp_path, capsys):
 
 
 def learned_and_judged(out):
-    return read_logs([out / "clicks.tsv"])[0], read_judgments(out / "judgments.tsv")
+    return logged(out / "clicks.tsv"), read_judgments(out / "judgments.tsv")
 
 
 def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):

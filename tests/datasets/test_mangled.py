@@ -14,7 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.reader import read_texts
+from dssm_tf.tables.read import scan_texts
 from dssm_tf.tables.splits import split_by_time
 from dssm_tf.tables.trec import read_run
 from tests.damage import mangled
@@ -58,7 +58,7 @@ def split(path):
 READERS = [
     read_judgments,
     read_corpus,
-    lambda path: list(read_texts(path)),
+    lambda path: list(scan_texts(path)),
     split,
     lambda path: read_logs([path], Layout("utf-16"), 1.0),
     lambda path: read_logs([path], Layout("gb18030"), 1.0),

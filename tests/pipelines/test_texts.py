@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.text_columns import fingerprints, normal_forms, words_read
 
 TEXT = st.one_of(
     st.text(st.characters(codec="utf-8")),

@@ -83,6 +83,24 @@ def is_letter(code: int) -> bool:
     return not (is_deleted(code) or is_separator(code) or is_mark(code))
 
 
+@cache
+def usual_width(code: int) -> int:
+    """The usual form of a full-width or half-width letter, in lower case; else 0."""
+    kind, *target = unicodedata.decomposition(chr(code)).split()[:2] or [""]
+    if kind not in ("<wide>", "<narrow>") or not is_letter(code):
+        return 0
+    return lower(int(target[0], 16))
+
+
+def voicings() -> Iterator[tuple[int, str, str]]:
+    """Of each kana that can be voiced: the rule of the mark, and how far the voiced one is."""
+    for mark, rule in (("\u3099", "voiced"), ("\u309a", "semivoiced")):
+        for code in range(0x3040, 0x3100):
+            composed = unicodedata.normalize("NFC", chr(code) + mark)
+            if len(composed) == 1:
+                yield code, rule, str(ord(composed) - code)
+
+
 def rules() -> Iterator[tuple[int, str, str]]:
     """Yields code point, rule and replacement of each code point that is changed.
 
@@ -95,8 +113,12 @@ def rules() -> Iterator[tuple[int, str, str]]:
         if is_letter(code) and lower(code) == code and (base := fold(chr(code))) != chr(code):
             yield code, "accent", base
     for code in codes:
-        if not is_deleted(code) and not is_separator(code) and lower(code) != code:
+        usual = not is_deleted(code) and not is_separator(code) and not usual_width(code)
+        if usual and lower(code) != code:
             yield code, "lower", str(lower(code) - code)
+    for code in filter(usual_width, codes):
+        yield code, "width", str(usual_width(code) - code)
+    yield from voicings()
     for code in filter(is_separator, codes):
         yield code, "separator", ""
     for code in filter(is_deleted, codes):

@@ -15,6 +15,10 @@ right_to_left = st.text(
     st.sampled_from("שלוםعربية\u200f\u200e\u202b\u202c\u0640\u064b"), max_size=10
 )
 cjk = st.text(st.sampled_from("漢字かなカナ한국어、。「」ー\u3000ｱＡ１"), max_size=10)
+composing = st.text(
+    st.sampled_from("aかハウ가한ｶﾊ\u3099\u309aﾞﾟ\u1100\u1112\u1161\u1175\u11a8\u11c2\u200d "),
+    max_size=14,
+)
 emoji = st.text(st.sampled_from("👍🏽👩\u200d💻❤\ufe0f🇩🇪🂡☃\U0001f9ff\ue000"), max_size=8)
 control = st.text(st.sampled_from("a\0\x01\t\r\n\x0b\x1f\x7f\x80\x85\x9f"), max_size=8)
 white_space = st.text(
@@ -38,6 +42,7 @@ AXES = {
     "latin": latin,
     "punctuation": punctuation,
     "combining_marks": combining_marks,
+    "composing": composing,
     "dotted_i": dotted_i,
     "final_sigma": final_sigma,
     "special_cases": special_cases,

@@ -163,7 +163,20 @@ def test_texts_of_each_axis_have_the_same_trigrams_as_in_python(axis):
 
 
 @pytest.mark.parametrize(
-    "unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800", "\u0301", "ß"]
+    "unit",
+    [
+        "word ",
+        "x",
+        " ",
+        "\u00ad",
+        "w\u00ad",
+        "\u6771 ",
+        "\ud800",
+        "\u0301",
+        "ß",
+        "\u1112\u1161\u11ab",
+        "\uff76\uff9e",
+    ],
 )
 def test_a_text_of_any_length_is_read_up_to_the_limit_of_words(unit):
     for name in ("defaults", "tight", "tight, own fields"):

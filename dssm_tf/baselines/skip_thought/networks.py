@@ -199,9 +199,8 @@ def _batches(text: Text, predicted: int) -> tf.data.Dataset:
     batches = rows.map(
         lambda row: tf.nest.map_structure(lambda side: tf.gather(side, row), columns)
     )
-    return batches.with_options(
-        WITHOUT_AUTOTUNING
-    )  # a data set that Keras makes of arrays is autotuned
+    # Keras would make an autotuned data set from arrays.
+    return batches.with_options(WITHOUT_AUTOTUNING)
 
 
 def _log_frequencies(text: Text, predicted: int) -> NDArray[np.float32]:

@@ -101,7 +101,7 @@ class ClickData:
             fixed_shapes=self._xla,
             sources=self._sources,
         )
-        self._validation_batches = self._batches.held_out()
+        self._validation_batches = self._batches.validation()
         self.steps = self._batches.steps
         self.validation_steps = (
             None if self._validation_batches is None else self._validation_batches.steps
@@ -264,7 +264,7 @@ class ClickData:
         )
         result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
         result.set_sources(self._sources)
-        result.validated = "" if task is None else task.description
+        result.validation_description = "" if task is None else task.description
         with atomic_directory(out) as folder:
             start_run(config, data, folder, self._warm_start)
             finish_run(ranking_model, config, result, data, folder, self._warm_start)

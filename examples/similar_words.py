@@ -110,7 +110,7 @@ def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
                 for text, cosine in contexts(tower, vocabulary, word, texts)
             ]
             return table([with_bold(vocabulary.words(texts[0]), [word]), "cosine"], rows)
-        clicked = (one for title in ranker.prior.log_shares for one in vocabulary.words(title))
+        clicked = (one for title in ranker.prior.log_priors for one in vocabulary.words(title))
         found = neighbours(tower, vocabulary, word, clicked)[:10]
     else:
         raise UserError(f"{model} is neither a run nor doc2vec, which alone have such vectors.")

@@ -13,7 +13,7 @@ from dssm_tf.config import config_directories, find_config, load_baseline, load_
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.optimizers import ScheduledNesterov
 from tests.reference.paper_settings import (
-    AS_IT_IS,
+    OFF_IN_PAPERS,
     P16,
     P16_MOMENTUM,
     S14,
@@ -41,9 +41,9 @@ def test_sizes_negatives_and_gamma_are_those_of_the_row(name):
     assert config.negatives.recorded == row.negatives
     assert row.gamma in (None, config.loss.gamma)
     # Nesterov's options are fields of its own; another test compares them with the paper's.
-    expected = {key: value for key, value in AS_IT_IS.items() if key != "optimizer.options"}
+    expected = {key: value for key, value in OFF_IN_PAPERS.items() if key != "optimizer.options"}
     assert {key: attrgetter(key)(config) for key in expected} == expected
-    assert getattr(config.optimizer, "options", {}) == AS_IT_IS["optimizer.options"]
+    assert getattr(config.optimizer, "options", {}) == OFF_IN_PAPERS["optimizer.options"]
     assert config.optimizer.schedule.name == "constant"
 
 

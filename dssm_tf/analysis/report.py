@@ -63,7 +63,7 @@ def report(
             f"--beside {ranker.name}: the run itself is called so; give another name, NAME=RUN."
         )
     others = [SemanticRanker.load(path, name) for name, path in (beside or {}).items()]
-    shares = ranker.prior.log_shares
+    shares = ranker.prior.log_priors
     evaluation: Evaluation | None = None
     texts: list[Any] = sorted(shares, key=lambda title: (-shares[title], title))
     if judgments:

@@ -105,9 +105,9 @@ def write_compact(
         )
     sides = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
     prior = ranker.prior
-    fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
+    fingerprints = np.array([fingerprint64(title) for title in prior.log_priors], np.int64)
     order = np.argsort(fingerprints)
-    shares = np.array([*prior.log_shares.values()], np.float32)
+    shares = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
         "tower": ranker.config.model_dump(mode="json")["tower"],
@@ -121,7 +121,7 @@ def write_compact(
     arrays = _stored_weights(ranker, sides, table)
     # NumPy's stubs take one of the arrays for the argument `allow_pickle`.
     np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]
-    np.savez(directory / PRIOR, titles=fingerprints[order], log_shares=shares[order])
+    np.savez(directory / PRIOR, titles=fingerprints[order], log_priors=shares[order])
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))

@@ -61,12 +61,12 @@ def _signatures(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
 def _weighted_prior_function(ranker: SemanticRanker) -> Callable[..., Any]:
     """A function from titles `(n,)` to their weighted log-priors `(n,)`, in core ops."""
     prior = ranker.prior
-    encoded = [title.encode() for title in prior.log_shares]
+    encoded = [title.encode() for title in prior.log_priors]
     # A longer title is not in the prior, so only this many bytes need to be read.
     max_bytes = max(map(len, encoded), default=0)
     keys = hash_texts(tf.constant(encoded, tf.string)).numpy()
     row_of_hash = Table.of(keys, range(1, 1 + len(encoded)))
-    weighted_priors = ranker.prior_weight * np.array([prior.unseen, *prior.log_shares.values()])
+    weighted_priors = ranker.prior_weight * np.array([prior.unseen, *prior.log_priors.values()])
 
     def weighted_prior(titles: tf.Tensor) -> tf.Tensor:
         row = row_of_hash(hash_texts(normalize(titles, prior.rules, max_bytes)))

@@ -47,7 +47,7 @@ def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
     Raises:
         UserError: a number differs by more than `TOLERANCE`; the message names the text.
     """
-    clicked = list(trained.prior.log_shares)[:32]
+    clicked = list(trained.prior.log_priors)[:32]
     texts = [*ADVERSARIAL, *clicked, *(f" {title.upper()}!" for title in clicked)]
     for method, arguments in (
         ("encode_queries", (texts, True)),

@@ -142,7 +142,7 @@ def variants(ranker: SemanticRanker, system: str, seed: int) -> Iterator[str]:
     if system == "lstm":
         for gate, place in (("i", 2), ("f", 1)):
             model.set_weights(weights)
-            texts = list(ranker.prior.log_shares)[:LOOKED_AT]
+            texts = list(ranker.prior.log_priors)[:LOOKED_AT]
             seen = [one.activations[gate] for (one,) in readings(tower, ranker.vocabulary, texts)]
             hold(tower, place, np.concatenate(seen).mean(axis=0))
             yield f"{system} with {gate}(t) constant"

@@ -75,7 +75,7 @@ def test_sampled_values_sum_to_the_cosine_and_are_shown_with_their_errors(ranker
 
 def test_a_best_seller_gains_by_its_clicks_and_a_title_nobody_clicked_loses(rankers):
     ranker = rankers("dssm")
-    titles = list(ranker.prior.log_shares)
+    titles = list(ranker.prior.log_priors)
     average = np.mean(ranker.weighted_prior(titles))
     best, other = (explain(ranker, QUERY, title) for title in (TITLE, "battlefield"))
     assert best.mean_prior == other.mean_prior == pytest.approx(average, abs=SAME)

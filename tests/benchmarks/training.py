@@ -114,7 +114,7 @@ def pairs_per_second(step: Step, batches: Batches) -> float:
         if not float(loss) < float("inf"):
             raise RuntimeError(f"the loss is {float(loss)}")
         seconds.append(perf_counter() - started)
-    return STEPS * batches.rows[0].size / min(seconds)
+    return STEPS * batches.rows[0].batch_size / min(seconds)
 
 
 def pairs_per_second_of(

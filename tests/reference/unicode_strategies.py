@@ -1,4 +1,4 @@
-"""Texts that break text code, one hypothesis strategy an axis of trouble."""
+"""Texts that often break text code: one hypothesis strategy per kind of problem."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ AXES = {
 texts = st.lists(st.one_of(*AXES.values()), min_size=1, max_size=3).map(" ".join) | st.one_of(
     *AXES.values()
 )
-"""One text of one axis, or of several."""
+"""Texts of one kind of problem, or of several."""
 
 raw_bytes = st.binary(max_size=24) | st.builds(
     lambda start, bad, end: start.encode("utf-8", "surrogatepass") + bad + end.encode(),
@@ -73,4 +73,4 @@ raw_bytes = st.binary(max_size=24) | st.builds(
     ),
     latin,
 )
-"""Bytes of which many are not UTF-8: cut, over-long, surrogates, out of range."""
+"""Bytes, many of them invalid UTF-8: truncated, over-long, surrogates, out of range."""

@@ -1,4 +1,4 @@
-"""Lists as batches: every title with its own grade, every pass whole, mixed evenly with clicks."""
+"""Lists as batches: each title with its grade, each list once per epoch, mixed with clicks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.training.configuration import batches_of, config
 
 @pytest.fixture(scope="module")
 def judged(data, tmp_path_factory):
-    found = lists(data, 37)
+    graded = lists(data, 37)
     path = tmp_path_factory.mktemp("judged") / "j.tsv"
-    write_lists(path, "grade", found)
-    return path, found
+    write_lists(path, "grade", graded)
+    return path, graded
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +30,8 @@ def mixed(data, judged):
 
 
 def batches(data, path, **changes):
-    made = parse_config(config(judgments__file=str(path), judgments__batch_size=8, **changes))
-    return batches_of(made, Preprocessed(data.path))
+    settings = parse_config(config(judgments__file=str(path), judgments__batch_size=8, **changes))
+    return batches_of(settings, Preprocessed(data.path))
 
 
 def rows(element):
@@ -41,62 +41,63 @@ def rows(element):
     for row, columns in enumerate(inputs["candidates"].numpy()):
         mask = labels["mask"][row].numpy()
         values = labels["targets"][row].numpy()
-        listed = {titles[column]: float(values[i]) for i, column in enumerate(columns) if mask[i]}
-        yield queries[row], listed, float(weights[row])
+        targets = {titles[column]: float(values[i]) for i, column in enumerate(columns) if mask[i]}
+        yield queries[row], targets, float(weights[row])
 
 
-def hashed(text, vocabulary):
+def trigram_ids(text, vocabulary):
     return tuple(map(vocabulary.ngram_ids, FOLDED.words(text)))
 
 
 @pytest.mark.parametrize("joint", [False, True])
-def test_a_pass_holds_every_list_once_with_its_own_grades(data, judged, joint):
-    path, found = judged
-    made, seen = batches(data, path, training__clicks=False, shared_towers=joint), Counter()
-    for element in made.epochs(3, 0, 1):
+def test_an_epoch_has_every_list_once_with_its_grades(data, judged, joint):
+    path, graded = judged
+    tested = batches(data, path, training__clicks=False, shared_towers=joint)
+    lists_of_epoch = Counter()
+    for element in tested.epochs(3, 0, 1):
         assert set(element[1]["source"].numpy()) == {1}
-        for query, listed, weight in rows(element):
+        for query, targets, weight in rows(element):
             if weight:
-                seen[query, tuple(sorted(listed.items()))] += 1
+                lists_of_epoch[query, tuple(sorted(targets.items()))] += 1
     training = sources(data, path)[0].training
-    assert 20 < len(training) < len(found)
-    assert seen == Counter(
+    assert 20 < len(training) < len(graded)
+    assert lists_of_epoch == Counter(
         (
-            hashed(one.query, data.vocabulary),
+            trigram_ids(expected.query, data.vocabulary),
             tuple(
                 sorted(
-                    (hashed(title, data.vocabulary), value)
-                    for title, value in zip(one.titles, one.values, strict=True)
+                    (trigram_ids(title, data.vocabulary), value)
+                    for title, value in zip(expected.titles, expected.values, strict=True)
                 )
             ),
         )
-        for one in training
+        for expected in training
     )
 
 
-def test_texts_that_the_data_lack_are_read_all_the_same(data, tmp_path):
+def test_texts_that_the_data_directory_lacks_are_trained_on(data, tmp_path):
     known = sorted(data.titles)[:2]
-    strange = GradedList("fox zebra", (known[0], "zebra foxes", known[1]), (2.0, 1.0, 0.0))
-    write_lists(tmp_path / "j.tsv", "grade", [strange])
-    made = batches(data, tmp_path / "j.tsv", training__clicks=False, judgments__validation=0.0)
-    (found,) = [row for element in made.epochs(None, 0, 1) for row in rows(element) if row[2]]
+    new = GradedList("fox zebra", (known[0], "zebra foxes", known[1]), (2.0, 1.0, 0.0))
+    write_lists(tmp_path / "j.tsv", "grade", [new])
+    tested = batches(data, tmp_path / "j.tsv", training__clicks=False, judgments__validation=0.0)
+    (row,) = [row for element in tested.epochs(None, 0, 1) for row in rows(element) if row[2]]
     titles = {
-        hashed(title, data.vocabulary): value for title, value in zip(*strange[1:], strict=True)
+        trigram_ids(title, data.vocabulary): value for title, value in zip(*new[1:], strict=True)
     }
-    assert found[:2] == (hashed(strange.query, data.vocabulary), titles)
+    assert row[:2] == (trigram_ids(new.query, data.vocabulary), titles)
 
 
-def test_clicks_and_lists_have_the_weights_that_were_asked_for(mixed):
+def test_clicks_and_lists_have_the_mean_weights_of_their_sections(mixed):
     weights = {0: [], 1: []}
-    for _, labels, found in mixed.epochs(0, 0, 2):
-        weights[int(labels["source"][0])] += found.numpy().tolist()
+    for _, labels, weights_of_step in mixed.epochs(0, 0, 2):
+        weights[int(labels["source"][0])] += weights_of_step.numpy().tolist()
     assert np.mean(weights[0]) == pytest.approx(1, rel=1e-5)
     assert np.mean(weights[1]) == pytest.approx(0.25, rel=1e-5)
 
 
-def test_held_out_lists_are_validated_on_and_join_the_last_training(data, judged, mixed):
+def test_validation_lists_are_validated_on_and_then_refitted_on(data, judged, mixed):
     (source,) = sources(data, judged[0])
-    held = mixed.held_out()
-    assert [len(one.query) for one in held.rows if one.source] == [len(source.held_out)]
-    everything = mixed.of(["train", "validation"])
-    assert [len(one.query) for one in everything.rows if one.source] == [37]
+    validation = mixed.validation()
+    assert [len(rows.query) for rows in validation.rows if rows.source] == [len(source.validation)]
+    refit = mixed.with_splits(["train", "validation"])
+    assert [len(rows.query) for rows in refit.rows if rows.source] == [37]

@@ -142,7 +142,7 @@ def test_without_a_validation_part_there_is_none(tmp_path):
     assert (clicks.validation(), clicks.validation_steps) == (None, None)
     model, _ = fitted(clicks)
     clicks.save(model, tmp_path / "run")
-    assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert "no validation split" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
 def test_keras_may_compile_steps_only_where_the_configuration_says_so(data):

@@ -165,7 +165,7 @@ def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, mon
     assert not (tmp_path / "run").exists()
     for message, *arguments in (
         ("overrides", data.path, OWN, ["training.epochs=2"]),
-        ("9 asked for", data.path, "dssm", ["negatives.recorded=9"]),
+        ("received 9, but", data.path, "dssm", ["negatives.recorded=9"]),
     ):
         with pytest.raises(dssm_tf.UserError, match=message):
             dssm_tf.ClickData(*arguments)

@@ -23,7 +23,7 @@ from dssm_tf.analysis.survey import activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
-from dssm_tf.reports.markdown import marked, plain, table
+from dssm_tf.reports.markdown import plain, table, with_bold
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -106,10 +106,10 @@ def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
         (word,) = vocabulary.words(word)[:1] or [word]
         if texts:
             rows = [
-                [marked(vocabulary.words(text), [word]), f"{cosine:.3f}"]
+                [with_bold(vocabulary.words(text), [word]), f"{cosine:.3f}"]
                 for text, cosine in contexts(tower, vocabulary, word, texts)
             ]
-            return table([marked(vocabulary.words(texts[0]), [word]), "cosine"], rows)
+            return table([with_bold(vocabulary.words(texts[0]), [word]), "cosine"], rows)
         clicked = (one for title in ranker.prior.log_priors for one in vocabulary.words(title))
         found = neighbours(tower, vocabulary, word, clicked)[:10]
     else:

@@ -101,7 +101,7 @@ def encode_corpus(
         UserError: bad input; no file of vectors is left.
     """
     prepare(beam_flags, [*input, output])
-    layout = Layout(title_fields=load.learned_fields(Path(model)))
+    layout = Layout(title_fields=load.model_title_fields(Path(model)))
     dimension = load.load_model(model).encode_titles([], prior=True).shape[1]
     matched = find_files(input)
     say(*matched.notes, to=sys.stderr)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -215,6 +215,6 @@ def _finish(
         # in order of buckets
         rows={kind: [one.rows for one in manifest.files if one.kind == kind] for kind in KINDS},
         files={names[one.path]: one.digest for one in manifest.files}
-        | {VOCABULARY: fingerprint(output.local / VOCABULARY)},
+        | {VOCABULARY: sha256_of(output.local / VOCABULARY)},
     ).save(output.local)
     return result

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 
@@ -51,7 +51,7 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
     def __init__(self, *, data: str | Path, **tfds_arguments: Any) -> None:
         self._data = Preprocessed(Path(data))
-        version = fingerprint(Path(data, SPEC))[:16]
+        version = sha256_of(Path(data, SPEC))[:16]
         tfds_arguments["config"] = tfds.core.BuilderConfig(name=version)
         super().__init__(**tfds_arguments)
 

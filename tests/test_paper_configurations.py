@@ -1,4 +1,4 @@
-"""`configs/paper/` holds what the papers state, and nothing of our own."""
+"""`configs/paper/` has exactly the settings that the papers state."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def configuration(name):
     return load_config(find_config(f"paper/{name}"))
 
 
-def test_every_configuration_of_a_tower_is_a_row_of_a_paper():
+def test_every_paper_configuration_of_a_tower_is_a_row_of_a_paper():
     paths = [path for directory in config_directories() for path in directory.glob("paper/*.yaml")]
     assert {path.stem for path in paths if load_baseline(path) is None} == set(ROWS)
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_sizes_negatives_and_gamma_are_the_row_s(name):
+def test_sizes_negatives_and_gamma_are_those_of_the_row(name):
     config, row = configuration(name), ROWS[name]
     assert {key: getattr(config.tower, key) for key in row.tower} == row.tower
     assert config.negatives.recorded == row.negatives
@@ -48,7 +48,7 @@ def test_sizes_negatives_and_gamma_are_the_row_s(name):
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.millions])
-def test_two_towers_have_the_parameters_that_the_table_counts(name):
+def test_two_towers_have_the_number_of_parameters_in_the_table(name):
     config = configuration(name)
     smaller, larger = (
         build_model(config.tower, config.shared_towers, trigrams).count_params()
@@ -58,14 +58,14 @@ def test_two_towers_have_the_parameters_that_the_table_counts(name):
 
 
 @pytest.mark.parametrize("name", P16)
-def test_p16_trains_by_nesterov_s_method_with_its_momentum_and_a_threshold(name):
+def test_p16_trains_with_nesterovs_momentum_schedule_and_gradient_clipping(name):
     config = configuration(name)
     optimizer = config.optimizer.build(1000)
     assert isinstance(optimizer, ScheduledNesterov)
     assert optimizer.clip_norm == config.optimizer.clip_norm > 0
-    ends, middle, share = P16_MOMENTUM.values()
+    ends, middle, fraction = P16_MOMENTUM.values()
     updates = np.arange(1000)
-    at_an_end = (updates < share * 1000) | (updates >= (1 - share) * 1000)
+    at_an_end = (updates < fraction * 1000) | (updates >= (1 - fraction) * 1000)
     assert np.array(optimizer.momentum_at(updates)) == pytest.approx(
         np.where(at_an_end, ends, middle)
     )

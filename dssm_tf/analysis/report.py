@@ -18,7 +18,7 @@ from dssm_tf.analysis.survey import readings
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.run_files import CONFIG, HISTORY
 from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -115,10 +115,10 @@ def _measured(
     rows = [[metric_label(one), f"{mean:.3f}", interval(*ends)] for one, mean, *ends in found]
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
-    yield from caution("These means rest on", evaluation.measured_queries)
+    yield from small_sample_warning("These means rest on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]
     # Equal queries in a random order, and the same one each time.
-    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
+    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     order = order[np.argsort(-values[order], kind="stable")]
     for head, chosen in (("Best", order[:_EXPLAINED]), ("Worst", order[::-1][:_EXPLAINED])):
         yield f"## {head} queries, explained"

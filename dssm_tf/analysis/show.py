@@ -12,7 +12,7 @@ import numpy as np
 from dssm_tf.analysis.cells import most_active
 from dssm_tf.analysis.explanation import Explanation, Side
 from dssm_tf.reports import markdown as report
-from dssm_tf.reports.markdown import marked, plain, table
+from dssm_tf.reports.markdown import plain, table, with_bold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> st
             if theirs.words == side.words:
                 numbers |= {f"{other.model}: {h}": cells for h, cells in theirs.columns().items()}
         words = (
-            marked([word], [0] if place < len(bold) and bold[place] else [])
+            with_bold([word], [0] if place < len(bold) and bold[place] else [])
             for place, word in enumerate(side.words)
         )
         cells = ([_cell(value) for value in column] for column in numbers.values())

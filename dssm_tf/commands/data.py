@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Share, Tables
+from dssm_tf.commands.flags import PLAIN, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
 
@@ -101,11 +101,11 @@ def split(
     clicks: Annotated[tuple[str, ...], Parameter(consume_multiple=True)],
     out: Path,
     corpus: Path | None = None,
-    judge_later: Share = None,
-    hold_out_queries: Share = None,
+    judge_later: OptionalFraction = None,
+    hold_out_queries: OptionalFraction = None,
     max_reject_fraction: float = 0.1,
     ignore_other_files: bool = False,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
     """Split your own click log into clicks and judgments.
 

@@ -1,4 +1,4 @@
-"""Shared by all packages: errors, atomic files, progress, checksums, types of fields.
+"""Helpers for every package: errors, atomic file writes, checksums, progress, field types.
 
-Imports no other package.
+Imports no other package of this project.
 """

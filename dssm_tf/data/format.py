@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -130,7 +130,7 @@ class Spec:
         """
         for name, digest in self.files.items():
             path = Path(directory) / name
-            if not path.exists() or fingerprint(path) != digest:
+            if not path.exists() or sha256_of(path) != digest:
                 raise UserError(
                     f"{path} is missing, damaged or was changed since preprocess wrote it; copy "
                     "it again, or run preprocess again."

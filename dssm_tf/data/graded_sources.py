@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.config.lists import JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
@@ -101,7 +101,7 @@ def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConf
     """
     hashed = {}
     for name, section in sections.items():
-        sha256 = fingerprint(Path(section.file))
+        sha256 = sha256_of(Path(section.file))
         if section.sha256 not in ("", sha256):
             raise UserError(
                 f"{name}.sha256: {section.file} has {sha256[:16]}..., the configuration asks for "

@@ -16,7 +16,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Spec, load_vocabulary
-from dssm_tf.evaluation.ranker import LISTS
+from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import Siamese
@@ -149,7 +149,7 @@ class SemanticRanker(VectorRanker):
         self.prior_weight = prior_weight
         self.bm25_weight, self.cutoff = bm25_weight, cutoff
         self.encoder = Encoder(model, vocabulary)
-        self._titles = lru_cache(LISTS)(super()._prepared)
+        self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
@@ -197,9 +197,9 @@ class SemanticRanker(VectorRanker):
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self.encoder(side, texts)
 
-    def _weighted(self, titles: Sequence[str]) -> Vectors:
+    def _weighted_priors(self, titles: Sequence[str]) -> Vectors:
         weighted: Vectors = self.prior_weight * self.prior(titles)
         return weighted
 
-    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+    def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         return self._titles(tuple(titles))

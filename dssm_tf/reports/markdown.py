@@ -1,11 +1,11 @@
-"""Every report is one Markdown text: readable as it is, and as one HTML page without network."""
+"""Markdown for reports, and its conversion to self-contained HTML pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 from tabulate import tabulate
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEXT, PAGE = "report.md", "report.html"
-"""The two forms of a report."""
+"""The file names of a report in Markdown and in HTML."""
 
 _SPECIAL = re.compile(
     r"([\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^>|^#(?=#{0,5}(?:\s|$)))"
@@ -27,7 +27,7 @@ _FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
 
 
 def plain(text: str) -> str:
-    r"""A text of the data, in which nothing is formatting.
+    r"""Escapes a text from the data, so that none of it is read as Markdown.
 
     >>> print(plain("hd_clicks.tsv, #co con, 3 > 2 & 1"), plain("*not* bold"))
     hd_clicks.tsv, #co con, 3 > 2 & 1 \*not\* bold
@@ -35,35 +35,39 @@ def plain(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def marked(words: Sequence[str], chosen: Iterable[object]) -> str:
-    """A text with some of its words, or the words at some places, in bold.
+def with_bold(words: Sequence[str], chosen: Iterable[object]) -> str:
+    """Joins words and prints some of them in bold.
 
-    >>> marked(["red", "hat", "hat"], ["red"]), marked(["red", "hat", "hat"], [2])
+    Args:
+        words: the words of a text; they are escaped.
+        chosen: the words to print in bold, or their positions.
+
+    >>> with_bold(["red", "hat", "hat"], ["red"]), with_bold(["red", "hat", "hat"], [2])
     ('**red** hat hat', 'red hat **hat**')
     """
     bold = set(chosen)
     return " ".join(
-        f"**{plain(word)}**" if word in bold or place in bold else plain(word)
-        for place, word in enumerate(words)
+        f"**{plain(word)}**" if word in bold or position in bold else plain(word)
+        for position, word in enumerate(words)
     )
 
 
 def bullets(lines: Iterable[str]) -> str:
-    """A list of plain sentences."""
+    """A bullet list of sentences, which are escaped."""
     return "\n".join(f"- {plain(line)}" for line in lines)
 
 
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1, width: int | None = None
 ) -> str:
-    """A table with aligned columns, of which the first so many hold words and not numbers.
+    """Formats a table with aligned columns.
 
     Args:
-        heads: of the columns, as Markdown.
-        rows: of cells, as Markdown; what a row lacks is empty.
-        text: columns from the left that hold words.
-        width: of the terminal: columns it has no room for stand in further tables below, each
-            with the first column again. None for one table.
+        heads: headings of the columns, as Markdown.
+        rows: cells as Markdown; missing cells at the end of a row are empty.
+        text: the number of text columns at the left. They are left-aligned; others are numbers.
+        width: the width of the terminal in characters. A wider table is split into several
+            tables, which all have the first column. None never splits.
 
     >>> print(table(["word", "adds"], [["red", "+0.5"]]))
     | word   |   adds |
@@ -72,15 +76,15 @@ def table(
     """
     rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
     columns = len(heads)
-    whole = _first_columns(heads, rows, text, columns)
+    full = _first_columns(heads, rows, text, columns)
     if width is None:
-        return whole
-    left = whole
+        return full
+    left = full
     while left.index("\n") > width and columns > 2:
         columns -= 1
         left = _first_columns(heads, rows, text, columns)
     if columns == len(heads):
-        return whole
+        return full
     rest = [[row[0], *row[columns:]] for row in rows]
     return f"{left}\n\n{table([heads[0], *heads[columns:]], rest, text, width)}"
 
@@ -97,24 +101,24 @@ def _first_columns(
 
 
 def html(text: str) -> str:
-    """Markdown as HTML, into which no HTML of the text gets; tables scroll sideways."""
-    made: str = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    made = re.sub(r" \(([\d.-]+)\)</td>", r"<small>\1</small></td>", made)  # intervals
-    made = made.replace("<table>", '<div class="scroll" tabindex="0"><table>')
-    return made.replace("</table>", "</table></div>")
+    """Converts Markdown to HTML. HTML in the text is escaped; tables scroll horizontally."""
+    result: str = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    result = re.sub(r" \(([\d.-]+)\)</td>", r"<small>\1</small></td>", result)  # intervals
+    result = result.replace("<table>", '<div class="scroll" tabindex="0"><table>')
+    return result.replace("</table>", "</table></div>")
 
 
 def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") -> str:
-    """A report as a whole HTML document; its script links to the sections.
+    """Converts a report to an HTML document, with a table of contents added by its script.
 
     Args:
-        text: Markdown; begins with the title. A paragraph `![caption](NAME.svg)` is a figure.
-        figures: SVG by NAME.
-        insert: HTML that stands before the second section.
+        text: Markdown that begins with the title. A paragraph `![caption](NAME.svg)` is a figure.
+        figures: SVG elements by NAME.
+        insert: HTML to insert before the second section.
     """
     body = _FIGURE.sub(
-        lambda found: (
-            f"<figure>{(figures or {})[found[1]]}<figcaption>{found[2]}</figcaption></figure>"
+        lambda match: (
+            f"<figure>{(figures or {})[match[1]]}<figcaption>{match[2]}</figcaption></figure>"
         ),
         html(text),
     )
@@ -126,19 +130,20 @@ def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") 
 def write(
     directory: Path, text: str, figures: Mapping[str, Figure] | None = None, insert: str = ""
 ) -> None:
-    """Writes `report.md`, its figures beside it, and `report.html`, which holds all of it.
+    """Writes `report.md`, the files of its figures, and the self-contained `report.html`.
 
     Args:
-        directory: which exists.
+        directory: an existing directory.
         text: see `page`.
-        figures: drawn by `common.figures`; those that the text does not name are files alone.
+        figures: figures of `reports.figures` by name. All are written as files; those that the text
+            names are also in the page.
         insert: see `page`.
     """
-    drawn: dict[str, Any] = {}
+    svgs: dict[str, str] = {}
     if figures:
         from dssm_tf.reports.figures import save
 
-        drawn = {name: save(figure, directory / name) for name, figure in figures.items()}
-    for name, content in ((TEXT, text.rstrip() + "\n"), (PAGE, page(text, drawn, insert))):
+        svgs = {name: save(figure, directory / name) for name, figure in figures.items()}
+    for name, content in ((TEXT, text.rstrip() + "\n"), (PAGE, page(text, svgs, insert))):
         with atomic_write(directory / name) as file:
             file.write(content)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
 from dssm_tf.data.format import Spec
-from dssm_tf.evaluation.intervals import caution
+from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.fields import join_fields
@@ -49,7 +49,7 @@ def write_model_card(
     if "cutoff" in ndcg:
         sentences = _SEARCH.format(ndcg["bm25_weight"], 1 - ndcg["bm25_weight"], ndcg["cutoff"])
         search = f"\n{fill(sentences, 100)}\n"
-    small_sample = caution("\nThese values rest on", ndcg["queries"]) if ndcg else []
+    small_sample = small_sample_warning("\nThese values rest on", ndcg["queries"]) if ndcg else []
     negatives = [
         f"{name} {value}" for name, value in config.negatives.model_dump().items() if value
     ]

@@ -13,15 +13,15 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from dssm_tf.common.errors import UserError, install
-from dssm_tf.common.files import alone
+from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.files import exclusive_lock
 from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
 from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.intervals import caution
+from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -84,13 +84,15 @@ def train(
             "--judgments and --teacher."
         )
     if tensorboard is not None and find_spec("tensorboard") is None:
-        raise UserError(f"--tensorboard needs the package tensorboard: {install('tensorboard')}")
+        raise UserError(
+            f"--tensorboard needs the package tensorboard: {install_command('tensorboard')}"
+        )
     console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
     options = LoopOptions(
         out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)
     )
     # On several hosts, only the first process writes.
-    with alone(out) if devices.chief else nullcontext():
+    with exclusive_lock(out) if devices.chief else nullcontext():
         finished = load_finished_result(config, data, out, warm_start)
         if finished is not None:
             return finished
@@ -268,7 +270,7 @@ def _announce(
     )
     lines = [line for source in sources for line in source.summary_lines()]
     if task is not None:
-        lines += caution(
+        lines += small_sample_warning(
             "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
         )
     for line in lines:

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -84,7 +84,7 @@ class WarmStart:
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
         return cls(
             run,
-            fingerprint(run),
+            sha256_of(run),
             len(earlier.vocabulary.ngrams),
             grown_weights(earlier.model, earlier.vocabulary, data.vocabulary),
             joined_titles(load_titles(run), data.titles, earlier_clicks, data.rules),

@@ -10,7 +10,7 @@ import tensorflow as tf
 from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordRecurrence
 from tests.layers.cells import assign_parameters
 from tests.reference.peephole_lstm import LSTMParameters, states
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 pytestmark = pytest.mark.numeric
 
@@ -78,7 +78,7 @@ def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
         return total
 
     def slope(kind: str, count: int) -> list[np.ndarray]:
-        return [slopes(value, getattr(p, f"{kind}{k}")).T for k in range(1, count + 1)]
+        return [numerical_gradient(value, getattr(p, f"{kind}{k}")).T for k in range(1, count + 1)]
 
     expected = np.concatenate(slope("rec", 4), axis=1)
     np.testing.assert_allclose(recurrent, expected, atol=1e-8)

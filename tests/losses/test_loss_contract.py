@@ -17,9 +17,9 @@ from tests.components import (
     changed_values,
     copy_of,
 )
-from tests.labels import all_count, labels
+from tests.labels import labels, unmasked_labels
 from tests.losses.values import each, gradient
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 GENERATOR = np.random.default_rng(7)
 SCORES = GENERATOR.uniform(-1, 1, (6, 5))
@@ -77,7 +77,7 @@ def test_a_candidate_that_counts_three_times_costs_as_three_candidates(name):
     # Only the softmax reads the correction of the clicked title.
     clicked = 0 if name == "click_softmax" else 0.7
     counted_thrice = labels([[1, 1, 1]], [[clicked, np.log(3), 0]])
-    separate = all_count([[0] * 5])
+    separate = unmasked_labels([[0] * 5])
     expected = loss(name, [[0.2, 0.5, 0.5, 0.5, -0.1]], separate)
     assert loss(name, [[0.2, 0.5, -0.1]], counted_thrice) == pytest.approx(expected, rel=1e-6)
 
@@ -115,7 +115,7 @@ def test_weights_weigh_the_queries(name):
 @every_loss
 def test_the_gradient_equals_finite_differences(name):
     scores = SCORES.copy()
-    expected = slopes(lambda: loss(name, scores).sum(), scores)
+    expected = numerical_gradient(lambda: loss(name, scores).sum(), scores)
     assert slope(name) == pytest.approx(expected, abs=1e-5)
 
 

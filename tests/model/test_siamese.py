@@ -12,7 +12,7 @@ from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN
-from tests.labels import all_count
+from tests.labels import unmasked_labels
 from tests.reference import click_softmax as reference
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.rounding import rounding
@@ -139,7 +139,7 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(tower, sizes, pol
         "titles": text_batch(TITLES[:3], KNOWN),
         "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
     }
-    data = tf.data.Dataset.from_tensors((inputs, all_count(inputs["candidates"])))
+    data = tf.data.Dataset.from_tensors((inputs, unmasked_labels(inputs["candidates"])))
     data = data.repeat().with_options(WITHOUT_AUTOTUNING)
     keras.utils.set_random_seed(0)
     model = Siamese(*(tower(len(KNOWN), sizes, dtype=policy) for _ in range(2)))

@@ -48,7 +48,7 @@ def ibm1(pairs: Sequence[Pair], iterations: int, empty_word: bool) -> tuple[Tabl
     return table, likelihoods
 
 
-def symmetrise(
+def symmetrize(
     query_links: set[tuple[int, int]], title_links: set[tuple[int, int]]
 ) -> set[tuple[int, int]]:
     """Koehn, Och and Marcu 2003: grow-diag-final-and, over (query position, title position)."""
@@ -117,7 +117,7 @@ def phrase_likelihood(
     *,
     mu: float,
     self_weight: float,
-    phrase_share: float,
+    phrase_fraction: float,
     longest: int,
 ) -> float:
     """log P_pt(Q | D) by trying every segmentation; see `dssm_tf.baselines.ptm`."""
@@ -126,10 +126,10 @@ def phrase_likelihood(
 
     def probability(phrase: str) -> float:
         of_phrases = sum(phrases.get(w, {}).get(phrase, 0.0) for w in title_phrases)
-        total = (1 - s) * phrase_share * of_phrases / max(len(title_phrases), 1)
+        total = (1 - s) * phrase_fraction * of_phrases / max(len(title_phrases), 1)
         if " " not in phrase:
             of_words = mixed(phrase, title, table, self_weight) if title else 0.0
-            total += (1 - s) * (1 - phrase_share) * of_words + s * background[phrase]
+            total += (1 - s) * (1 - phrase_fraction) * of_words + s * background[phrase]
         return total
 
     return max(

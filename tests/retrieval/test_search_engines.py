@@ -72,7 +72,7 @@ def test_qdrant_ranks_as_the_model_does(recipe, ranker):
 
 
 def test_a_vespa_feed_holds_every_title(recipe, ranker, tmp_path):
-    asked = recipe("Vespa")["asked"]
+    asked = recipe("Vespa")["request"]
     lines = [json.loads(line) for line in (tmp_path / "feed.jsonl").read_text().splitlines()]
     assert [one["put"].rpartition(":")[2] for one in lines] == [one.doc_id for one in TITLES]
     vectors = np.array([one["fields"]["vector"]["values"] for one in lines])

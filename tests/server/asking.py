@@ -1,4 +1,4 @@
-"""Bare requests over both protocols, as strangers send them."""
+"""Raw requests over both protocols."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
 def rest(
     address: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """The HTTP code and the text of the answer; a POST if there is a body."""
+    """Sends a GET request, or a POST if there is a body; returns the HTTP code and the body."""
     with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
         connection.request("GET" if body is None else "POST", path, body, dict(headers or {}))
         answer = connection.getresponse()
@@ -27,7 +27,7 @@ def rest(
 
 
 def body_of(signature: str, **inputs: Sequence[str]) -> bytes:
-    """A REST request."""
+    """The body of a REST request."""
     return json.dumps({"signature_name": signature, "inputs": inputs}).encode()
 
 
@@ -41,7 +41,7 @@ def request_of(model: str, signature: str, **inputs: Sequence[str]) -> predict_p
 
 
 def predict(channel: grpc.Channel, raw: bytes) -> tuple[str, str]:
-    """gRPC's status and details; the answer must be one."""
+    """Calls Predict; returns the status and details of gRPC."""
     try:
         answer = channel.unary_unary(messages.PREDICT)(raw, timeout=60)
     except grpc.RpcError as error:
@@ -51,13 +51,13 @@ def predict(channel: grpc.Channel, raw: bytes) -> tuple[str, str]:
 
 
 def connect(address: str) -> socket.socket:
-    """A bare connection."""
+    """Opens a TCP connection."""
     host, _, port = address.rpartition(":")
     return socket.create_connection((host, int(port)), timeout=60)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Waits until something is true."""
+    """Waits until a condition is true."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds:g} s"

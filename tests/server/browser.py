@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through pipes by its own protocol."""
+"""A headless Chromium, controlled by the DevTools protocol over pipes."""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """One page. Its protocol: JSON objects that end with a null byte, on descriptors 3 and 4."""
+    """A page in Chromium. Messages are JSON objects that end with a null byte."""
 
     def __enter__(self) -> Browser:
-        with ExitStack() as ending:
-            profile = ending.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            theirs_in, ours_out = os.pipe()
-            ours_in, theirs_out = os.pipe()
+        with ExitStack() as stack:
+            profile = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            child_in, parent_out = os.pipe()
+            parent_in, child_out = os.pipe()
             command = [
                 find_chromium(), "--headless", "--no-sandbox", "--disable-gpu",
                 "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
             ]  # fmt: skip
             process = subprocess.Popen(
-                ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command],
-                pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL,
+                ["bash", "-c", f'exec "$@" 3<&{child_in} 4>&{child_out}', "bash", *command],
+                pass_fds=(child_in, child_out), stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            ending.callback(process.wait, 60)
-            ending.callback(process.terminate)
-            os.close(theirs_in)
-            os.close(theirs_out)
-            self._out, self._in = os.fdopen(ours_out, "wb", 0), os.fdopen(ours_in, "rb")
-            ending.callback(self._in.close)
-            ending.callback(self._out.close)
-            self._rest, self._number, self._session = b"", 0, None
-            self.complaints: list[str] = []
-            target = self._ask("Target.createTarget", url="about:blank")["targetId"]
-            attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+            stack.callback(process.wait, 60)
+            stack.callback(process.terminate)
+            os.close(child_in)
+            os.close(child_out)
+            self._out, self._in = os.fdopen(parent_out, "wb", 0), os.fdopen(parent_in, "rb")
+            stack.callback(self._in.close)
+            stack.callback(self._out.close)
+            self._buffer, self._id, self._session = b"", 0, None
+            self.errors: list[str] = []
+            target = self._call("Target.createTarget", url="about:blank")["targetId"]
+            attached = self._call("Target.attachToTarget", targetId=target, flatten=True)
             self._session = attached["sessionId"]
             for name in ("Page", "Runtime", "Log"):
-                self._ask(f"{name}.enable")
-            self._ending = ending.pop_all()
+                self._call(f"{name}.enable")
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.close()
+        self._stack.close()
 
     def open(self, address: str) -> None:
-        self._ask("Page.navigate", url=address)
+        self._call("Page.navigate", url=address)
         self.wait_for("document.readyState == 'complete'")
 
     def run(self, script: str) -> Any:
-        answer = self._ask("Runtime.evaluate", expression=script, returnByValue=True)
+        answer = self._call("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -70,39 +70,39 @@ class Browser:
         wait_for(lambda: self.run(script))
 
     def type(self, text: str) -> None:
-        self._ask("Input.insertText", text=text)
+        self._call("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
-        about = {"key": key, "windowsVirtualKeyCode": KEYS[key]}
+        event = {"key": key, "windowsVirtualKeyCode": KEYS[key]}
         if text := TEXTS.get(key):
-            about["text"] = text
-        self._ask("Input.dispatchKeyEvent", type="keyDown", **about)
-        self._ask("Input.dispatchKeyEvent", type="keyUp", **about)
+            event["text"] = text
+        self._call("Input.dispatchKeyEvent", type="keyDown", **event)
+        self._call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def resize(self, width: int, height: int) -> None:
-        self._ask(
+        self._call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
 
-    def _ask(self, method: str, **parameters: Any) -> Any:
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
+    def _call(self, method: str, **parameters: Any) -> Any:
+        self._id += 1
+        message = {"id": self._id, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
         self._out.write(json.dumps(message).encode() + b"\0")
         while True:
-            told = self._read()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return told["result"]
-            if told.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.complaints.append(json.dumps(told["params"]))
+            reply = self._read()
+            if reply.get("id") == self._id:
+                assert "error" not in reply, reply
+                return reply["result"]
+            if reply.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
+                self.errors.append(json.dumps(reply["params"]))
 
     def _read(self) -> Any:
-        while b"\0" not in self._rest:
-            more = self._in.read1(1 << 16)
-            assert more, "the browser has ended"
-            self._rest += more
-        message, _, self._rest = self._rest.partition(b"\0")
+        while b"\0" not in self._buffer:
+            received = self._in.read1(1 << 16)
+            assert received, "the browser has ended"
+            self._buffer += received
+        message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)

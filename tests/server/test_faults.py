@@ -1,4 +1,4 @@
-"""The server goes on, and says why, whatever clients do; `tests.benchmarks.hostile` does more."""
+"""Invalid requests get one-line errors and do not stop the server; see also benchmarks/hostile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def target(server):
 
 @pytest.fixture(autouse=True)
 def quiet(caplog):
-    """What a client does wrong is no event of the server: it fills no log."""
+    """Client errors write nothing to the log of the server."""
     with caplog.at_level(logging.WARNING):
         yield
     assert caplog.messages == []
@@ -32,12 +32,12 @@ def test_malformed_messages_are_answered_or_refused(target):
     assert faults.malformed_messages(target, 100)["INVALID_ARGUMENT"] > 20
 
 
-@pytest.mark.parametrize("what", [faults.invalid_utf8, faults.long_heads])
-def test_what_is_no_request_is_refused(target, what):
-    what(target, 5)
+@pytest.mark.parametrize("send", [faults.invalid_utf8, faults.long_heads])
+def test_invalid_utf8_and_long_heads_are_refused(target, send):
+    send(target, 5)
 
 
-def test_dropped_connections_cost_others_nothing(target):
+def test_dropped_connections_do_not_affect_other_clients(target):
     faults.dropped(target, 40)
-    # A client that went is no failure of the model.
+    # A closed connection is not counted as a failure of the model.
     assert "INTERNAL" not in rest(target.rest, "/metrics")[1]

@@ -1,4 +1,4 @@
-"""What strangers may do to the server: each is refused at once, in a short line, and counted."""
+"""Requests over the limits are refused at once with a short error, and counted."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from tests.server.asking import (
 )
 from tests.serving.conftest import served
 
-AT_ONCE = 2.0  # seconds, on a machine that does other things too
+AT_ONCE = 2.0  # seconds, on a busy machine
 PREDICT = "/v1/models/tiny:predict"
 
 
 @pytest.fixture
 def serve(ranker):
-    """Starts a server of the ranker with limits."""
+    """Returns a function that starts a server of the ranker with limits."""
     with ExitStack() as stack:
         yield lambda **limits: stack.enter_context(served(ranker, **limits))
-        ranker.answering.set()  # else stopping waits for what is held back
+        ranker.answering.set()  # otherwise stopping waits for blocked requests
 
 
 def post(server, body: bytes) -> tuple[int, str]:
     return rest(server.rest_address, PREDICT, body)
 
 
-ASK = body_of("encode_query", queries=["a"])
+BODY = body_of("encode_query", queries=["a"])
 RAW = request_of("tiny", "encode_query", queries=["a"]).SerializeToString()
 
 
 @pytest.fixture
 def channel_to():
-    """Connects to a server; each channel has a connection of its own."""
+    """Returns a function that opens a channel with its own connection to a server."""
     with ExitStack() as stack:
         yield lambda server: stack.enter_context(
             grpc.insecure_channel(server.grpc_address, OWN_CONNECTION)
@@ -57,14 +57,14 @@ def channel_to():
 def counted(server, api: str, status: str) -> float:
     _, text = rest(server.rest_address, "/metrics")
     line = rf'^dssm_request_seconds_count{{api="{api}",status="{status}"}} (\S+)$'
-    found = re.search(line, text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    match = re.search(line, text, re.MULTILINE)
+    return float(match[1]) if match else 0.0
 
 
 # --------------------------------------------------------------------------------- one request
 
 
-def test_a_shape_of_many_dimensions_is_compared_and_never_multiplied(serve, channel_to):
+def test_a_shape_of_many_dimensions_is_refused_at_once(serve, channel_to):
     server = serve()
     request = request_of("tiny", "encode_query", queries=["a"])
     for _ in range(32_000):
@@ -75,7 +75,7 @@ def test_a_shape_of_many_dimensions_is_compared_and_never_multiplied(serve, chan
     assert (status, len(details) < 600) == ("INVALID_ARGUMENT", True)
 
 
-def test_left_out_repetitions_are_not_filled_in(serve, channel_to, ranker):
+def test_a_tensor_with_fewer_values_than_its_shape_is_not_padded(serve, channel_to, ranker):
     server = serve(texts=4096)
     request = request_of("tiny", "encode_query", queries=["x" * 65_000])
     request.inputs["queries"].tensor_shape.dim[0].size = 4096  # 266 MB
@@ -84,10 +84,10 @@ def test_left_out_repetitions_are_not_filled_in(serve, channel_to, ranker):
     assert ranker.requests == []
 
 
-def test_of_a_long_text_its_beginning_is_read(serve):
-    code, told = post(serve(), body_of("encode_query", queries=["x" * 1_000_000]))
-    # Letters, words, and 1.
-    assert (code, told) == (200, '{"outputs": [[65536.0, 1.0, 1.0]]}\n')
+def test_only_the_beginning_of_a_long_text_is_read(serve):
+    code, text = post(serve(), body_of("encode_query", queries=["x" * 1_000_000]))
+    # The number of letters, the number of words, and 1.
+    assert (code, text) == (200, '{"outputs": [[65536.0, 1.0, 1.0]]}\n')
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_of_a_long_text_its_beginning_is_read(serve):
     ],
     ids=["nested", "numbers", "names", "long"],
 )  # fmt: skip
-def test_a_body_of_no_use_is_one_short_line_and_counted(serve, body, code, status):
+def test_an_invalid_body_is_a_short_error_and_is_counted(serve, body, code, status):
     server = serve()
     started = time.monotonic()
-    found, told = post(server, body)
+    answered, text = post(server, body)
     assert time.monotonic() - started < AT_ONCE
-    assert (found, len(told) < 600) == (code, True)
+    assert (answered, len(text) < 600) == (code, True)
     assert counted(server, "rest", status) == 1
 
 
-def test_a_request_of_another_host_is_refused(serve):
+def test_a_request_with_another_host_header_is_refused(serve):
     server = serve()
-    for path, body in ((PREDICT, ASK), ("/metrics", None), ("/v1/models/tiny", None)):
+    for path, body in ((PREDICT, BODY), ("/metrics", None), ("/v1/models/tiny", None)):
         assert rest(server.rest_address, path, body, {"Host": "evil.example"})[0] == 400
         for host in ("localhost", "127.0.0.1:8501"):
             assert rest(server.rest_address, path, body, {"Host": host})[0] == 200
@@ -122,11 +122,11 @@ def test_a_request_of_another_host_is_refused(serve):
 
 
 def in_threads(count: int, ask) -> list:
-    """What `count` calls at the same time returned; those in flight end with the test."""
-    found: list = []
+    """Runs calls in parallel; the list of results grows as they return."""
+    results: list = []
     for number in range(count):
-        threading.Thread(target=lambda n=number: found.append(ask(n)), daemon=True).start()
-    return found
+        threading.Thread(target=lambda n=number: results.append(ask(n)), daemon=True).start()
+    return results
 
 
 def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker):
@@ -137,23 +137,23 @@ def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker)
     def ask(number: int):
         if number % 2:
             return predict(channel, RAW)[0]
-        return post(server, ASK)[0]
+        return post(server, BODY)[0]
 
-    found = in_threads(12, ask)
-    wait_for(lambda: len(found) == 8)
-    assert set(found) == {503, "RESOURCE_EXHAUSTED"}
+    results = in_threads(12, ask)
+    wait_for(lambda: len(results) == 8)
+    assert set(results) == {503, "RESOURCE_EXHAUSTED"}
     ranker.answering.set()
-    wait_for(lambda: len(found) == 12)
-    assert set(found[8:]) <= {200, "OK"}
+    wait_for(lambda: len(results) == 12)
+    assert set(results[8:]) <= {200, "OK"}
     assert counted(server, "rest", "OK") + counted(server, "grpc", "OK") == 4
 
 
-def test_probes_are_answered_while_all_workers_compute(serve, channel_to, ranker):
+def test_health_checks_are_answered_while_all_workers_are_busy(serve, channel_to, ranker):
     server = serve(seconds=20.0)
     ranker.answering.clear()
     channel = channel_to(server)
     in_threads(30, lambda number: predict(channel, RAW)
-               if number % 2 else post(server, ASK))  # fmt: skip
+               if number % 2 else post(server, BODY))  # fmt: skip
     time.sleep(0.5)
     started = time.monotonic()
     for path in ("/v1/models/tiny", "/health", "/metrics"):
@@ -164,27 +164,27 @@ def test_probes_are_answered_while_all_workers_compute(serve, channel_to, ranker
     assert time.monotonic() - started < AT_ONCE
 
 
-def test_a_request_that_takes_too_long_is_late_and_counted_so(serve, channel_to, ranker):
+def test_a_request_that_takes_too_long_is_refused_and_counted(serve, channel_to, ranker):
     server = serve(seconds=0.4)
     ranker.answering.clear()
-    code, told = post(server, ASK)
-    assert (code, "not answered within 0.4 s" in told) == (504, True)
+    code, text = post(server, BODY)
+    assert (code, "not answered within 0.4 s" in text) == (504, True)
     assert predict(channel_to(server), RAW)[0] == "DEADLINE_EXCEEDED"
     for api in ("rest", "grpc"):
         assert (counted(server, api, "DEADLINE_EXCEEDED"), counted(server, api, "OK")) == (1, 0)
 
 
-def test_connections_above_the_limit_are_closed_and_the_silent_ones_in_time(serve, channel_to):
+def test_connections_over_the_limit_and_idle_connections_are_closed(serve, channel_to):
     server = serve(connections=5, seconds=1.0)
     with ExitStack() as stack:
         for address in (server.rest_address, server.grpc_address):
-            silent = [connect(address) for _ in range(12)]
-            [stack.callback(one.close) for one in silent]
-            for one in silent:
-                one.sendall(b"PRI")  # half a head of either protocol
-            wait_for(lambda silent=silent: sum(map(is_closed, silent)) == 7)
-        wait_for(lambda: all(map(is_closed, silent)))
-    assert post(server, ASK)[0] == 200
+            idle = [connect(address) for _ in range(12)]
+            [stack.callback(connection.close) for connection in idle]
+            for connection in idle:
+                connection.sendall(b"PRI")  # half a head of either protocol
+            wait_for(lambda idle=idle: sum(map(is_closed, idle)) == 7)
+        wait_for(lambda: all(map(is_closed, idle)))
+    assert post(server, BODY)[0] == 200
     assert predict(channel_to(server), RAW) == ("OK", "")
 
 
@@ -192,7 +192,7 @@ def is_closed(connection: socket.socket) -> bool:
     connection.setblocking(False)
     try:
         while connection.recv(1 << 16):
-            """What came before."""
+            """Discards data that was received before."""
     except BlockingIOError:
         return False
     except ConnectionError:
@@ -200,7 +200,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
+def test_incomplete_bodies_are_refused_after_the_time_limit(serve):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     head = (
         f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 20}\r\n\r\n"
@@ -215,12 +215,12 @@ def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
     in_threads(8, send)
     wait_for(lambda: len(answers) == 8)
     assert sorted(answers) == [b"503"] * 4 + [b"504"] * 4
-    # What they held is free again.
-    assert post(server, ASK)[0] == 200
+    # The capacity is free again.
+    assert post(server, BODY)[0] == 200
 
 
 @pytest.mark.parametrize("path", [messages.PREDICT, HEALTH])
-def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to, path):
+def test_incomplete_calls_are_refused_after_the_time_limit(serve, channel_to, path):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     channel, ended = channel_to(server), threading.Event()
 
@@ -230,24 +230,24 @@ def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to, path)
 
     call = channel.stream_unary(path)
     calls = [call.future(nothing(), timeout=20) for _ in range(8)]
-    found = [one.exception(20).code().name for one in calls]
+    statuses = [call.exception(20).code().name for call in calls]
     ended.set()
-    assert sorted(found) == ["DEADLINE_EXCEEDED"] * 4 + ["RESOURCE_EXHAUSTED"] * 4
+    assert sorted(statuses) == ["DEADLINE_EXCEEDED"] * 4 + ["RESOURCE_EXHAUSTED"] * 4
     assert predict(channel, RAW) == ("OK", "")
 
 
-def test_an_answer_that_nobody_reads_is_given_up(serve, ranker):
+def test_a_response_that_is_not_read_is_dropped(serve, ranker):
     server = serve(texts=4096, seconds=1.0)
     body = body_of("encode_query", queries=["a b c"] * 4096)
     with ExitStack() as stack:
         readers = [stack.enter_context(connect(server.rest_address)) for _ in range(4)]
-        for one in readers:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
-            one.sendall(
+        for connection in readers:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+            connection.sendall(
                 f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
         wait_for(lambda: len(ranker.requests) >= 4)
         wait_for(lambda: not server._rest.server_state.connections)
-    assert post(server, ASK)[0] == 200
+    assert post(server, BODY)[0] == 200

@@ -1,4 +1,4 @@
-"""A client of TensorFlow Serving's generated classes cannot tell this server from it."""
+"""Clients that use TensorFlow Serving's generated classes work with this server."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ def request_of(signature: str = "", **inputs) -> predict_pb2.PredictRequest:
         ("encode_title", {"titles": ["same"] * 4}),
     ],
 )
-def test_predict_answers_what_the_saved_model_does(signatures, prediction, signature, inputs):
+def test_predict_returns_the_outputs_of_the_saved_model(signatures, prediction, signature, inputs):
     request = request_of(signature, **inputs)
     request.model_spec.version.value = 2
     answer = prediction.Predict(request, timeout=60)
-    given = {name: tf.constant(texts) for name, texts in inputs.items()}
-    expected = signatures[signature or "serving_default"](**given)
+    tensors = {name: tf.constant(texts) for name, texts in inputs.items()}
+    expected = signatures[signature or "serving_default"](**tensors)
     assert set(answer.outputs) == set(expected)
     for name, values in expected.items():
-        found = tf.make_ndarray(answer.outputs[name])
-        assert np.allclose(found, values.numpy(), atol=1e-6)
-        # Many clients read this field and no other.
-        assert list(answer.outputs[name].float_val) == found.ravel().tolist()
+        array = tf.make_ndarray(answer.outputs[name])
+        assert np.allclose(array, values.numpy(), atol=1e-6)
+        # Many clients read only this field.
+        assert list(answer.outputs[name].float_val) == array.ravel().tolist()
     spec = answer.model_spec
     assert (spec.name, spec.version.value) == ("pets", 2)
     assert spec.signature_name == (signature or "serving_default")
 
 
 def titles(values=TITLES, **spec) -> predict_pb2.PredictRequest:
-    """A request to score titles, or what is given in their place."""
+    """A request to score titles, or other values as the input `titles`."""
     request = request_of("score", queries=QUERIES, titles=values)
     request.model_spec.MergeFrom(type(request.model_spec)(**spec))
     return request
@@ -90,14 +90,14 @@ def claims_more() -> predict_pb2.PredictRequest:
         (titles(["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
 )
-def test_a_request_that_cannot_be_answered_names_the_field(prediction, request_, status, words):
-    with pytest.raises(grpc.RpcError) as caught:
+def test_the_error_for_an_invalid_request_names_the_field(prediction, request_, status, words):
+    with pytest.raises(grpc.RpcError) as error:
         prediction.Predict(request_, timeout=60)
-    assert (caught.value.code().name, words in caught.value.details()) == (status, True)
-    assert "\n" not in caught.value.details()
+    assert (error.value.code().name, words in error.value.details()) == (status, True)
+    assert "\n" not in error.value.details()
 
 
 def test_other_calls_are_unimplemented(prediction):
-    with pytest.raises(grpc.RpcError) as caught:
+    with pytest.raises(grpc.RpcError) as error:
         prediction.Classify(classification_pb2.ClassificationRequest(), timeout=60)
-    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED

@@ -17,10 +17,10 @@ import tensorflow as tf
 
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from tests.labels import all_count
+from tests.labels import unmasked_labels
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 from tests.towers.paper_towers import lstm, rnn, vectors_and_gradients
 
 pytestmark = pytest.mark.numeric
@@ -56,7 +56,7 @@ def test_the_gradient_of_the_loss_by_every_parameter_of_the_rnns_is_the_paper_s(
     with tf.GradientTape() as tape:
         inputs = {"query": text_batch([QUERY], KNOWN), "titles": text_batch(TITLES, KNOWN)}
         scores = model(inputs | {"candidates": np.array([[0, 1, 2, 3]])})
-        loss = ClickSoftmax(GAMMA)(all_count([[0] * 4]), scores)
+        loss = ClickSoftmax(GAMMA)(unmasked_labels([[0] * 4]), scores)
     assert float(loss) == pytest.approx(click_softmax.loss(cosines, GAMMA), abs=1e-5)
     closed_forms = []
     for total in expected:
@@ -85,7 +85,7 @@ def test_the_printed_gradients_of_the_lstm_omit_terms_between_words():
     v = np.random.default_rng(3).normal(size=UNITS)
     words = count_matrix(TITLES[2], KNOWN)
     printed = lstm_gradients.printed(p, words, v)
-    slope = slopes(lambda: v @ peephole_lstm.encode(p, words), p.b3)
+    slope = numerical_gradient(lambda: v @ peephole_lstm.encode(p, words), p.b3)
     np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], slope, atol=1e-8)
     assert np.abs(printed["b3"] - slope).max() > 1e-3
     for text, zero_parameters in (

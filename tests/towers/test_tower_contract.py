@@ -22,7 +22,7 @@ from tests.components import (
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.reference.paper_settings import P16, S14
 from tests.rounding import rounding
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 SENTENCES = [
     ["cat", "and", "dog"],
@@ -259,7 +259,7 @@ def test_the_gradient_of_every_parameter_equals_finite_differences(name):
             variable.assign(start)
             return value()
 
-        expected = slopes(value_at, start)
+        expected = numerical_gradient(value_at, start)
         gradient = np.array(tf.convert_to_tensor(gradient))
         np.testing.assert_allclose(gradient, expected, atol=1e-7, err_msg=variable.path)
         variable.assign(start)

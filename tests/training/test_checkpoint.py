@@ -74,7 +74,7 @@ def test_a_process_that_does_not_write_leaves_no_file(tmp_path):
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / "fit.npz").write_bytes(b"no zip")
     model = compiled_model()
-    with pytest.raises(UserError, match=r"is no archive of arrays.*Remove the run's directory"):
+    with pytest.raises(UserError, match=r"is not an archive of arrays.*Remove the run's directory"):
         callbacks(model, tmp_path / "fit.npz")[1].restore(model)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dssm_tf
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
@@ -39,7 +39,7 @@ def earlier(folder, data):
 
 @pytest.fixture(scope="module")
 def today(folder, data):
-    return write_data(folder / "today", TODAY, known=data.vocabulary)
+    return write_data(folder / "today", TODAY, earlier_vocabulary=data.vocabulary)
 
 
 def warm_start(run, settings, records):
@@ -50,11 +50,15 @@ def test_queries_that_the_earlier_run_was_trained_on_do_not_validate(earlier, tm
     known = [pair.query for pair in data.pairs["train"]][:2]
     clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
     validation = {*known, "quagga 1"}
-    today = write_data(tmp_path / "today", clicks, validation=validation, known=data.vocabulary)
+    today = write_data(
+        tmp_path / "today", clicks, validation=validation, earlier_vocabulary=data.vocabulary
+    )
     records, settings = Preprocessed(today.path), parse_config(CONFIG)
     start = warm_start(earlier, settings, records)
     assert validation_task(settings.validation, records, start).queries == ("quagga 1",)
-    only = write_data(tmp_path / "only", clicks, validation={*known}, known=data.vocabulary)
+    only = write_data(
+        tmp_path / "only", clicks, validation={*known}, earlier_vocabulary=data.vocabulary
+    )
     assert {*validation_task(settings.validation, Preprocessed(only.path), start).queries} == {
         *known
     }
@@ -78,7 +82,9 @@ def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
 ):
     def vocabulary(name, log, known=None):
         rules = Rules(False, hash_buckets=buckets)
-        data = Preprocessed(write_data(tmp_path / name, log, rules=rules, known=known).path)
+        data = Preprocessed(
+            write_data(tmp_path / name, log, rules=rules, earlier_vocabulary=known).path
+        )
         return (data.with_whole_words() if whole_words else data).vocabulary
 
     before = vocabulary("yesterday", click_log())
@@ -118,9 +124,9 @@ def test_earlier_clicks_can_count_less():
 
 def test_the_run_records_the_earlier_run(earlier, warm):
     record = json.loads((warm[0] / "earlier_run.json").read_text("utf-8"))
-    assert record["fingerprint"] == fingerprint(earlier)
+    assert record["fingerprint"] == sha256_of(earlier)
     card = (warm[0] / "MODEL_CARD.md").read_text("utf-8")
-    assert f"fingerprint {fingerprint(earlier)[:16]}" in card
+    assert f"fingerprint {sha256_of(earlier)[:16]}" in card
 
 
 def test_a_run_resumes_or_returns_its_result_only_with_the_same_start(folder, start, warm, today):

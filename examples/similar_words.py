@@ -21,9 +21,9 @@ import numpy as np
 from dssm_tf import UserError, load
 from dssm_tf.analysis.survey import activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
-from dssm_tf.common.markdown import plain, table, with_bold
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
+from dssm_tf.reports.markdown import plain, table, with_bold
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -110,7 +110,7 @@ def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
                 for text, cosine in contexts(tower, vocabulary, word, texts)
             ]
             return table([with_bold(vocabulary.words(texts[0]), [word]), "cosine"], rows)
-        clicked = (one for title in ranker.prior.log_shares for one in vocabulary.words(title))
+        clicked = (one for title in ranker.prior.log_priors for one in vocabulary.words(title))
         found = neighbours(tower, vocabulary, word, clicked)[:10]
     else:
         raise UserError(f"{model} is neither a run nor doc2vec, which alone have such vectors.")

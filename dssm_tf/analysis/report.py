@@ -16,14 +16,14 @@ from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.show import markdown
 from dssm_tf.analysis.survey import readings
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.figures import lines
-from dssm_tf.common.markdown import plain, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.run_files import CONFIG, HISTORY
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.reports.figures import lines
+from dssm_tf.reports.markdown import plain, table
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.recurrent import RecurrentTower
 
@@ -63,7 +63,7 @@ def report(
             f"--beside {ranker.name}: the run itself is called so; give another name, NAME=RUN."
         )
     others = [SemanticRanker.load(path, name) for name, path in (beside or {}).items()]
-    shares = ranker.prior.log_shares
+    shares = ranker.prior.log_priors
     evaluation: Evaluation | None = None
     texts: list[Any] = sorted(shares, key=lambda title: (-shares[title], title))
     if judgments:
@@ -115,10 +115,10 @@ def _measured(
     rows = [[metric_label(one), f"{mean:.3f}", interval(*ends)] for one, mean, *ends in found]
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
-    yield from caution("These means rest on", evaluation.measured_queries)
+    yield from small_sample_warning("These means rest on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]
     # Equal queries in a random order, and the same one each time.
-    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
+    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     order = order[np.argsort(-values[order], kind="stable")]
     for head, chosen in (("Best", order[:_EXPLAINED]), ("Worst", order[::-1][:_EXPLAINED])):
         yield f"## {head} queries, explained"

@@ -11,8 +11,8 @@ import numpy as np
 
 from dssm_tf.analysis.cells import most_active
 from dssm_tf.analysis.explanation import Explanation, Side
-from dssm_tf.common import markdown as report
-from dssm_tf.common.markdown import plain, table, with_bold
+from dssm_tf.reports import markdown as report
+from dssm_tf.reports.markdown import plain, table, with_bold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +70,7 @@ def paragraphs(explanation: Explanation) -> list[str]:
 
 def figures(explanation: Explanation) -> dict[str, Figure]:
     """The figures that a model has of a pair, by the names of their files."""
-    from dssm_tf.common.figures import heat_maps, word_weights
+    from dssm_tf.reports.figures import heat_maps, word_weights
 
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}

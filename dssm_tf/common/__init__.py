@@ -1,4 +1,4 @@
-"""Helpers for every package: errors, atomic file writes, checksums, progress, reports, field types.
+"""Helpers for every package: errors, atomic file writes, checksums, progress, field types.
 
 Imports no other package of this project.
 """

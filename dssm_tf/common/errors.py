@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -49,4 +50,4 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
 
 def install_command(extra: str) -> str:
     """The command that installs an extra from a checkout; the package is not published."""
-    return f"{sys.executable} -m pip install '.[{extra}]' in a checkout of dssm-tf"
+    return f"{shlex.quote(sys.executable)} -m pip install '.[{extra}]' in a checkout of dssm-tf"

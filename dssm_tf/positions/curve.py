@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, count, number
-from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables import columns
+from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
 
 COLUMNS = ("position", "propensity")
+_COLUMNS = (
+    columns.count("position"),
+    columns.number("propensity", 0, 1, above=True),
+)
 UNIT = 1000
 """Weighted clicks are summed in thousandths: whole numbers add up to the same in any order."""
 
@@ -86,7 +90,7 @@ class ExaminationCurve:
 
 
 def read_curve(path: Path | str) -> ExaminationCurve:
-    """Reads a table with `position` and `propensity`, in any format of `tables.reader`.
+    """Reads a table with `position` and `propensity`, in any format.
 
     Propensities may be absolute: they are divided by that of position 1.
 
@@ -94,10 +98,9 @@ def read_curve(path: Path | str) -> ExaminationCurve:
         UserError: naming file and line; the positions are not 1, 2, 3 and so on, a propensity is
             not above 0 and at most 1, or is larger than that of position 1, or there is no row.
     """
+    rows = read(path, _COLUMNS)
     found: list[float] = []
-    for line, (position, propensity) in read_rows(
-        path, {"position": count, "propensity": _propensity}
-    ):
+    for position, propensity, line in rows.iter_rows():
         if position != len(found) + 1:
             raise UserError(
                 f"{path}:{line} has position {position}; expected {len(found) + 1}: positions "
@@ -122,13 +125,3 @@ def write_curve(path: Path | str, curve: ExaminationCurve) -> None:
         values = [propensity, *curve.intervals[index]] if curve.intervals else [propensity]
         rows.append((str(index + 1), *(f"{value:.6g}" for value in values)))
     write_table(path, columns, rows)
-
-
-def _propensity(cell: object, name: str) -> float:
-    found = number(cell, name)
-    if not 0 < found <= 1:
-        raise BadRow(
-            "propensity out of range",
-            f"propensity {cell!r:.40}; expected a number above 0 and at most 1",
-        )
-    return found

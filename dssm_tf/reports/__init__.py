@@ -1,4 +1,4 @@
-"""An `Evaluation` as people read it: tables, one page, files.
+"""Reports as Markdown, HTML pages and figures; an `Evaluation` as tables and files.
 
-May import evaluation, tables and common; `dssm evaluate`, `dssm benchmark` and `dssm demo` use it.
+May import evaluation, tables and common. Every command that writes a report uses it.
 """

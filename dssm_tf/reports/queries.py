@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.common.page import embedded
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.reports.page import embedded
 from dssm_tf.reports.wording import deciding_metric, reference
 
 TITLES = 5  # titles shown of each ranking
@@ -78,7 +78,7 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     First come, in turn, those on which the two systems that the page opens with differ most, and
     the best and the worst of each system; then others at random. Equals are in random order, too.
     """
-    counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
+    counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     metric, names = deciding_metric(evaluation), evaluation.systems
     values = {name: evaluation.values[name][metric][counted] for name in names}
     best = max(names, key=lambda name: evaluation.mean(name, metric))
@@ -108,7 +108,7 @@ def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
     }
     for metric in evaluation.metrics:
         rows = [evaluation.values[name][metric] for name in evaluation.systems]
-        values = np.stack(rows)[:, evaluation.task.counted]
+        values = np.stack(rows)[:, evaluation.task.has_relevant]
         gained = [(one > values).sum(axis=1).tolist() for one in values]
         names = evaluation.systems
         p = [[tested.get((metric, a, b)) for b in names] for a in names]

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.reports.description import first_titles, labels, lengths
+from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.reports.wording import (
     COSTS,
     PARTS,
@@ -47,7 +47,7 @@ def show(evaluation: Evaluation, written: str = "") -> None:
     say(*(textwrap.fill(line, width) if width else line for line in lines))
     if written:
         say(written)
-    for part in evaluation.parts:
+    for part in evaluation.query_subsets:
         say("", f"{PARTS[part]}:", "", means(evaluation, part, width))
     say("", means(evaluation, None, width))
 
@@ -61,7 +61,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
         means(evaluation),
         bullets(_remarks(evaluation)),
     ]
-    for name, part in evaluation.parts.items():
+    for name, part in evaluation.query_subsets.items():
         queries = plural(int(part.sum()), "query", "queries")
         parts += [f"## {PARTS[name]}", f"{queries}.", means(evaluation, name)]
     if choices := _choices(evaluation):
@@ -76,7 +76,7 @@ def means(evaluation: Evaluation, part: str | None = None, width: int | None = N
 
     Args:
         evaluation: what to show.
-        part: of the queries, a key of `parts`; all of them if None.
+        part: of the queries, a key of `query_subsets`; all of them if None.
         width: of the terminal, see `markdown.table`.
     """
     costs = COSTS if costed(evaluation) and part is None else {}
@@ -204,7 +204,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
         heads = [plain(target), *map(metric_label, evaluation.metrics), "Training"]
         parts += [f"## Sweep over {plain(target)}", table(heads, cells)]
         if len(rows) > 1:
-            from dssm_tf.common.figures import lines
+            from dssm_tf.reports.figures import lines
 
             curves = {
                 metric_label(metric): [found[row.name][place]["mean"] for _, row in rows]

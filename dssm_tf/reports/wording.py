@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.text.rules import FOLDED
@@ -39,7 +39,7 @@ def cells_of(evaluation: Evaluation, part: str | None = None) -> Mapping[str, Se
 
     Args:
         evaluation: what was found.
-        part: of the queries, a key of `parts`, or all; of a part, nothing was tested.
+        part: of the queries, a key of `query_subsets`, or all; of a part, nothing was tested.
 
     Returns:
         By system, the rows of its summary with `shown`, the mean in three digits; `interval`;
@@ -87,14 +87,14 @@ def costed(evaluation: Evaluation) -> bool:
 
 def cautions(evaluation: Evaluation) -> list[str]:
     """What means nothing, and what rests on few queries."""
-    found = caution("The means rest on", evaluation.measured_queries)
+    found = small_sample_warning("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
-        for name, part in evaluation.parts.items():
-            found += caution(f"{PARTS[name]}: means rest on", int(part.sum()))
-    if evaluation.half is not None and _chosen(evaluation):
-        half = min(int((evaluation.half[evaluation.task.counted] == h).sum()) for h in (0, 1))
-        found += caution("Free parameters were chosen on halves, the smaller of", half)
-    return evaluation.task.foregone() + found
+        for name, part in evaluation.query_subsets.items():
+            found += small_sample_warning(f"{PARTS[name]}: means rest on", int(part.sum()))
+    if evaluation.fold is not None and _chosen(evaluation):
+        half = min(int((evaluation.fold[evaluation.task.has_relevant] == h).sum()) for h in (0, 1))
+        found += small_sample_warning("Free parameters were chosen on halves, the smaller of", half)
+    return evaluation.task.degenerate_query_warning() + found
 
 
 def _chosen(evaluation: Evaluation) -> bool:
@@ -176,7 +176,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
     left_out = len(task.queries) - evaluation.measured_queries
     measured = plural(evaluation.measured_queries, "query", "queries")
     ranks = "Each query ranks its judged titles."
-    if task.whole_corpus:
+    if task.ranks_corpus:
         ranks = (
             f"Each query ranks the whole corpus of {len(task.titles):,} titles; "
             "titles that are not judged have grade 0."
@@ -196,7 +196,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
     ]
     if split := settings.get("log", {}).get("split"):
         sentences.append(f"The log: {split}.")
-    if evaluation.seen is not None:
+    if evaluation.in_log is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )

@@ -7,7 +7,7 @@ compact.json    `format`; `name`; `tower`, its configuration; `sides`, which are
 vocabulary.txt  letter trigrams, one per line, by id from 1
 weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
                 kernel has an additional array `scale`
-prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_shares`, their
+prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
                 log-priors: the logs of their fractions of all clicks
 spec.json       the specification of the training data; not read here
 MODEL_CARD.md
@@ -34,7 +34,7 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 6
+FORMAT = 7
 """Increased when older versions of this package cannot read the files."""
 
 Arrays = dict[str, NDArray[Any]]

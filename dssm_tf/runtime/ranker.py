@@ -42,7 +42,7 @@ class Ranker(VectorRanker):
             setattr(self, name, settings[name])
         # A sentinel ends the sorted hashes; the last log-prior is that of any other title.
         self._hashes = np.append(prior["titles"], np.iinfo(np.int64).max)
-        self._log_priors = np.append(prior["log_shares"], np.float32(settings["unseen"]))
+        self._log_priors = np.append(prior["log_priors"], np.float32(settings["unseen"]))
         encoders = [
             _Encoder(settings["tower"], vocabulary, weights, side) for side in settings["sides"]
         ]

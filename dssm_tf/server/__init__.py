@@ -3,3 +3,7 @@
 `Limits` has the limits on requests. May import export, retrieval, analysis and the messages of
 `serving`; TensorFlow is loaded only to open a SavedModel.
 """
+
+from dssm_tf.common.siblings import import_siblings
+
+import_siblings()

@@ -14,8 +14,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.markdown import html
-from dssm_tf.common.page import document
+from dssm_tf.reports.markdown import html
+from dssm_tf.reports.page import document
 from dssm_tf.retrieval.index import SYSTEMS, Found, Index
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line

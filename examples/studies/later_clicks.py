@@ -44,12 +44,12 @@ def judged(header: list[str], rows: list[str], ids: dict[str, str]) -> list[Judg
     cells = [row.split("\t") for row in rows]
     return judgments_from_clicks(
         (
-            (one[query], one[title], 1.0 if count is None else float(one[count]))
+            (one[query], ids[one[title]], 1.0 if count is None else float(one[count]))
             for one in cells
             if one[title] in ids
         ),
         FOLDED,
-        ids,
+        {doc_id: title for title, doc_id in ids.items()},
     )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import keras
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 import dssm_tf.datasets
@@ -18,7 +19,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.config import find_config, load_config
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.tables.click_log import LogRow, read_logs, write_log
+from dssm_tf.tables.click_log import SCHEMA, LogRow, log_frame, read_logs, write_log
 from dssm_tf.tables.splits import HELD_OUT, is_held_out, split_by_query, split_by_time
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.towers.lstm import LSTMRNN
@@ -56,7 +57,8 @@ def best_buy(data: Path, whole: bool) -> Observed:
     """Of the earlier 80 % of the clicks the last 6,000, all if `whole`; pairs of later ones."""
     rows, _ = read_logs([data / "bestbuy" / "clicks.tsv"])
     split = split_by_time(rows, _SHARE)
-    return Observed("bestbuy", split.learned[0 if whole else -CLICKS :], _pairs(split.judging), [])
+    learned = split.train if whole else split.train.tail(CLICKS)
+    return Observed("bestbuy", _log_rows(learned), _pairs(_log_rows(split.test)), [])
 
 
 def web_questions(data: Path, whole: bool) -> Observed:
@@ -85,8 +87,9 @@ def home_depot(data: Path, whole: bool) -> Observed:
         for query, title, grade in judged
         if is_held_out(query, _SHARE, HELD_OUT)
     ]
-    learned = split.learned if whole else _some(split.learned, PAIRS)
-    return Observed("homedepot", learned, _pairs(split.judging), _some(graded, GRADED))
+    learned = _log_rows(split.train)
+    learned = learned if whole else _some(learned, PAIRS)
+    return Observed("homedepot", learned, _pairs(_log_rows(split.test)), _some(graded, GRADED))
 
 
 SETS = {"bestbuy": best_buy, "webquestions": web_questions, "homedepot": home_depot}
@@ -103,7 +106,7 @@ def trained(
     folder = out / observed.name
     log, data = folder / "clicks.tsv", folder / "data"
     if not data.exists():
-        write_log(log, observed.learned)
+        write_log(log, log_frame(observed.learned))
         with contextlib.redirect_stdout(io.StringIO()):
             if run(["--input", str(log), "--output", str(data)]):
                 raise UserError(f"{log} could not be preprocessed.")
@@ -139,7 +142,7 @@ def variants(ranker: SemanticRanker, system: str, seed: int) -> Iterator[str]:
     if system == "lstm":
         for gate, place in (("i", 2), ("f", 1)):
             model.set_weights(weights)
-            texts = list(ranker.prior.log_shares)[:LOOKED_AT]
+            texts = list(ranker.prior.log_priors)[:LOOKED_AT]
             seen = [one.activations[gate] for (one,) in readings(tower, ranker.vocabulary, texts)]
             hold(tower, place, np.concatenate(seen).mean(axis=0))
             yield f"{system} with {gate}(t) constant"
@@ -184,6 +187,10 @@ def topics_of(observed: Observed) -> NDArray[np.int64]:
     )
     found: NDArray[np.int64] = steps.fit_predict([title for _, title in observed.pairs])
     return found
+
+
+def _log_rows(rows: pl.DataFrame) -> list[LogRow]:
+    return [*map(LogRow._make, rows.select(*SCHEMA).iter_rows())]
 
 
 def _some(rows: Sequence, number: int) -> list:

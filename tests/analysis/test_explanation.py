@@ -11,10 +11,10 @@ from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
 from dssm_tf.analysis.show import figures, markdown
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.cli import main
-from dssm_tf.common.markdown import html, plain, table
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
+from dssm_tf.reports.markdown import html, plain, table
 from tests.components import TOWER_CONFIGS
 from tests.rounding import rounding
 
@@ -75,7 +75,7 @@ def test_sampled_values_sum_to_the_cosine_and_are_shown_with_their_errors(ranker
 
 def test_a_best_seller_gains_by_its_clicks_and_a_title_nobody_clicked_loses(rankers):
     ranker = rankers("dssm")
-    titles = list(ranker.prior.log_shares)
+    titles = list(ranker.prior.log_priors)
     average = np.mean(ranker.weighted_prior(titles))
     best, other = (explain(ranker, QUERY, title) for title in (TITLE, "battlefield"))
     assert best.mean_prior == other.mean_prior == pytest.approx(average, abs=SAME)

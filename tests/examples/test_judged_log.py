@@ -2,11 +2,11 @@
 
 import pytest
 
-from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.text.rules import FOLDED
 from examples.judged_log import main
+from tests.tables.rows import logged
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(flags, tmp_p
     assert judgments == titles_of(measured, *range(5))
     found = {(FOLDED.key(one.query), title) for one in lists for title in one.titles}
     assert found == titles_of(learned, *range(5))
-    rows, _ = read_logs([out / "clicks.tsv"])
+    rows = logged(out / "clicks.tsv")
     assert {(row.query, row.title) for row in rows} == titles_of(learned, 3, 4)
     assert {one.title for one in read_corpus(out / "corpus.tsv")} == {
         title for _, title in found | judgments

@@ -5,8 +5,9 @@ from itertools import combinations
 
 import pytest
 
+from dssm_tf.tables.columns import raw
 from dssm_tf.tables.judgments import read_judgments
-from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.read import read
 from examples.order_log import KINDS, LEARNED, NOISE, NOT, PARTS, WORDS, OrderLog, write_log
 
 
@@ -90,7 +91,7 @@ def test_judged_pairs_stand_together_in_no_text_of_the_training_and_their_words_
 def test_the_share_is_that_of_order_and_of_negation_together(tmp_path, share, expected):
     write_log(OrderLog(), tmp_path, queries=600, share=share, distances=(1, 2, 5), judged=4)
     columns = ("query", "title", "clicks", "impressions")
-    rows = [row for _, row in read_rows(tmp_path / "clicks.tsv", columns)]
+    rows = read(tmp_path / "clicks.tsv", [*map(raw, columns)]).select(columns).rows()
     clicked = [query for query, _, clicks, _ in rows if clicks == "1"]
     assert len(rows) == 2 * len(clicked) == 1200
     found = Counter(kind for query in clicked for kind in KINDS if of_kind(query, kind))

@@ -85,7 +85,7 @@ def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(res
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
     for place, system in enumerate(SYSTEMS):
-        shares = [reference.share(JUDGED, RANKED[system], grade) for grade in LABELS.values()]
+        shares = [reference.percentage(JUDGED, RANKED[system], grade) for grade in LABELS.values()]
         assert sum(shares) == pytest.approx(100)
         assert rows[place] == [system, *(f"{share:.1f} %" for share in shares)]
         counts = [round(share * QUERIES / 100) for share in shares]

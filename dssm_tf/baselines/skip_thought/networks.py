@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, encoder_arrays
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
@@ -199,7 +199,8 @@ def _batches(text: Text, predicted: int) -> tf.data.Dataset:
     batches = rows.map(
         lambda row: tf.nest.map_structure(lambda side: tf.gather(side, row), columns)
     )
-    return batches.with_options(UNTUNED)  # a data set that Keras makes of arrays is autotuned
+    # Keras would make an autotuned data set from arrays.
+    return batches.with_options(WITHOUT_AUTOTUNING)
 
 
 def _log_frequencies(text: Text, predicted: int) -> NDArray[np.float32]:

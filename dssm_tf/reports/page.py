@@ -41,4 +41,4 @@ def embedded(data: Any) -> str:
 
 def source(name: str) -> str:
     """Reads a file of this package: the style sheet or the script of every page."""
-    return (files("dssm_tf.common") / name).read_text("utf-8")
+    return (files("dssm_tf.reports") / name).read_text("utf-8")

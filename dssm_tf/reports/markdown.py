@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from tabulate import tabulate
 
 from dssm_tf.common.files import atomic_write
-from dssm_tf.common.page import document, source
+from dssm_tf.reports.page import document, source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 TEXT, PAGE = "report.md", "report.html"
 """The file names of a report in Markdown and in HTML."""
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&!])")
+_SPECIAL = re.compile(
+    r"([\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^>|^#(?=#{0,5}(?:\s|$)))"
+)
+"""What formats a text where it stands: `#` only before a heading, `_` only outside words."""
 _FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
 
 
 def plain(text: str) -> str:
-    """Escapes a text from the data, so that none of it is read as Markdown."""
+    r"""Escapes a text from the data, so that none of it is read as Markdown.
+
+    >>> print(plain("hd_clicks.tsv, #co con, 3 > 2 & 1"), plain("*not* bold"))
+    hd_clicks.tsv, #co con, 3 > 2 & 1 \*not\* bold
+    """
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -128,13 +135,13 @@ def write(
     Args:
         directory: an existing directory.
         text: see `page`.
-        figures: figures of `common.figures` by name. All are written as files; those that the text
+        figures: figures of `reports.figures` by name. All are written as files; those that the text
             names are also in the page.
         insert: see `page`.
     """
     svgs: dict[str, str] = {}
     if figures:
-        from dssm_tf.common.figures import save
+        from dssm_tf.reports.figures import save
 
         svgs = {name: save(figure, directory / name) for name, figure in figures.items()}
     for name, content in ((TEXT, text.rstrip() + "\n"), (PAGE, page(text, svgs, insert))):

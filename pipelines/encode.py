@@ -25,10 +25,10 @@ from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.columns import CORPUS
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import rebatch
-from pipelines.frames import Release, Written, write_part
 from pipelines.output import output_directory, save
 from pipelines.runners import prepare
 from pipelines.runners import run as run_pipeline
+from pipelines.shards import Release, Written, write_part
 from pipelines.sources import Piece, find_files, opened
 
 NAME = "vectors"

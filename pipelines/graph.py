@@ -15,10 +15,10 @@ from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import record_transforms, sums, transforms
-from pipelines.frames import Counts, Settings, Written, by_bucket, outputs, sum_counts
+from pipelines import aggregate, parse_log, write_records
 from pipelines.options import NONE
 from pipelines.output import save
+from pipelines.shards import Counts, Settings, Written, by_bucket, outputs, sum_counts
 from pipelines.sources import Piece, may_have_quotes, whole_if_quoted
 
 MANIFEST = "manifest"
@@ -78,18 +78,18 @@ def build(
     if options.position_weights not in (NONE, HARVESTING):
         curve = read_curve(options.position_weights)
     elif options.position_weights == HARVESTING:
-        curve = pvalue.AsSingleton(log | "EstimateCurve" >> transforms.estimate_curve(options))
+        curve = pvalue.AsSingleton(log | "EstimateCurve" >> parse_log.estimate_curve(options))
     read = log | "ReadPieces" >> outputs(
-        transforms.read_piece, settings, curve, tags=("titles", "sessions", "rejects")
+        parse_log.read_piece, settings, curve, tags=("titles", "sessions", "rejects")
     )
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
-        transforms.clean_sessions, settings, tags=["titles"]
+        parse_log.clean_sessions, settings, tags=["titles"]
     )
     offered = _spread(
         pipeline | "Pieces of the corpus" >> beam.Create([*corpus]), "the corpus", corpus
-    ) | "ReadCorpus" >> outputs(transforms.read_corpus, settings, tags=())
+    ) | "ReadCorpus" >> outputs(parse_log.read_corpus, settings, tags=())
     queries = (read.main, sessions.main, every) | "SumQueries" >> by_bucket(
-        sums.sum_queries, settings, tags=("titles", "words", "sizes")
+        aggregate.sum_queries, settings, tags=("titles", "words", "sizes")
     )
     titles = (
         queries.titles,
@@ -97,9 +97,9 @@ def build(
         sessions.titles,
         offered.main,
         every,
-    ) | "SumTitles" >> by_bucket(sums.sum_titles, settings, tags=("words", "all"))
+    ) | "SumTitles" >> by_bucket(aggregate.sum_titles, settings, tags=("words", "all"))
     words = (queries.words, titles.words, every) | "SumWords" >> by_bucket(
-        sums.sum_words, settings, tags=("prints", "ngrams")
+        aggregate.sum_words, settings, tags=("prints", "ngrams")
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
@@ -108,14 +108,12 @@ def build(
         >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
     )
     known_texts = pvalue.AsIter(words.prints), pvalue.AsIter(titles.all), Shared()
-    hashed = words.main | "WriteWords" >> beam.Map(
-        record_transforms.write_words, settings, vocabulary
-    )
+    hashed = words.main | "WriteWords" >> beam.Map(write_records.write_words, settings, vocabulary)
     tables = titles.main | "WriteTitles" >> beam.Map(
-        record_transforms.write_titles, settings, *known_texts
+        write_records.write_titles, settings, *known_texts
     )
     records = queries.main | "WriteQueriesAndPairs" >> outputs(
-        record_transforms.write_queries,
+        write_records.write_queries,
         settings,
         *known_texts,
         pvalue.AsIter(queries.sizes),

@@ -25,7 +25,6 @@ from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import Tally
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
-from pipelines.frames import BlockList, Settings
 from pipelines.graph import BUCKET_BYTES, MANIFEST, Manifest, build, unpacked_size
 from pipelines.options import FLAGS, NONE, TRAIN, PreprocessOptions
 from pipelines.output import (
@@ -37,9 +36,10 @@ from pipelines.output import (
     open_bytes,
     output_directory,
 )
+from pipelines.parse_log import CORPUS_TITLES
 from pipelines.runners import LOCAL_RUNNERS, prepare, run
+from pipelines.shards import BlockList, Settings
 from pipelines.sources import Piece, find_files, plan
-from pipelines.transforms import CORPUS_TITLES
 
 
 def preprocess(

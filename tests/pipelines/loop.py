@@ -16,9 +16,9 @@ from apache_beam.utils.shared import Shared
 from dssm_tf.data.format import file_name
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import record_transforms, sums, transforms
-from pipelines.frames import Settings, sum_counts
+from pipelines import aggregate, parse_log, write_records
 from pipelines.options import PreprocessOptions
+from pipelines.shards import Settings, sum_counts
 from pipelines.sources import plan
 from tests.pipelines.written import Data
 
@@ -63,25 +63,25 @@ def run(
         files = [FileMetadata(one, Path(one).stat().st_size) for one in paths]
         return plan(files, options.layout, *columns)
 
-    read = step(transforms.read_piece, pieces(options.input))
-    offered = step(transforms.read_corpus, pieces(options.corpus, transforms.CORPUS_TITLES))
-    sessions = step(transforms.clean_sessions, grouped(read("sessions"), every=False))
-    queries = step(sums.sum_queries, grouped(read(), sessions()))
+    read = step(parse_log.read_piece, pieces(options.input))
+    offered = step(parse_log.read_corpus, pieces(options.corpus, parse_log.CORPUS_TITLES))
+    sessions = step(parse_log.clean_sessions, grouped(read("sessions"), every=False))
+    queries = step(aggregate.sum_queries, grouped(read(), sessions()))
     titles = step(
-        sums.sum_titles,
+        aggregate.sum_titles,
         grouped(read("titles"), sessions("titles"), queries("titles"), offered()),
     )
-    words = step(sums.sum_words, grouped(queries("words"), titles("words")))
+    words = step(aggregate.sum_words, grouped(queries("words"), titles("words")))
     vocabulary = grow(
         Vocabulary((), options.rules),
         sum_counts(words("ngrams")),
         options.vocabulary_size,
         options.min_ngram_count,
     )
-    written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
+    written = [write_records.write_words(one, settings, vocabulary) for one in words()]
     known_texts = words("prints"), titles("all"), Shared()
-    tables = [record_transforms.write_titles(one, settings, *known_texts) for one in titles()]
-    records = step(record_transforms.write_queries, queries(), *known_texts, queries("sizes"))()
+    tables = [write_records.write_titles(one, settings, *known_texts) for one in titles()]
+    records = step(write_records.write_queries, queries(), *known_texts, queries("sizes"))()
     for one in [*written, *tables, *records]:
         Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")

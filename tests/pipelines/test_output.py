@@ -49,11 +49,11 @@ def test_only_what_preprocess_wrote_is_replaced(run, refused, tmp_path):
 
 DIES = """
 import os, signal, sys
-import pipelines.sums
+import pipelines.aggregate
 from pipelines import preprocess
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
-pipelines.sums.sum_titles = die
+pipelines.aggregate.sum_titles = die
 preprocess.run(sys.argv[1:])
 """
 

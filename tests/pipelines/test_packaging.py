@@ -23,7 +23,7 @@ from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import graph
 from pipelines.options import PreprocessOptions
 from pipelines.sources import find_files, plan
-from pipelines.frames import Settings
+from pipelines.shards import Settings
 from pipelines.output import load
 
 log, output = sys.argv[1:]

@@ -17,8 +17,8 @@ from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import graph, launcher, runners, sources
-from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
+from pipelines.shards import Settings
 from pipelines.sources import find_files, plan
 from tests.pipelines.loop import run as loop
 from tests.progress import write_last_line
@@ -58,8 +58,8 @@ def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
     read, of = re.fullmatch(said, shown).groups()
     assert read == of > "1"
     # Small limits of what a worker of this process holds.
-    monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
-    monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
+    monkeypatch.setattr("pipelines.parse_log.MAX_ROWS_HELD", 7)
+    monkeypatch.setattr("pipelines.shards._MOST_HELD", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
     assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == whole
     assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
@@ -83,7 +83,7 @@ def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, 
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("pipelines.sums.best_texts", fail)
+    monkeypatch.setattr("pipelines.aggregate.best_texts", fail)
     log = "query\ttitle\na\tb\nc\td\n"
     if error is MemoryError:
         with pytest.raises((MemoryError, RuntimeError), match="SumQueries"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines.frames import write_part
+from pipelines.shards import write_part
 
 
 def test_a_part_is_never_written_twice_under_one_name(tmp_path):

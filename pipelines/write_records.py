@@ -17,10 +17,10 @@ from pyarrow import parquet
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.frames import Part, Settings, Written, counted, write_part
 from pipelines.negatives import DRAW, NONE, NegativePool, add_drawn, add_shown, among, mix, random
 from pipelines.options import SPLITS, TRAIN, VALIDATION
 from pipelines.records import pair_records, word_records
+from pipelines.shards import Part, Settings, Written, counted, write_part
 
 Block = tuple[int, Part]
 

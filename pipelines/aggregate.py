@@ -20,8 +20,8 @@ from dssm_tf.positions.curve import UNIT
 from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
-from pipelines.frames import Group, Settings, counted, fold, parts_of
 from pipelines.negatives import SPLIT, random, unit
+from pipelines.shards import Group, Settings, counted, fold, parts_of
 
 
 def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:

@@ -30,7 +30,8 @@ from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
 from dssm_tf.text.rules import Rules
-from pipelines.frames import (
+from pipelines.options import PreprocessOptions
+from pipelines.shards import (
     Group,
     Part,
     Settings,
@@ -41,7 +42,6 @@ from pipelines.frames import (
     typed,
     write_part,
 )
-from pipelines.options import PreprocessOptions
 from pipelines.sources import Piece, opened
 
 MAX_ROWS_HELD = 500_000

@@ -1,7 +1,7 @@
-"""The steps that sum one bucket of queries, of titles or of words.
+"""Steps that sum one bucket of queries, of titles or of words.
 
-A bucket holds all that is known of its queries (or titles, or words) and nothing of the others; a
-worker holds one at a time.
+A bucket contains all rows of its queries (or titles, or words) and no others. A worker has one
+bucket in memory at a time.
 """
 
 from __future__ import annotations
@@ -20,137 +20,142 @@ from dssm_tf.positions.curve import UNIT
 from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
-from pipelines.negatives import SPLIT, random, unit
-from pipelines.shards import Group, Settings, counted, fold, parts_of
+from pipelines.negatives import SPLIT, seeded_hash, to_unit_interval
+from pipelines.shards import Group, PipelineContext, count_output, shards_by_kind, sum_shards
 
 
-def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
+def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     """Sums clicks per (query, title), drops pairs below `min_clicks` and splits by query.
 
     Yields:
-        main   (bucket, its queries and pairs); a pair that is neither kept nor shown was clicked
-               all the same;
-        titles (bucket of titles, sums), of all titles that a query of the bucket names;
+        main   (bucket, [queries, pairs]); `positive` pairs become records, `impression` pairs were
+               displayed and never clicked, and all others were clicked but are dropped;
+        titles (bucket of titles, sums), of all titles in pairs of the bucket;
         words  (bucket of words, words);
         sizes  (bucket, number of queries);
         counts dict[str, int].
     """
-    bucket, parts, options = group[0], parts_of(group[1]), settings.options
+    bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
     logged, clicked = col.rows > 0, col.clicks > 0
-    found = fold(parts["pairs"], "pairs").with_columns(
-        kept=logged & (col.clicks >= options.min_clicks),
-        shown=logged & ~clicked & (col.robots == 0),
+    all_pairs = sum_shards(shards["pairs"], "pairs").with_columns(
+        positive=logged & (col.clicks >= options.min_clicks),
+        impression=logged & ~clicked & (col.robots == 0),
     )
-    chosen = found.filter("kept").group_by(fp="q").agg(pairs=pl.len())
-    texts = best_texts(fold(parts["texts"], "texts"), options.rules)
-    queries = texts.join(chosen, on="fp").sort("fp")
-    at = unit(random(queries["fp"].to_numpy(), options.seed, SPLIT))
-    queries = queries.with_columns(train=at >= options.validation_fraction)
-    pairs = found.join(queries.select("train", q="fp"), on="q").sort("q", "t")
-    learned = col.kept & col.train
+    pair_counts = all_pairs.filter("positive").group_by(fp="q").agg(pairs=pl.len())
+    texts = best_texts(sum_shards(shards["texts"], "texts"), options.rules)
+    queries = texts.join(pair_counts, on="fp").sort("fp")
+    uniform = to_unit_interval(seeded_hash(queries["fp"].to_numpy(), options.seed, SPLIT))
+    queries = queries.with_columns(train=uniform >= options.validation_fraction)
+    pairs = all_pairs.join(queries.select("train", q="fp"), on="q").sort("q", "t")
+    train_positive = col.positive & col.train
     titles = pairs.group_by(fp="t").agg(
-        clicks=col.weighted.filter(learned).sum(),
-        all=col.weighted.filter("kept").sum(),
-        queries=learned.sum(),
-        listed=(col.kept | col.shown).sum(),
+        clicks=col.weighted.filter(train_positive).sum(),
+        all=col.weighted.filter("positive").sum(),
+        queries=train_positive.sum(),
+        listed=(col.positive | col.impression).sum(),
     )
 
-    few, unclicked = found.select(
-        few=col.rows.filter(logged & clicked & ~col.kept).sum(),
+    few_clicks, unclicked = all_pairs.select(
+        few_clicks=col.rows.filter(logged & clicked & ~col.positive).sum(),
         unclicked=col.rows.filter(logged & ~clicked).sum(),
     ).row(0)
-    offered = pairs.select(col.rows.filter("shown").sum()).item()
-    yield counted({"dropped: few clicks": few, "dropped: no click": unclicked - offered})
-    yield from settings.send("sums", titles, "titles")
-    pairs = pairs.select("q", "t", "clicks", "weighted", "kept", "shown", "train")
-    sent = []
+    impressions = pairs.select(col.rows.filter("impression").sum()).item()
+    yield count_output(
+        {"dropped: few clicks": few_clicks, "dropped: no click": unclicked - impressions}
+    )
+    yield from context.emit("sums", titles, "titles")
+    pairs = pairs.select("q", "t", "clicks", "weighted", "positive", "impression", "train")
+    tables = []
     for frame in (queries.select("fp", "text"), pairs):
-        ((_, part),) = settings.send("", frame, to=bucket)
-        sent.append(part)
-    yield bucket, sent
+        ((_, shard),) = context.emit("", frame, to=bucket)
+        tables.append(shard)
+    yield bucket, tables
     times = (queries["pairs"] * queries["train"]).to_numpy()
-    yield from settings.send("words", _words(queries["form"], times, options.rules), "words")
+    yield from context.emit("words", _words(queries["form"], times, options.rules), "words")
     yield TaggedOutput("sizes", (bucket, len(queries)))
 
 
-def sum_titles(group: Group, settings: Settings) -> Iterator[Any]:
-    """Sums what is known of each title; one that the log has keeps the log's text.
+def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
+    """Sums the clicks of each title. The text of the log takes precedence over that of the corpus.
 
     Yields:
         main   (bucket of titles, its titles);
         words  (bucket of words, words);
-        all    (bucket, their fingerprints and clicks);
+        all    (bucket, fingerprints and clicks of its titles);
         counts dict[str, int].
     """
-    bucket, parts, options = group[0], parts_of(group[1]), settings.options
-    total = fold(parts["sums"], "sums").filter(col.listed > 0)
-    logged = fold(parts["texts"], "texts").join(total, on="fp", how="semi")
-    offered = fold(parts["corpus"], "corpus")
-    ranked = pl.concat([logged, offered.with_columns(clicks=pl.lit(-1, pl.Int64))])
-    titles = best_texts(ranked, options.rules)
-    titles = titles.join(total, on="fp", how="left").fill_null(0).sort("fp")
+    bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
+    sums = sum_shards(shards["sums"], "sums").filter(col.listed > 0)
+    logged = sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi")
+    corpus = sum_shards(shards["corpus"], "corpus")
+    texts = pl.concat([logged, corpus.with_columns(clicks=pl.lit(-1, pl.Int64))])
+    titles = best_texts(texts, options.rules)
+    titles = titles.join(sums, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
         (col("clicks", "all") / UNIT).round(mode="half_to_even").cast(pl.Int64),
-        offered=col.fp.is_in(offered["fp"].implode()),
+        in_corpus=col.fp.is_in(corpus["fp"].implode()),
     )
-    # A title of the corpus that the training part lacks has its trigrams known all the same.
-    times = titles.select(pl.when(col.queries > 0).then("queries").otherwise("offered"))
-    yield counted(
+    # The vocabulary also counts corpus titles without a training click, once each.
+    times = titles.select(pl.when(col.queries > 0).then("queries").otherwise("in_corpus"))
+    yield count_output(
         {
             "titles: in all": len(titles),
             "titles: clicked in the training part": (titles["queries"] > 0).sum(),
-            "titles: of the corpus": titles["offered"].sum(),
+            "titles: of the corpus": titles["in_corpus"].sum(),
         }
     )
-    yield from settings.send("titles", titles.select("text", "clicks", "queries"), to=bucket)
+    yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
     words = _words(titles["form"], times.to_series().to_numpy(), options.rules)
-    yield from settings.send("words", words, "words")
-    yield from settings.send("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
+    yield from context.emit("words", words, "words")
+    yield from context.emit("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
 
 
-def sum_words(group: Group, settings: Settings) -> Iterator[Any]:
+def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
     """Sums the occurrences of words and of their letter trigrams.
 
     Yields:
-        main   (bucket of words, its words);
-        prints (bucket, their fingerprints);
-        ngrams dict[str, int], of the training part.
+        main         (bucket of words, its words);
+        fingerprints (bucket, fingerprints of its words);
+        ngrams       dict[str, int], counts of letter trigrams in the training split.
     """
-    bucket, blocks = group
-    words = fold(parts_of(blocks)["words"], "words")
+    bucket, shards = group
+    words = sum_shards(shards_by_kind(shards)["words"], "words")
     words = words.unique("fp", keep="first", maintain_order=True)
     ngrams: Counter[str] = Counter()
     for word, times in words.filter(col.times > 0).select("word", "times").iter_rows():
-        for ngram in letter_ngrams(word, settings.options.max_letters):
+        for ngram in letter_ngrams(word, context.options.max_letters):
             ngrams[ngram] += times
-    yield from settings.send("words", words, to=bucket)
-    yield from settings.send("prints", words.select("fp"), "prints", to=bucket)
+    yield from context.emit("words", words, to=bucket)
+    yield from context.emit("fingerprints", words.select("fp"), "fingerprints", to=bucket)
     yield TaggedOutput("ngrams", dict(ngrams))
 
 
 def _words(forms: pl.Series, times: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
-    """The words that are read of texts and how often.
+    """Counts the words of texts.
 
     Args:
-        forms: of the texts.
-        times: how often the training part has each text.
-        rules: say how much is read.
+        forms: normal forms of the texts.
+        times: occurrences of each text in the training split.
+        rules: limit the words per text.
+
+    Returns:
+        Columns `word`, `times` and `fp`.
     """
     words, counts = words_read(forms, rules)
-    found = pl.DataFrame({"word": words, "times": np.repeat(times, counts)})
-    found = found.group_by("word").agg(col.times.sum())
-    return found.with_columns(fp=fingerprints(found["word"]))
+    totals = pl.DataFrame({"word": words, "times": np.repeat(times, counts)})
+    totals = totals.group_by("word").agg(col.times.sum())
+    return totals.with_columns(fp=fingerprints(totals["word"]))
 
 
 def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """The text of each fingerprint with most clicks, the smallest of equals.
+    """Chooses the most clicked text of each fingerprint; ties go to the smallest text.
 
     Args:
-        texts: as `SUMMED` has them.
-        rules: of their normal forms.
+        texts: columns of the kind `texts`, see `SUMMED`.
+        rules: of the normal forms.
 
     Returns:
-        fp, text, form.
+        Columns `fp`, `text` and `form`, the normal form.
     """
     ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
     best = ranked.unique("fp", keep="first", maintain_order=True).drop("clicks")

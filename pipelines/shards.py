@@ -1,7 +1,7 @@
-"""What every step is told, and what it sends on: frames of a bucket, packed as Arrow, and counts.
+"""Data exchanged between Beam steps: Arrow-encoded shards keyed by bucket, counters, output files.
 
-A text's bucket is the first bits of its fingerprint, so rows sorted by fingerprint are in the order
-of their buckets, and a bucket's rows are one slice.
+The bucket of a text is the first bits of its fingerprint. Rows sorted by fingerprint are therefore
+in the order of their buckets, and the rows of a bucket are one slice.
 """
 
 from __future__ import annotations
@@ -27,35 +27,37 @@ from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
 
 Counts = dict[str, int]
-_MOST_HELD = 2_000_000
-
-
-_PRINTS = {"q": pl.UInt64, "t": pl.UInt64}
+_MAX_PENDING_ROWS = 2_000_000
+"""Rows that `sum_shards` collects before it sums them."""
+_FINGERPRINTS = {"q": pl.UInt64, "t": pl.UInt64}
 _TEXT = {"fp": pl.UInt64, "text": pl.String}
 SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "pairs": (_PRINTS, ("clicks", "rows", "weighted", "robots")),
+    "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robots")),
     "texts": (_TEXT, ("clicks",)),
     "corpus": (_TEXT, ("clicks",)),
     "sums": ({"fp": pl.UInt64}, ("clicks", "all", "queries", "listed")),
     "words": ({"fp": pl.UInt64, "word": pl.String}, ("times",)),
-    "cells": ({**_PRINTS, "position": pl.Int64}, ("impressions", "clicks")),
+    "cells": ({**_FINGERPRINTS, "position": pl.Int64}, ("impressions", "clicks")),
 }
-"""What is added up, by kind: the keys, of which one is a fingerprint, and whole numbers.
+"""Kinds of rows that are summed: the key columns with their types, and the int64 columns to sum.
 
-Pairs have the fingerprints of query and title, clicks, rows, weighted clicks in thousandths, and
-clicks of dropped sessions, which are no evidence but keep the title from becoming a negative.
-Texts, as logged or of a corpus, have the clicks of each. Sums of titles have clicks of the training
-part and of all parts in thousandths, pairs of the training part, and whether the title is in the
-table; words, how often they are in the training part; cells, the clicks of a position.
+- `pairs`: keyed by the fingerprints of query and title. `weighted` is clicks in thousandths.
+  `robots` is the clicks of dropped sessions: they are not evidence, but such a title never becomes
+  a negative of the query.
+- `texts` and `corpus`: texts of the log and of the corpus with their clicks.
+- `sums`: of a title. `clicks` are those of the training split and `all` those of both splits, in
+  thousandths; `queries` counts training pairs; `listed` is above 0 if the title is in the table.
+- `words`: occurrences in the training split.
+- `cells`: impressions and clicks of a pair at a position.
 """
 
 
-class Part(NamedTuple):
-    """Some of what belongs to a bucket.
+class Shard(NamedTuple):
+    """Some rows of a bucket.
 
     Args:
-        kind: what the rows are.
-        data: an Arrow IPC stream; or its file, first byte and length.
+        kind: a key of `SUMMED`, or another name for rows that are not summed.
+        data: an Arrow IPC stream; or the file that contains it, the first byte and the length.
     """
 
     kind: str
@@ -72,34 +74,34 @@ class Part(NamedTuple):
             return pl.read_ipc_stream(file.read(length))
 
 
-Block = tuple[int, Part | None]
-"""A bucket's number, and a part of it; None if nothing may be in it."""
-Group = tuple[int, Iterable[Part | None]]
-"""A bucket's number, and its parts."""
+Block = tuple[int, Shard | None]
+"""A bucket and one of its shards. None stands for no rows, so that empty buckets get files too."""
+Group = tuple[int, Iterable[Shard | None]]
+"""A bucket and all of its shards."""
 
 
 def as_ipc(frame: pl.DataFrame) -> bytes:
-    """A frame as Arrow IPC: a stream, which takes microseconds where a file takes hundreds."""
+    """Encodes a frame as an Arrow IPC stream, which is written much faster than an IPC file."""
     return frame.write_ipc_stream(None, compression="lz4").getvalue()
 
 
-def typed(kind: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Rows of a kind of `SUMMED`, with its columns and in the order of its keys."""
-    keys, numbers = SUMMED[kind]
-    schema: dict[Any, Any] = keys | dict.fromkeys(numbers, pl.Int64)
+def cast_to_schema(kind: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Selects and casts the columns of a kind of `SUMMED`, and sorts the rows by its keys."""
+    keys, values = SUMMED[kind]
+    schema: dict[Any, Any] = keys | dict.fromkeys(values, pl.Int64)
     return frame.select(*schema).cast(schema).sort(*keys)
 
 
-def parts_of(parts: Iterable[Part | None]) -> dict[str, list[Part]]:
-    """The parts of a group by kind; none of a kind that is not there."""
-    found: dict[str, list[Part]] = defaultdict(list)
-    for part in filter(None, parts):
-        found[part.kind].append(part)
-    return found
+def shards_by_kind(shards: Iterable[Shard | None]) -> dict[str, list[Shard]]:
+    """Groups shards by kind; a kind without shards has an empty list."""
+    groups: dict[str, list[Shard]] = defaultdict(list)
+    for shard in filter(None, shards):
+        groups[shard.kind].append(shard)
+    return groups
 
 
-def cut(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The slices of each bucket of a frame that is sorted by a fingerprint; none are empty."""
+def split_by_bucket(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Splits a frame that is sorted by the fingerprint column `by`; yields no empty buckets."""
     buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(1)  # 64 is no shift
     distinct, starts, counts = np.unique(buckets, return_index=True, return_counts=True)
     for bucket, start, count in zip(
@@ -108,59 +110,73 @@ def cut(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataF
         yield bucket, frame.slice(start, count)
 
 
-def fold(parts: Iterable[Part], kind: str) -> pl.DataFrame:
-    """The sums of parts of a kind of `SUMMED`, in the order of its keys.
+def sum_shards(shards: Iterable[Shard], kind: str) -> pl.DataFrame:
+    """Sums shards of a kind of `SUMMED` by its keys, and sorts the sums by these keys.
 
-    Memory is that of what is distinct, however many parts there are.
+    Memory grows with the number of distinct keys, not with the number of shards.
     """
-    keys, numbers = SUMMED[kind]
-    held = [typed(kind, pl.DataFrame(schema=[*keys, *numbers]))]
-    rows, most = 0, _MOST_HELD
-    for part in parts:
-        held.append(part.frame)
-        rows += len(held[-1])
-        if rows > most:
-            held = [pl.concat(held).group_by(*keys).sum()]
-            rows = len(held[0])
-            most = max(most, 2 * rows)
-    return pl.concat(held).group_by(*keys).sum().sort(*keys)
+    keys, values = SUMMED[kind]
+    frames = [cast_to_schema(kind, pl.DataFrame(schema=[*keys, *values]))]
+    rows, limit = 0, _MAX_PENDING_ROWS
+    for shard in shards:
+        frames.append(shard.frame)
+        rows += len(frames[-1])
+        if rows > limit:
+            frames = [pl.concat(frames).group_by(*keys).sum()]
+            rows = len(frames[0])
+            limit = max(limit, 2 * rows)
+    return pl.concat(frames).group_by(*keys).sum().sort(*keys)
 
 
-def outputs(function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str]) -> Any:
-    """A step with a main output, counts, and others.
+def multi_output(
+    function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str]
+) -> Any:
+    """A FlatMap with a main output, an output of counts, and further tagged outputs.
 
     Args:
-        function: of an element and the arguments; yields elements of the main output, and others
-            in a `TaggedOutput`.
-        *arguments: of the function, side inputs among them.
-        tags: of the other outputs.
+        function: called with an element and the arguments; yields elements of the main output, and
+            those of the other outputs as `TaggedOutput`.
+        *arguments: further arguments of the function, including side inputs.
+        tags: names of the outputs besides `main` and `counts`.
     """
     return beam.FlatMap(function, *arguments).with_outputs("counts", *tags, main="main")
 
 
 @beam.ptransform_fn
 def by_bucket(blocks: tuple[Any, ...], *arguments: Any, tags: Sequence[str] = ()) -> Any:
-    """A step, see `outputs`, of all that belongs to a bucket: its elements are `Group`s."""
-    # Any runner encodes a key that is an int alike.
+    """Groups shards by bucket and applies a `multi_output` step to each `Group`.
+
+    Input:  tuple of PCollection[Block].
+    Output: the outputs of the function.
+    """
+    # Every runner encodes int keys the same way.
     joined = blocks | "Join" >> beam.Flatten().with_output_types(tuple[int, Any])
-    return joined | "Group" >> beam.GroupByKey() | "Buckets" >> outputs(*arguments, tags=tags)
+    return joined | "Group" >> beam.GroupByKey() | "Buckets" >> multi_output(*arguments, tags=tags)
 
 
-def counted(counts: Mapping[str, Any]) -> TaggedOutput:
-    """Counts above 0 as a step yields them."""
-    return TaggedOutput("counts", {name: int(number) for name, number in counts.items() if number})
+def count_output(counts: Mapping[str, Any]) -> TaggedOutput:
+    """The element of a step's `counts` output; counts of 0 are left out."""
+    return TaggedOutput("counts", {name: int(count) for name, count in counts.items() if count})
 
 
-def sum_counts(many: Iterable[Counts]) -> Counts:
-    """The sums of counts by name."""
+def sum_counts(all_counts: Iterable[Counts]) -> Counts:
+    """Sums counts by name."""
     total: Counter[str] = Counter()
-    for counts in many:
+    for counts in all_counts:
         total.update(counts)
     return dict(total)
 
 
-class Written(NamedTuple):
-    """A file that a worker wrote."""
+class OutputFile(NamedTuple):
+    """A file written by a worker.
+
+    Args:
+        kind: of its rows, such as `titles`; `rejects` for malformed rows.
+        bucket: of the rows; for rejects, the number of the piece.
+        path: of the file.
+        rows: how many it has; for rejects, the line of the first one in its piece.
+        digest: SHA-256 of the file.
+    """
 
     kind: str
     bucket: int
@@ -169,39 +185,39 @@ class Written(NamedTuple):
     digest: str
 
 
-def write_part(directory: str, kind: str, bucket: int, rows: int, data: bytes) -> Written:
-    """Writes a file under a name no retry shares.
+def write_output_file(directory: str, kind: str, bucket: int, rows: int, data: bytes) -> OutputFile:
+    """Writes a file under a unique name, so that retries do not overwrite each other.
 
-    A runner may run the same work twice; only the path of the attempt that counts is passed on.
+    A runner may run the same work twice. Only the attempt that succeeds passes its path on.
     """
     path = FileSystems.join(directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
     with create(path) as file:
         file.write(data)
-    return Written(kind, bucket, path, rows, sha256(data).hexdigest())
+    return OutputFile(kind, bucket, path, rows, sha256(data).hexdigest())
 
 
-class Release:
-    """The version of this package; only a worker that has the same unpickles it."""
+class VersionGuard:
+    """Raises UserError when it is unpickled by a worker with another version of this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _same_release, (__version__,)
+        return _check_version, (__version__,)
 
 
-def _same_release(version: str) -> Release:
+def _check_version(version: str) -> VersionGuard:
     if version != __version__:
         raise UserError(
-            f"Worker {gethostname()} has dssm-tf {__version__}, and this command is of {version}; "
+            f"Worker {gethostname()} has dssm-tf {__version__}, but the launcher has {version}; "
             "install the same version on both."
         )
-    return Release()
+    return VersionGuard()
 
 
 class BlockList(NamedTuple):
-    """Words and whole queries to drop.
+    """Words and full queries to drop.
 
     Args:
-        words: a query that holds one of them is dropped.
-        queries: normalised; a query that equals one is dropped.
+        words: a query that contains one of them is dropped.
+        queries: normalized; a query that equals one of them is dropped.
     """
 
     words: Sequence[str] = ()
@@ -209,7 +225,7 @@ class BlockList(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, rules: Rules) -> BlockList:
-        """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
+        """Parses a file with lines `word`, `several words`, `=word` and `# comment`."""
         words: list[str] = []
         queries: list[str] = []
         for line in map(str.strip, text.splitlines()):
@@ -223,33 +239,33 @@ class BlockList(NamedTuple):
         return cls(words, queries)
 
     def blocks(self, queries: pl.Series) -> pl.Series:
-        """Whether each normalised query is to be dropped."""
-        words, whole = (pl.Series(one, dtype=pl.String).implode() for one in self)
-        hit = queries.str.split(" ").list.set_intersection(words).list.len() > 0
-        return hit | queries.is_in(whole)
+        """A mask of the normalized queries to drop."""
+        words, full_queries = (pl.Series(texts, dtype=pl.String).implode() for texts in self)
+        has_word = queries.str.split(" ").list.set_intersection(words).list.len() > 0
+        return has_word | queries.is_in(full_queries)
 
 
-class Settings(NamedTuple):
-    """What every step is told.
+class PipelineContext(NamedTuple):
+    """Settings that every step receives.
 
     Args:
         options: of the command.
-        bits: there are 2 ** bits buckets, and files of a kind.
-        directory: where workers write.
-        store: of a run on this machine, a directory that all workers share for what travels (the
-            runner would hold it in memory until the pipeline ends).
+        bits: there are `2 ** bits` buckets, and as many files of each kind.
+        directory: where workers write output files.
+        shard_directory: for runs on this machine, a directory for shards that all workers share;
+            otherwise the runner keeps all shards in memory until the pipeline ends.
         block_list: queries to drop.
-        release: of the launcher.
+        version_guard: refuses workers with another version than the launcher.
     """
 
     options: PreprocessOptions
     bits: int
     directory: str
-    store: str | None = None
+    shard_directory: str | None = None
     block_list: BlockList = BlockList()
-    release: Release = Release()
+    version_guard: VersionGuard = VersionGuard()
 
-    def send(
+    def emit(
         self,
         kind: str,
         frame: pl.DataFrame,
@@ -258,22 +274,23 @@ class Settings(NamedTuple):
         by: str = "fp",
         to: int | None = None,
     ) -> Iterator[Any]:
-        """A step's output: rows as parts, packed or in one file of the store.
+        """Yields rows as shards, encoded in the element or in one file of `shard_directory`.
 
         Args:
-            kind: what the rows are.
-            frame: the rows; sorted by fingerprint, if they are not `SUMMED`.
+            kind: of the rows. Rows of a kind of `SUMMED` are cast and sorted.
+            frame: the rows; must be sorted by fingerprint if the kind is not in `SUMMED`.
             tag: of the output; the main one if empty.
-            by: the column with the fingerprint whose bucket gets a row.
-            to: the bucket that gets all of them.
+            by: the column with the fingerprint that determines the bucket of a row.
+            to: the bucket of all rows, instead of `by`.
         """
-        frame = typed(kind, frame) if kind in SUMMED else frame
-        slices = cut(frame, by, self.bits) if to is None else [(to, frame)]
-        found = [(bucket, as_ipc(rows)) for bucket, rows in slices]
-        path, start = Path(self.store or "", uuid.uuid4().hex), 0
-        if self.store and found:
-            path.write_bytes(b"".join(data for _, data in found))
-        for bucket, data in found:
-            block = bucket, Part(kind, (str(path), start, len(data)) if self.store else data)
+        frame = cast_to_schema(kind, frame) if kind in SUMMED else frame
+        slices = split_by_bucket(frame, by, self.bits) if to is None else [(to, frame)]
+        encoded = [(bucket, as_ipc(rows)) for bucket, rows in slices]
+        path, start = Path(self.shard_directory or "", uuid.uuid4().hex), 0
+        if self.shard_directory and encoded:
+            path.write_bytes(b"".join(data for _, data in encoded))
+        for bucket, data in encoded:
+            location = (str(path), start, len(data)) if self.shard_directory else data
+            block = bucket, Shard(kind, location)
             yield TaggedOutput(tag, block) if tag else block
             start += len(data)

@@ -122,7 +122,7 @@ class Tally:
             )
         return lines
 
-    def described(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it, for programs."""
         return {
             "in": self.rows,

@@ -18,7 +18,7 @@ from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import aggregate, parse_log, write_records
 from pipelines.options import PreprocessOptions
-from pipelines.shards import Settings, sum_counts
+from pipelines.shards import PipelineContext, sum_counts
 from pipelines.sources import plan
 from tests.pipelines.written import Data
 
@@ -35,7 +35,7 @@ def run(
         order: shuffles what each step is given, as a runner may.
     """
     (directory / "parts").mkdir(parents=True)
-    settings = Settings(options, bits, str(directory))
+    context = PipelineContext(options, bits, str(directory))
     shuffle = (order or Random(0)).shuffle
     counts = Counter[str]()
 
@@ -43,7 +43,7 @@ def run(
         elements, outputs = list(elements), {}
         shuffle(elements)
         for element in elements:
-            for found in function(element, settings, *more):
+            for found in function(element, context, *more):
                 tag, value = ("main", found)
                 if isinstance(found, TaggedOutput):
                     tag, value = found.tag, found.value
@@ -78,9 +78,9 @@ def run(
         options.vocabulary_size,
         options.min_ngram_count,
     )
-    written = [write_records.write_words(one, settings, vocabulary) for one in words()]
-    known_texts = words("prints"), titles("all"), Shared()
-    tables = [write_records.write_titles(one, settings, *known_texts) for one in titles()]
+    written = [write_records.write_words(one, context, vocabulary) for one in words()]
+    known_texts = words("fingerprints"), titles("all"), Shared()
+    tables = [write_records.write_titles(one, context, *known_texts) for one in titles()]
     records = step(write_records.write_queries, queries(), *known_texts, queries("sizes"))()
     for one in [*written, *tables, *records]:
         Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))

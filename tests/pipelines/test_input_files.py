@@ -146,7 +146,7 @@ def test_a_directory_on_another_store_is_listed_in_the_same_way(monkeypatch):
     found = [MatchResult("", []), MatchResult("", inside)]
     monkeypatch.setattr(FileSystems, "join", lambda *parts: "/".join(parts))
     monkeypatch.setattr(FileSystems, "match", lambda patterns: found)
-    with pytest.raises(UserError, match=r"holds what is no table: notes\.txt\."):
+    with pytest.raises(UserError, match=r"contains files that are not tables: notes\.txt\."):
         find_files(["gs://bucket/log"])
     files = find_files(["gs://bucket/log"], ignore_others=True).files
     assert [file.path.rpartition("/")[2] for file in files] == ["a.tsv", "b.TSV.gz"]

@@ -82,16 +82,19 @@ def read_lists(
     return lists
 
 
-def deal(one: GradedList, most: int) -> Sequence[GradedList]:
-    """A list as several of at most so many titles, each of them with good and bad ones.
+def chunk_list(graded: GradedList, max_titles: int) -> Sequence[GradedList]:
+    """Splits a list into lists of at most `max_titles` titles, each with good and bad titles.
 
-    They are dealt out like cards, the best first.
+    Titles are sorted by value; of `n` chunks, each takes every n-th title.
     """
-    hands = -(-len(one.titles) // most)
-    if hands == 1:
-        return [one]
-    pairs = sorted(zip(one.titles, one.values, strict=True), key=lambda pair: -pair[1])
-    return [GradedList(one.query, *zip(*pairs[hand::hands], strict=True)) for hand in range(hands)]
+    chunks = -(-len(graded.titles) // max_titles)
+    if chunks == 1:
+        return [graded]
+    pairs = sorted(zip(graded.titles, graded.values, strict=True), key=lambda pair: -pair[1])
+    return [
+        GradedList(graded.query, *zip(*pairs[chunk::chunks], strict=True))
+        for chunk in range(chunks)
+    ]
 
 
 class HardNegative(NamedTuple):

@@ -106,8 +106,8 @@ class Vocabulary:
         whole = self.whole_words.get(whole_word(word, self.rules.max_letters))
         return (*found,) if whole is None else (*found, whole)
 
-    def unknown_share(self, texts: Iterable[str]) -> float:
-        """The share of the texts' letter trigrams that it does not list; 0 where there is none."""
+    def unknown_fraction(self, texts: Iterable[str]) -> float:
+        """The fraction of the letter trigrams of texts that are not in the vocabulary; 0 without any."""
         trigrams = [
             ngram
             for text in texts

@@ -31,9 +31,9 @@ def test_ids_start_at_one_most_frequent_first():
 def test_the_unknown_share_counts_every_letter_trigram():
     vocabulary = Vocabulary(["#ca", "cat"], FOLDED)
     # #ca cat at#, twice, and #a#: 4 of 7 are known.
-    assert vocabulary.unknown_share(["cat", "a Cat"]) == pytest.approx(3 / 7)
-    assert vocabulary.unknown_share(["", "?!"]) == 0
-    assert vocabulary.unknown_share(["a"]) == 1
+    assert vocabulary.unknown_fraction(["cat", "a Cat"]) == pytest.approx(3 / 7)
+    assert vocabulary.unknown_fraction(["", "?!"]) == 0
+    assert vocabulary.unknown_fraction(["a"]) == 1
 
 
 def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():

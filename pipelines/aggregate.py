@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from polars import col
 
 from dssm_tf.positions.curve import UNIT
-from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
+from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
 from pipelines.negatives import SPLIT, seeded_hash, to_unit_interval
@@ -141,7 +141,7 @@ def _words(forms: pl.Series, times: NDArray[np.int64], rules: Rules) -> pl.DataF
     Returns:
         Columns `word`, `times` and `fp`.
     """
-    words, counts = words_read(forms, rules)
+    words, counts = explode_words(forms, rules)
     totals = pl.DataFrame({"word": words, "times": np.repeat(times, counts)})
     totals = totals.group_by("word").agg(col.times.sum())
     return totals.with_columns(fp=fingerprints(totals["word"]))

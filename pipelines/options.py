@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
-from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
+from dssm_tf.text.fields import MAX_OWN_FIELDS, parse_fields
 from dssm_tf.text.rules import Rules
 
 TRAIN, VALIDATION = "train", "validation"
@@ -124,9 +124,9 @@ class PreprocessOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.field_rows == "own" and not 1 < len(self.fields) <= MOST_OWN_FIELDS:
+        if self.field_rows == "own" and not 1 < len(self.fields) <= MAX_OWN_FIELDS:
             raise UserError(
-                f"--field-rows own is for 2 to {MOST_OWN_FIELDS} fields; --title-fields names "
+                f"--field-rows own is for 2 to {MAX_OWN_FIELDS} fields; --title-fields names "
                 f"{len(self.fields)}."
             )
 

@@ -15,7 +15,7 @@ from polars import col
 from pyarrow import parquet
 
 from dssm_tf.positions.curve import UNIT
-from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
+from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.negatives import (
     DRAW,
@@ -168,7 +168,7 @@ def _concat_buckets(blocks: Iterable[BucketShard]) -> pl.DataFrame:
 def _word_numbers(column: pl.Series, context: PipelineContext, texts: AllTexts) -> pa.Array:
     """Numbers of the words of each text, as Arrow lists."""
     rules = context.options.rules
-    flat, counts = words_read(normal_forms(column, rules), rules)
+    flat, counts = explode_words(normal_forms(column, rules), rules)
     words = flat.unique()
     numbers = np.searchsorted(texts.words, fingerprints(words).to_numpy())
     return _lists(flat.replace_strict(words, numbers, return_dtype=pl.Int32).to_numpy(), counts)

@@ -70,7 +70,7 @@ def test_gzip_under_another_name_is_read(run, tmp_path):
         (b"PAR1\x15\x04", "holds Parquet data"),
         (b"PK\x03\x04\x14\x00", "holds ZIP or Excel data"),
         (b"\x28\xb5\x2f\xfd\x00", "holds zstd data"),
-        (LOG.encode("utf-16"), "not UTF-8; say what it is, such as --encoding utf-16"),
+        (LOG.encode("utf-16"), "not UTF-8; it begins as UTF-16: give --encoding utf-16"),
     ],
 )
 def test_data_of_another_format_is_called_what_it_is(refused, tmp_path, start, said):

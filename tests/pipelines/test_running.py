@@ -74,7 +74,7 @@ def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_li
     log.write_bytes(log.read_bytes()[:-200])
     reason = "Compressed file ended before the end-of-stream marker was reached"
     error = refused(None, "--input", str(log))
-    assert error == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
+    assert error == f"dssm preprocess: {log} is not a complete gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
 
 

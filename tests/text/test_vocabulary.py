@@ -131,7 +131,7 @@ def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
         (b"#ca\n\ncat\n", r"vocabulary.txt:2 holds ''"),
         (b"#ab##\n", r"vocabulary.txt:1 holds '#ab##'"),
         (b"a#b\n", r"vocabulary.txt:1 holds 'a#b'"),
-        (b"cat\ncat\n", "lists 2 trigrams of which only 1 are distinct"),
+        (b"cat\ncat\n", "lists 2 trigrams, but only 1 are distinct"),
         (b"\xff\xfe\n", "is not UTF-8"),
     ],
 )

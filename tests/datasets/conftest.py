@@ -1,4 +1,4 @@
-"""A folder for a source, and what `dssm data convert` makes of it."""
+"""A folder for a source, and its conversion by `dssm data convert`."""
 
 import pytest
 
@@ -16,14 +16,14 @@ def source(tmp_path):
 
 @pytest.fixture
 def convert(tmp_path, source):
-    """Converts the folder; gives the rows of clicks, corpus and judgments, None if missing."""
+    """Converts the folder; returns clicks, corpus and judgments, None for a missing table."""
 
     def run(name, held_out=None, settings=()):
         out = tmp_path / "out"
         convert_command(name, source, out, held_out=held_out, settings=tuple(settings))
         clicks = judgments = None
         if (out / "clicks.tsv").exists():
-            # The reader that preprocess uses must take every row.
+            # The reader of preprocess must accept every row.
             clicks = logged(out / "clicks.tsv", max_rejected=0.0)
         if (out / "judgments.tsv").exists():
             judgments = read_judgments(out / "judgments.tsv")

@@ -6,9 +6,9 @@ from io import StringIO
 import polars
 
 
-def objects(*given):
-    """JSON, an object a line."""
-    return "".join(json.dumps(each) + "\n" for each in given)
+def objects(*values):
+    """JSON with one object per line."""
+    return "".join(json.dumps(value) + "\n" for value in values)
 
 
 def event(action, query_id, object_id, time):
@@ -22,7 +22,7 @@ def event(action, query_id, object_id, time):
     }
 
 
-# Decided by its text alone: with a share of one half, "red kettle" is held out, "blue rug" is not.
+# With a fraction of one half, "red kettle" is held out and "blue rug" is not.
 SOURCES = {
     "wands": {
         "product.csv": """\
@@ -118,7 +118,7 @@ u1,11,abcat,rug,2011-09-05 10:00:00.1,2011-09-05 09:59:00.1
 
 
 def write_source(folder, name, **changed):
-    """Writes the files of a source into a folder; `changed` has others by their stems."""
+    """Writes the files of a source into a folder; `changed` replaces texts by file stem."""
     for file, text in SOURCES[name].items():
         path = folder / file
         text = changed.get(path.stem, text)

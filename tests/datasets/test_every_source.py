@@ -1,4 +1,4 @@
-"""What holds for every source: its description, its tables, refusals."""
+"""Every source: its description, its tables, its errors."""
 
 import pytest
 
@@ -15,7 +15,7 @@ HEADS = {
     "corpus": "doc_id\ttitle",
     "judgments": "query_id\tquery\tdoc_id\ttitle\tgrade",
 }
-OF_EVENTS = {  # what the click log of a source of events also has
+EVENT_COLUMNS = {  # further columns of the click log of a source of events
     "bestbuy": "\ttimestamp",
     "ubi": "\ttimestamp\tsession_id\tposition\timpressions",
 }
@@ -24,9 +24,9 @@ SHOP = "P1\tRed Kettle\nP2\tKettle Lid\nP3\tBlue Rug\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "tables"),
+    ("name", "flags", "tables"),
     [
-        (  # Exact training pairs are clicks; the publisher's test split judges.
+        (  # Exact training pairs are clicks; the test split of the publisher becomes judgments.
             "esci",
             {},
             {
@@ -104,8 +104,8 @@ q000001\tred kettle\t100002\tRug\t1.33
                 "judgments": "7\thow are rugs made\t1\tRugs are woven.\t1\n",
             },
         ),
-        (  # By time: kettle, ketle (lost is not in the catalogue), then the held-out half, rug. Of
-            # its clicks two are on 22 and one on 11, which is half of that.
+        (  # By time: kettle, ketle (lost is not in the catalogue), then the held-out half, rug. Two
+            # of its clicks are on 22 and one on 11, which is half of that.
             "bestbuy",
             {"held_out": 0.5},
             {
@@ -136,18 +136,18 @@ rug\tTA\t1\tA\t2024-05-01T11:00:00Z\ts1\t2\t
     ],
 )
 def test_a_source_becomes_clicks_a_corpus_and_judgments(
-    tmp_path, source, convert, name, given, tables
+    tmp_path, source, convert, name, flags, tables
 ):
     """A table without a row is not written."""
     write_source(source, name)
-    convert(name, **given)
-    heads = HEADS | {"clicks": HEADS["clicks"] + OF_EVENTS.get(name, "")}
+    convert(name, **flags)
+    heads = HEADS | {"clicks": HEADS["clicks"] + EVENT_COLUMNS.get(name, "")}
     assert {path.stem: path.read_text("utf-8") for path in (tmp_path / "out").glob("*.tsv")} == {
         table: f"{heads[table]}\n{rows}" for table, rows in tables.items()
     }
 
 
-def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
+def test_every_source_lists_its_files_licence_and_grades(capsys):
     list_()
     blocks = capsys.readouterr().out.strip().split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == list(ADAPTERS)
@@ -157,7 +157,7 @@ def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "message"),
+    ("name", "flags", "message"),
     [
         ("wand", {}, "there is no source 'wand'; choose from esci, wands"),
         ("wands", {"settings": ["n=1"]}, "--set n=1: expected KEY=VALUE; wands has the keys n"),
@@ -166,12 +166,12 @@ def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
         ("homedepot", {}, r"no train\.csv \(also \.gz\); expected one, found: label\.csv, product"),
     ],
 )
-def test_what_cannot_be_converted_is_refused_and_leaves_nothing(
-    tmp_path, source, convert, name, given, message
+def test_a_failed_conversion_is_an_error_and_leaves_no_output(
+    tmp_path, source, convert, name, flags, message
 ):
     write_source(source, "wands")
     with pytest.raises(UserError, match=message):
-        convert(name, **given)
+        convert(name, **flags)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
@@ -204,7 +204,7 @@ def test_files_without_a_usable_row_are_an_error_not_an_empty_table(
         convert("wands")
 
 
-def test_a_file_that_is_there_twice_is_refused(source, convert):
+def test_two_files_with_the_same_name_are_refused(source, convert):
     write_source(source, "wands")
     (source / "more").mkdir()
     (source / "more" / "label.csv").write_text("", "utf-8")
@@ -213,7 +213,7 @@ def test_a_file_that_is_there_twice_is_refused(source, convert):
         convert("wands")
 
 
-def test_a_source_that_is_not_there_and_an_output_that_is_are_refused(tmp_path, source, convert):
+def test_a_missing_source_and_an_existing_output_are_refused(tmp_path, source, convert):
     with pytest.raises(UserError, match="elsewhere does not exist; give the directory"):
         convert_command("wands", tmp_path / "elsewhere", tmp_path / "new")
     write_source(source, "wands")
@@ -223,8 +223,8 @@ def test_a_source_that_is_not_there_and_an_output_that_is_are_refused(tmp_path, 
 
 
 def test_progress_counts_rows(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr(Task, "update", lambda task, done, state="": told.append(done))
+    updates = []
+    monkeypatch.setattr(Task, "update", lambda task, done, state="": updates.append(done))
     (tmp_path / "table.csv").write_text("a\n" + "1\n" * 10_000, "utf-8")
     Source(tmp_path).read(tmp_path / "table.csv", ["a"], lambda cell: None)
-    assert told == [4096, 8192]
+    assert updates == [4096, 8192]

@@ -1,4 +1,4 @@
-"""Mangled files of every source and format: rows or one clear error, nothing else, and soon."""
+"""Damaged files of every source and format give rows or a UserError, within limited time."""
 
 import gzip
 import signal
@@ -36,8 +36,8 @@ FORMATS = {
 
 
 @contextmanager
-def soon():
-    """Fails what works longer than `SECONDS`, on a busy machine too: of the process's own time."""
+def limited_time():
+    """Fails if the block takes more than `SECONDS` of processor time."""
 
     def late(*_):
         raise AssertionError(f"takes longer than {SECONDS} s")
@@ -68,13 +68,13 @@ READERS = [
 
 @pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_mangled_table_gives_rows_or_one_clear_error(tmp_path, format, packed):
+def test_a_damaged_table_gives_rows_or_a_user_error(tmp_path, format, packed):
     path, random = tmp_path / f"t.{format}{packed}", Random(f"{format}{packed}")
-    FORMATS[format](tmp_path / "whole")
-    whole = (tmp_path / "whole").read_bytes()
-    with soon():
+    FORMATS[format](tmp_path / "intact")
+    intact = (tmp_path / "intact").read_bytes()
+    with limited_time():
         for _ in range(60):
-            data = corrupted(whole, random)
+            data = corrupted(intact, random)
             if packed:
                 data = gzip.compress(data)
                 data = data if random.random() < 0.5 else corrupted(data, random)
@@ -85,15 +85,15 @@ def test_a_mangled_table_gives_rows_or_one_clear_error(tmp_path, format, packed)
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_mangled_file_of_a_source_gives_tables_or_one_clear_error(tmp_path, name):
+def test_a_damaged_file_of_a_source_gives_tables_or_a_user_error(tmp_path, name):
     random, source = Random(name), tmp_path / "source"
     source.mkdir()
     write_source(source, name)
-    with soon():
+    with limited_time():
         for number in range(60):
             broken = random.choice(sorted(source.iterdir()))
-            whole = broken.read_bytes()
-            broken.write_bytes(corrupted(whole, random))
+            intact = broken.read_bytes()
+            broken.write_bytes(corrupted(intact, random))
             with suppress(UserError):
                 convert_command(name, source, tmp_path / f"out{number}")
-            broken.write_bytes(whole)
+            broken.write_bytes(intact)

@@ -23,9 +23,9 @@ def test_ubi_takes_titles_from_a_catalogue(source, convert):
 
 
 def test_ubi_takes_milliseconds_and_the_session_of_the_client(source, convert):
-    one = event("click", "q1", "A", 1714557600000)
-    del one["event_attributes"]["session_id"]
-    write_source(source, "ubi", ubi_events=objects(one, one | {"session_id": "s2"}))
+    click = event("click", "q1", "A", 1714557600000)
+    del click["event_attributes"]["session_id"]
+    write_source(source, "ubi", ubi_events=objects(click, click | {"session_id": "s2"}))
     clicks, _, _ = convert("ubi", held_out=0)
     assert [(row.query, row.timestamp, row.session) for row in clicks] == [
         ("kettle", "1714557600000", "c1"),
@@ -45,10 +45,10 @@ def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source
     lines[7]["timestamp"] = "yesterday"
     write_source(source, "ubi", ubi_events=objects(*lines) + "{no json\n")
     convert_command("ubi", source, tmp_path / "out")
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for reason in ("no usable time stamp", "not JSON"):
-        assert f"left out: 1 x {reason}, in ubi_events.ndjson" in said
-    assert "left out: 1 x event without a known query or an object" in said
+        assert f"left out: 1 x {reason}, in ubi_events.ndjson" in output
+    assert "left out: 1 x event without a known query or an object" in output
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
     assert "left out: 1 x not JSON, in ubi_events.ndjson." in notes
 
@@ -62,20 +62,20 @@ def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert)
         convert("ubi")
 
 
-def test_a_log_too_small_to_hold_anything_out_says_so(tmp_path, source, capsys):
+def test_a_log_too_small_for_judgments_is_reported(tmp_path, source, capsys):
     write_source(source, "ubi")
-    convert_command("ubi", source, tmp_path / "out")  # three clicks, of which a fifth is none
+    convert_command("ubi", source, tmp_path / "out")  # a fifth of 3 clicks is less than 1
     assert "0 rows of judgments.tsv" in capsys.readouterr().out
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
     assert "with --held-out 0.2" in notes
     assert "0 rows of judgments.tsv" in notes
 
 
-def test_events_are_ordered_by_time_and_not_by_its_text(source, convert):
+def test_events_are_ordered_by_time_and_not_as_text(source, convert):
     times = ["2024-05-01T10:00:00+02:00", "2024-05-01T09:30:00Z", "2024-05-01T08:30:00Z"]
     clicked = (event("click", "q1", id_, at) for id_, at in zip("ABC", times, strict=True))
     write_source(source, "ubi", ubi_events=objects(*clicked))
-    # Ten in Berlin is eight in Greenwich.
+    # 10:00 in Berlin is 8:00 UTC.
     clicks, _, judgments = convert("ubi", held_out=1 / 3)
     assert [row.title for row in clicks] == ["TA", "TC"]
     assert [row[2] for row in judgments] == ["B"]

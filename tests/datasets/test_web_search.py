@@ -8,7 +8,7 @@ from dssm_tf.common.errors import UserError
 from tests.datasets.tables import objects, write_source
 
 
-def test_the_notes_of_msmarco_say_what_was_left_out_and_its_licence(tmp_path, source, convert):
+def test_the_notes_of_msmarco_have_its_licence_and_the_rows_left_out(tmp_path, source, convert):
     write_source(source, "msmarco")
     convert("msmarco")
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
@@ -16,14 +16,14 @@ def test_the_notes_of_msmarco_say_what_was_left_out_and_its_licence(tmp_path, so
     assert "research use only" in notes
 
 
-def test_msmarco_shows_page_titles_where_they_are_given(source, convert):
+def test_msmarco_uses_page_titles_if_there_is_a_file_of_them(source, convert):
     write_source(source, "msmarco")
     (source / "para.title.txt").write_text("0\tBoiling point\n1\t-\n", "utf-8")
     _, corpus, _ = convert("msmarco")
     assert corpus == [("0", "Boiling point"), ("1", "Rugs are woven.")]
 
 
-def test_orcas_joins_clicks_to_titles_out_of_packed_files(tmp_path, source, convert):
+def test_orcas_joins_clicks_to_titles_of_gzip_files(tmp_path, source, convert):
     with gzip.open(source / "msmarco-docs.tsv.gz", "wt", encoding="utf-8") as file:
         file.write("D1\thttp://example.org/a\tKettles\tlong body\nD2\thttp://example.org/b\t\tx\n")
     with gzip.open(source / "orcas.tsv.gz", "wt", encoding="utf-8") as file:
@@ -85,6 +85,6 @@ def test_trec_ids_are_strings_and_only_numbers_may_have_zeros_before_them(source
     (source / "docs.tsv").write_text("d0\tFox\nd1\tWolf\nd2\tDeer\n", "utf-8")
     (source / "qrels.txt").write_text("0a1 0 d0 2\na1 0 d1 2\n7 0 d2 1\n", "utf-8")
     _, _, judgments = convert("trec", held_out=1)
-    assert [(one.query_id, one.query) for one in judgments] == [
+    assert [(row.query_id, row.query) for row in judgments] == [
         ("0a1", "white fox"), ("a1", "grey wolf"), ("7", "red deer")
     ]  # fmt: skip

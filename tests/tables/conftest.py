@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 @pytest.fixture
 def write_rows(tmp_path, write):
-    """Writes rows of equal content in the format of the name; the values are text or numbers."""
+    """Writes rows of texts or numbers in the format of the file name."""
 
     def write_rows(name, columns, rows):
         format = name.removesuffix(".gz").rsplit(".", 1)[1]
@@ -23,7 +23,7 @@ def write_rows(tmp_path, write):
             return tmp_path / name
         if format == "jsonl":
             objects = (dict(zip(columns, row, strict=True)) for row in rows)
-            return write(name, "".join(json.dumps(one) + "\n" for one in objects))
+            return write(name, "".join(json.dumps(value) + "\n" for value in objects))
         text = io.StringIO(newline="")
         if format == "csv":
             csv.writer(text).writerows([columns, *rows])

@@ -1,4 +1,4 @@
-"""The rows of tables, one by one."""
+"""Rows of tables as named tuples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rows_of(table: Table) -> Iterator[LogRow | Reject]:
 
 
 def log_rows(frame: pl.DataFrame) -> list[LogRow]:
-    """The rows of a log's frame."""
+    """The rows of the frame of a log."""
     return [*map(LogRow._make, frame.select(*SCHEMA).iter_rows())]
 
 

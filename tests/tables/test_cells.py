@@ -1,4 +1,4 @@
-"""What a cell may hold, and why not."""
+"""Valid cells, and the reasons to reject others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reason(check, *values):
         (str(MAX_COUNT + 1), "is too large"),
     ],
 )
-def test_what_is_no_count_has_a_reason(value, expected):
+def test_a_value_that_is_not_a_count_is_rejected_with_a_reason(value, expected):
     assert reason(count, value, "clicks", 1) == f"clicks {expected}"
 
 
@@ -55,21 +55,21 @@ def test_the_smallest_the_largest_and_the_missing_count():
 
 
 @given(st.integers(0, MAX_COUNT), st.sampled_from(["{}", " {} ", "{}.0", "+{}", "0{}"]))
-def test_a_whole_number_is_read_however_it_is_written(value, form):
+def test_integers_are_read_in_all_spellings(value, form):
     assert count(form.format(value), "clicks", 1) == value
 
 
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none()))
 def test_any_value_is_a_count_or_a_bad_row(value):
     try:
-        found = count(value, "clicks", 1)
+        result = count(value, "clicks", 1)
     except BadRow:
         return
-    assert isinstance(found, int)
-    assert 0 <= found <= MAX_COUNT
+    assert isinstance(result, int)
+    assert 0 <= result <= MAX_COUNT
 
 
-def test_a_text_is_cleaned_onto_one_line_and_never_empty():
+def test_clean_text_replaces_line_breaks_and_rejects_empty_texts():
     assert clean_text(" a\tb\r\nc ", "title") == "a b  c"
     assert reason(clean_text, "  ", "title") == "empty title"
     assert reason(clean_text, None, "title") == "no title"
@@ -77,7 +77,7 @@ def test_a_text_is_cleaned_onto_one_line_and_never_empty():
     assert reason(clean_text, "\ud800", "title") == "bad UTF-8"
 
 
-def test_an_id_is_text_or_a_whole_number():
+def test_an_id_is_a_text_or_an_integer():
     assert (identifier("007", "id"), identifier(7, "id")) == ("007", "7")
     for value in (None, 7.0, True, ["7"]):
         assert reason(identifier, value, "id") == "no id"
@@ -92,17 +92,17 @@ def test_a_grade_is_a_number_from_0_to_100(value):
     assert (grade("0"), grade(1.33), grade("100")) == (0.0, 1.33, 100.0)
 
 
-def test_a_score_may_be_infinite_but_not_nothing():
+def test_a_score_may_be_infinite_but_not_nan():
     assert number("-inf", "score") == -float("inf")
     assert reason(number, "nan", "score") == "score is not a number"
 
 
 @given(st.text())
-def test_a_text_on_one_line_keeps_everything_else(value):
-    found = one_line(value)
-    assert not set(found) & {"\t", "\n", "\r"}
-    assert (found.split(), len(found)) == (value.split(), len(value))
+def test_line_breaks_and_tabs_become_spaces_and_other_characters_stay(value):
+    result = one_line(value)
+    assert not set(result) & {"\t", "\n", "\r"}
+    assert (result.split(), len(result)) == (value.split(), len(value))
 
 
-def test_a_text_on_one_line_has_no_surrogates():
+def test_surrogates_become_replacement_characters():
     assert one_line("half \ud800, ż") == "half \N{REPLACEMENT CHARACTER}, ż"

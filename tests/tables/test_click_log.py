@@ -1,4 +1,4 @@
-"""Rows of click logs: what is read, what is rejected, and why."""
+"""Good and rejected rows of click logs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_format_gives_the_same_rows_by_declared_names_of_columns(write_row
         read_logs([path], Layout(columns=parse_columns("query=search")))
 
 
-def test_a_row_is_found_by_the_names_of_its_columns(write):
+def test_columns_are_matched_by_name(write):
     header = "doc_id\tTITLE\tsession_id\tclicks\tquery\timpressions"
     path = write("log.tsv", f"{header}\nd1\tHalo: Reach\t s9\t3\thalo\t20\n")
     assert read(path) == [
@@ -49,7 +49,7 @@ def test_a_row_is_found_by_the_names_of_its_columns(write):
     ]
 
 
-def test_clicks_are_one_where_the_log_does_not_count_them(write):
+def test_a_row_without_a_count_of_clicks_has_1_click(write):
     for name, text in (
         ("a.tsv", "query\ttitle\nhalo\tReach\n"),
         ("b.tsv", "query\ttitle\tclicks\nhalo\tReach\t\n"),
@@ -87,7 +87,7 @@ def test_objects_are_read_by_key_and_checked(write):
         {"query": "a", "title": "b", "clicks": float("nan")},
         {"query": "\ud800", "title": "b"},
     ]
-    rows = read(write("log.jsonl", "".join(json.dumps(one) + "\n" for one in objects)))
+    rows = read(write("log.jsonl", "".join(json.dumps(value) + "\n" for value in objects)))
     assert rows[0] == LogRow("halo", "Halo", 2, session="7", timestamp="1.5")
     assert [row.reason for row in rows[1:]] == [
         "no title", "empty title", "query is not text", "clicks is not a number",
@@ -106,7 +106,7 @@ def test_a_written_log_reads_back(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["log.tsv", "log.csv", "log.jsonl"])
-def test_a_block_without_a_good_row_is_rejects_and_nothing_else(write, name):
+def test_a_block_without_a_good_row_has_only_rejects(write, name):
     head = {"log.tsv": b"query\ttitle\n", "log.csv": b"query,title\n"}.get(name, b"")
     rows = read(write(name, head + b"caf\xe9\n\xff\n"))
     assert [row.reason for row in rows] == ["bad UTF-8"] * 2
@@ -118,7 +118,7 @@ CELLS = st.one_of(
         ["hat", " Hat ", "0", "3", "12", "1,234", "-1", "2.0", "", "␟", "\x1c", "\u2003"]
     ),
 )
-ODD = st.sampled_from(
+UNUSUAL = st.sampled_from(
     [
         b"",
         b" ",
@@ -130,23 +130,23 @@ ODD = st.sampled_from(
     ]
 )
 LINES = st.lists(
-    st.one_of(st.tuples(*[CELLS] * 5).map("\t".join).map(str.encode), ODD), max_size=12
+    st.one_of(st.tuples(*[CELLS] * 5).map("\t".join).map(str.encode), UNUSUAL), max_size=12
 )
 NAMES = ("query", "title", "clicks", "session_id", "position")
 
 
 @given(LINES)
 @example([b"\t\t\t\t", b"0\t0\t\t\t1"])
-def test_lines_read_at_once_are_those_read_one_by_one(lines):
-    """Cell by cell as the rules for a single one say; usual lines are read at once by pyarrow."""
+def test_lines_read_as_columns_equal_lines_read_cell_by_cell(lines):
+    """The expected rows are parsed cell by cell; pyarrow reads usual lines as columns."""
 
-    def found(lines, size):
+    def read_blocks(lines, size):
         raw, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
         patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", size)
         with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
             yield from rows_of(table)
 
-    def filled(line):
+    def without_white_space(line):
         return line.decode("utf-8", "surrogateescape").strip()
 
     def position(cell):
@@ -155,10 +155,10 @@ def test_lines_read_at_once_are_those_read_one_by_one(lines):
         except BadRow:
             return 0
 
-    def alone(number, line):
+    def parse_line(number, line):
         line = line.removeprefix(BOM_UTF8) if number == 1 else line
         try:
-            query, title, clicks, session, place = line.decode().split("\t")
+            query, title, clicks, session, position_cell = line.decode().split("\t")
             return LogRow(
                 without_separator(clean_text(query, "query"), "query"),
                 clean_text(title, "title"),
@@ -166,12 +166,14 @@ def test_lines_read_at_once_are_those_read_one_by_one(lines):
                 0,
                 "" if session.strip().lower() in NULL_MARKERS else session.strip(),
                 "",
-                position(place),
+                position(position_cell),
             )
         except (BadRow, ValueError):
             return number
 
-    expected = [alone(n, line) for n, line in enumerate(lines, start=1) if filled(line)]
+    expected = [
+        parse_line(n, line) for n, line in enumerate(lines, start=1) if without_white_space(line)
+    ]
     for size in (60, 1 << 18):
-        rows = [row.line if isinstance(row, Reject) else row for row in found(lines, size)]
+        rows = [row.line if isinstance(row, Reject) else row for row in read_blocks(lines, size)]
         assert sorted(rows, key=str) == sorted(expected, key=str)

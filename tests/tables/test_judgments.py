@@ -26,7 +26,7 @@ def test_gzip_is_read_and_written_by_name(tmp_path):
     assert read_corpus(path) == [CorpusTitle("d1", "Ærø")]
 
 
-def test_a_pair_judged_by_several_people_has_the_mean_of_their_grades(write):
+def test_a_pair_with_several_judgments_has_the_mean_of_their_grades(write):
     path = write("j.tsv", HEADER + "q1\tq\td1\tt\t1\nq1\tq\td2\tu\t3\nq1\tq\td1\tt\t2\n")
     assert [(j.doc_id, j.grade) for j in read_judgments(path)] == [
         ("d1", 1.5),
@@ -35,14 +35,14 @@ def test_a_pair_judged_by_several_people_has_the_mean_of_their_grades(write):
 
 
 @pytest.mark.parametrize("name", ["j.csv", "j.jsonl", "j.parquet"])
-def test_judgments_and_corpora_may_be_of_every_format(write_rows, name):
+def test_judgments_and_corpora_are_read_in_every_format(write_rows, name):
     columns = ("query_id", "query", "doc_id", "title", "grade")
     path = write_rows(name, columns, [(7, "ha\tlo", "d\r1", "Halo:\nReach", 1.5)])
     assert read_judgments(path) == [Judgment("7", "ha lo", "d 1", "Halo: Reach", 1.5)]
     assert read_corpus(path) == [CorpusTitle("d 1", "Halo: Reach")]
 
 
-def test_a_name_that_says_nothing_means_tabs(write):
+def test_a_file_name_without_a_known_ending_means_tsv(write):
     path = write("corpus.txt", "title\tdoc_id\nHalo\td1\n")
     assert read_corpus(path) == [CorpusTitle("d1", "Halo")]
 
@@ -67,11 +67,11 @@ def test_judgments_survive_a_round_trip(tmp_path_factory, table):
     path = tmp_path_factory.mktemp("round") / "j.tsv"
     write_judgments(path, judgments)
     read = read_judgments(path)
-    assert [one[:4] for one in read] == [one[:4] for one in judgments]
-    assert [one.grade for one in read] == pytest.approx([one.grade for one in judgments])
+    assert [row[:4] for row in read] == [row[:4] for row in judgments]
+    assert [row.grade for row in read] == pytest.approx([row.grade for row in judgments])
 
 
-def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
+def test_grades_depend_on_the_ratio_to_the_most_clicked_title():
     clicks = [
         ("Halo", "A1", 4),
         ("halo!", "A1", 2),  # the same query, so A1 has 6
@@ -80,12 +80,12 @@ def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
         ("halo", "D", 2),  # less than half
         ("?!", "A1", 9),  # no word
     ]
-    found = judgments_from_clicks(clicks, FOLDED, {"A1": "a", "B7": "b", "C": "c", "D": "d"})
-    assert [(j.query, j.title, j.grade) for j in found] == [
+    judgments = judgments_from_clicks(clicks, FOLDED, {"A1": "a", "B7": "b", "C": "c", "D": "d"})
+    assert [(j.query, j.title, j.grade) for j in judgments] == [
         ("Halo", "a", 3.0),
         ("Halo", "b", 3.0),
         ("Halo", "c", 2.0),
         ("Halo", "d", 1.0),
     ]
-    assert [j.doc_id for j in found] == ["A1", "B7", "C", "D"]
-    assert {j.query_id for j in found} == {"q000001"}
+    assert [j.doc_id for j in judgments] == ["A1", "B7", "C", "D"]
+    assert {j.query_id for j in judgments} == {"q000001"}

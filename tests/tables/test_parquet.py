@@ -1,4 +1,4 @@
-"""Parquet: every kind of text that Arrow and Polars write, and rows that are not text."""
+"""Parquet files with every type of text that Arrow and Polars write, and with bad rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_type_that_polars_writes_for_text_is_read(tmp_path, type):
 
 
 @pytest.mark.parametrize("type", [pa.string(), pa.binary(), pa.large_binary(), pa.binary_view()])
-def test_a_cell_that_is_not_utf8_rejects_its_row_alone(tmp_path, type):
+def test_a_cell_that_is_not_utf8_rejects_only_its_row(tmp_path, type):
     cells = pa.array([b"caf\xe9", *[b"pad %d" % n for n in range(19)]], pa.binary())
     if type == pa.string():
         cells = pa.Array.from_buffers(type, len(cells), cells.buffers())

@@ -1,4 +1,4 @@
-"""What holds for every file: formats, headers, lines, and what becomes of bad rows."""
+"""Rules for all files: formats, headers, lines and bad rows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def rows(path, columns=("doc_id", "title"), layout=None):
 
 def numbered(table, columns, strict=True):
     """Line numbers with cells or a reject, in the order of the file."""
-    found = []
+    result = []
     for frame, rejects in table.scan([*map(raw, columns)], strict=strict):
-        block = [(line, tuple(cells)) for *cells, line in frame.iter_rows()]
-        found += sorted([*block, *((row.line, row) for row in rejects)], key=lambda row: row[0])
-    return found
+        good = [(line, tuple(cells)) for *cells, line in frame.iter_rows()]
+        result += sorted([*good, *((row.line, row) for row in rejects)], key=lambda row: row[0])
+    return result
 
 
 def checked(path, columns=("query", "title"), layout=None):
@@ -45,11 +45,9 @@ def checked(path, columns=("query", "title"), layout=None):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_format_gives_the_same_rows_by_the_names_of_columns_and_misses_one_at_once(
-    write_rows, suffix
-):
-    turned = [("2024", title, name) for name, title in ROWS]
-    path = write_rows(f"t{suffix}", ("year", "Title ", "DOC_ID"), turned)
+def test_every_format_gives_the_same_rows_and_a_missing_column_is_an_error(write_rows, suffix):
+    reordered = [("2024", title, name) for name, title in ROWS]
+    path = write_rows(f"t{suffix}", ("year", "Title ", "DOC_ID"), reordered)
     assert rows(path) == ROWS
     assert rows(path, ("title",)) == [(title,) for _, title in ROWS]
     message = r"t\.\S+ has the columns 'year', 'Title', 'DOC_ID'; expected .*missing: query"
@@ -57,7 +55,7 @@ def test_every_format_gives_the_same_rows_by_the_names_of_columns_and_misses_one
         table.check([raw("query"), raw("title")])
 
 
-def test_a_name_that_comes_twice_is_refused_if_it_is_wanted(write):
+def test_a_repeated_column_is_an_error_if_it_is_read(write):
     path = write("t.tsv", "title\tnote\tNote\tTITLE\na\tb\tc\td\n")
     with pytest.raises(UserError, match="names the column 'title' more than once"):
         rows(path, ["title"])
@@ -75,23 +73,23 @@ def test_a_name_that_comes_twice_is_refused_if_it_is_wanted(write):
         ("t.jsonl", '\r\n{"doc_id": "d1", "title": "Halo"}\r\n  \r\n'),
     ],
 )
-def test_windows_line_ends_byte_order_marks_and_blank_lines_are_no_part_of_rows(write, name, text):
+def test_windows_line_ends_byte_order_marks_and_blank_lines_are_skipped(write, name, text):
     assert rows(write(name, "\N{BYTE ORDER MARK}" + text)) == [("d1", "Halo")]
 
 
-def test_quoted_cells_hold_commas_quotes_and_line_ends(write):
+def test_quoted_cells_may_contain_commas_quotes_and_line_ends(write):
     path = write("t.csv", 'doc_id,title\r\n7,"a, ""b""\nc"\n8,"d\r\ne"\n9,f\r10,g\n')
     assert rows(path) == [("7", 'a, "b"\nc'), ("8", "d\r\ne"), ("9", "f"), ("10", "g")]
 
 
-def test_an_encoding_a_delimiter_and_loose_quotes_can_be_told(write):
+def test_the_layout_sets_encoding_delimiter_and_quotes(write):
     path = write("t.csv", 'doc_id\ttitle\nd1\t"5°" tilt\n'.encode("latin-1"))
     layout = Layout("latin-1", delimiter="\t", strict_quotes=False)
     with open_table(path, layout=layout) as table:
         assert numbered(table, ["title"]) == [(2, ("5° tilt",))]
 
 
-def test_the_layout_may_leave_out_the_beginning_of_a_file(write):
+def test_data_without_a_header_is_read_by_the_names_of_the_layout(write):
     later = io.BytesIO(b"\xef\xbb\xbfd4\tmore\n")
     with open_table("t.tsv", layout=Layout(names=("doc_id", "title")), raw=later) as table:
         assert numbered(table, ["title", "doc_id"]) == [(1, ("more", "d4"))]
@@ -155,20 +153,20 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet.gz", "tsv.d/t", "t.gz", "t.txt"])
-def test_a_name_of_no_known_format_is_refused_or_means_what_it_is_told(name):
+def test_a_name_of_an_unknown_format_is_an_error_or_means_the_default(name):
     with pytest.raises(UserError, match=r"no known format; expected .*\.tsv, \.csv, \.jsonl, \.pa"):
         format_of(name)
     assert format_of(name, otherwise="tsv") == "tsv"
 
 
-def test_without_strictness_bad_rows_are_rejects_with_line_and_reason(write):
+def test_bad_rows_are_rejects_with_line_and_reason_unless_strict(write):
     path = write("t.tsv", b"query\ttitle\na\tb\nc\n\xff\td\n\n" + b"x" * 2_000_000 + b"\ne\tf\n")
-    cut = "x" * 500
+    truncated = "x" * 500
     assert checked(path) == [
         (2, ("a", "b")),
         (3, Reject(3, "wrong column count", "c")),
         (4, Reject(4, "bad UTF-8", "\\xff d")),
-        (6, Reject(6, "line too long", cut)),
+        (6, Reject(6, "line too long", truncated)),
         (7, ("e", "f")),
     ]
 
@@ -184,41 +182,41 @@ def test_a_csv_reject_names_the_line_where_its_row_starts(write):
     ]
 
 
-def test_a_quote_that_never_closes_costs_a_reject_and_not_the_job(write):
+def test_a_quote_that_never_closes_rejects_rows_and_reading_continues(write):
     lines = [b"query,title\n", b'a,"b\n', *[b"x" * 1000 + b"\n"] * 200, b"halo,Halo: Reach\n"]
-    found = checked(write("t.csv", b"".join(lines)))
-    swallowed = [row for _, row in found if "quote left open" in getattr(row, "reason", "")]
+    result = checked(write("t.csv", b"".join(lines)))
+    swallowed = [row for _, row in result if "quote left open" in getattr(row, "reason", "")]
     assert [row.line for row in swallowed] == [*range(2, len(swallowed) + 2)]
     assert swallowed[0].reason == "quote left open"
-    assert found[-1] == (203, ("halo", "Halo: Reach"))
+    assert result[-1] == (203, ("halo", "Halo: Reach"))
 
 
-@pytest.mark.parametrize("opened", ['q7,"title 7,3', '"q7,title 7,3'])
-def test_a_stray_quote_never_loses_rows_in_silence(write, opened):
+@pytest.mark.parametrize("bad_row", ['q7,"title 7,3', '"q7,title 7,3'])
+def test_rows_after_a_stray_quote_become_rejects(write, bad_row):
     rows = [f"q{n},title {n},3" for n in range(100)]
-    rows[7] = opened
-    one = checked(write("one.csv", "\n".join(["query,title,clicks", *rows]) + "\n"))
-    # The quote stands on line 9 of 101 and swallows the 92 lines behind it.
-    assert [row[1].reason for row in one[7:]] == [
+    rows[7] = bad_row
+    result = checked(write("one.csv", "\n".join(["query,title,clicks", *rows]) + "\n"))
+    # The quote is on line 9 of 101 and swallows the 92 lines after it.
+    assert [row[1].reason for row in result[7:]] == [
         "quote left open",
         *["swallowed by a quote left open"] * 92,
     ]
-    assert one[7][1].line == 9
+    assert result[7][1].line == 9
     rows[50] = 'q50,title 50",3'
     path = write("two.csv", "\n".join(["query,title,clicks", *rows]) + "\n")
-    two = checked(path)
-    assert len(two) == 100
-    assert [n for n, row in two if isinstance(row, Reject)] == list(range(9, 53))
+    result = checked(path)
+    assert len(result) == 100
+    assert [n for n, row in result if isinstance(row, Reject)] == list(range(9, 53))
     with pytest.raises(
         UserError, match=r"two\.csv:9: a quote opens here that swallows 43 lines, up"
     ):
         read(path, [raw("query"), raw("title")])
     rows[8] = 'q8,title 8" wide,3'
-    three = checked(write("three.csv", "\n".join(["query,title,clicks", *rows[:50]]) + "\n"))
-    assert [n for n, row in three if isinstance(row, Reject)] == [9, 10]
+    result = checked(write("three.csv", "\n".join(["query,title,clicks", *rows[:50]]) + "\n"))
+    assert [n for n, row in result if isinstance(row, Reject)] == [9, 10]
 
 
-def test_text_in_quotes_may_go_over_lines_with_commas(write):
+def test_text_in_quotes_may_continue_over_lines_with_commas(write):
     text = "A hat, red.\nWarm\nand, above all, cheap.\n\nYes, really."
     path = write("t.csv", f'query,title,clicks\nhat,"{text}",3\ntie,Tie,1\n')
     assert checked(path) == [(2, ("hat", text)), (7, ("tie", "Tie"))]
@@ -228,7 +226,9 @@ def test_text_in_quotes_may_go_over_lines_with_commas(write):
 @pytest.mark.parametrize(
     "encoding", ["latin-1", "cp1251", "utf-16", "utf-32-le", "gb18030", "shift_jis"]
 )
-def test_text_of_any_encoding_is_read_when_it_is_named(tmp_path, monkeypatch, suffix, encoding):
+def test_text_of_any_encoding_is_read_if_the_layout_names_it(
+    tmp_path, monkeypatch, suffix, encoding
+):
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 7)
     word = {"latin-1": "Ærø", "cp1251": "шляпа"}.get(encoding, "帽子")
     text = {".txt": f"{word}\n", ".jsonl": f'{{"text": "{word}"}}\n'}.get(suffix, f"text\n{word}\n")
@@ -238,7 +238,7 @@ def test_text_of_any_encoding_is_read_when_it_is_named(tmp_path, monkeypatch, su
         assert [row for _, row in numbered(table, ["text"])] == [(word,)]
 
 
-def test_half_a_character_of_utf_16_is_refused(write):
+def test_utf_16_needs_its_encoding_and_half_a_character_is_an_error(write):
     path = write("t.tsv", "doc_id\ttitle\nd1\tHat\n".encode("utf-16"))
     with pytest.raises(UserError, match="not UTF-8; it begins as UTF-16: give --encoding utf-16"):
         rows(path)
@@ -248,28 +248,28 @@ def test_half_a_character_of_utf_16_is_refused(write):
         rows(path, layout=Layout("utf-16"))
 
 
-def test_dates_beyond_those_of_python_are_text_like_others(tmp_path):
+def test_dates_after_the_year_9999_are_read_as_text(tmp_path):
     times = pyarrow.array([10**18, 0, None], pyarrow.timestamp("ms", "UTC"))
     days = pyarrow.array([2**31 - 1, 19_753, None], pyarrow.int32()).cast(pyarrow.date32())
     parquet.write_table(pyarrow.table({"at": times, "day": days}), tmp_path / "t.parquet")
-    found = rows(tmp_path / "t.parquet", ("at", "day"))
-    for cell in found[0]:
+    first, *others = rows(tmp_path / "t.parquet", ("at", "day"))
+    for cell in first:
         with pytest.raises(UserError, match="is neither ISO 8601"):
             Clock()(cell)
-    assert found[1:] == [("1970-01-01 00:00:00.000Z", "2024-01-31"), (None, None)]
+    assert others == [("1970-01-01 00:00:00.000Z", "2024-01-31"), (None, None)]
 
 
-def test_a_cell_that_is_too_long_is_one_clear_line(write):
+def test_a_cell_that_is_too_long_is_a_bad_row(write):
     path = write("t.csv", 'doc_id,title\nd1,"' + "x" * 200_000 + '"\nd2,Hat\n')
     with pytest.raises(UserError, match=r"t.csv:2: not CSV: field larger than field limit"):
         rows(path)
     assert [row for _, row in checked(path, ("doc_id", "title"))][1] == ("d2", "Hat")
 
 
-def test_objects_are_rejected_one_by_one_whatever_their_keys(write):
+def test_each_malformed_object_is_a_reject(write):
     lines = [b'{"other": 1}', b"", b"[1]", b"{", b"[" * 5000, b'{"QUERY": 1, "title": null}']
-    found = checked(write("t.jsonl", b"\n".join(lines)))
-    assert [(n, row.reason if isinstance(row, Reject) else row) for n, row in found] == [
+    result = checked(write("t.jsonl", b"\n".join(lines)))
+    assert [(n, row.reason if isinstance(row, Reject) else row) for n, row in result] == [
         (1, (None, None)),
         (3, "not a JSON object"),
         (4, "not JSON"),
@@ -278,7 +278,7 @@ def test_objects_are_rejected_one_by_one_whatever_their_keys(write):
     ]
 
 
-def test_parquet_is_read_whatever_the_kind_of_its_texts(tmp_path):
+def test_parquet_is_read_with_every_type_of_text(tmp_path):
     text = pyarrow.array([b"a", None, b"c", b"d", b"e"], pyarrow.binary())
     columns = {
         "Title": text,
@@ -296,7 +296,7 @@ def test_parquet_is_read_whatever_the_kind_of_its_texts(tmp_path):
     st.integers(1, 7),
     st.booleans(),
 )
-def test_lines_are_the_same_however_the_file_is_cut_in_blocks(lines, size, last_end):
+def test_lines_do_not_depend_on_the_size_of_blocks(lines, size, last_end):
     data = b"\n".join(lines) + (b"\n" if last_end and lines else b"")
     assume((b"\n" in data or b"\r" not in data) and not data.startswith(b"\x1f\x8b"))
     expected = data.split(b"\n")[: -1 if data.endswith(b"\n") else None] if data else []
@@ -304,32 +304,32 @@ def test_lines_are_the_same_however_the_file_is_cut_in_blocks(lines, size, last_
         patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", size)
         layout = Layout(encoding="latin-1", names=("text",))
         with open_table("t", "txt", layout, io.BytesIO(data)) as table:
-            found = [(number, text) for number, (text,) in numbered(table, ["text"])]
-    decoded = [line.removesuffix(b"\r").decode("latin-1") for line in expected]
-    assert found == list(enumerate(decoded, start=1))
+            result = [(number, text) for number, (text,) in numbered(table, ["text"])]
+    texts = [line.removesuffix(b"\r").decode("latin-1") for line in expected]
+    assert result == list(enumerate(texts, start=1))
     assert table.lines == len(expected)
 
 
 @pytest.mark.parametrize("longest", [10, 100])
-def test_an_endless_line_is_never_held_whole(monkeypatch, longest):
+def test_a_line_that_is_too_long_is_truncated(monkeypatch, longest):
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 60)
     data = io.BytesIO(b"one\n\n" + b"x" * 3000 + b"\nnext\n")
     lines = Lines(data, "t", Layout(longest=longest))
     blocks = [*lines]
-    whole = [block[:2] for block in blocks if not block.too_long]
-    assert whole == [(1, b"one\n\n"), (4, b"next\n")]
+    complete = [block[:2] for block in blocks if not block.too_long]
+    assert complete == [(1, b"one\n\n"), (4, b"next\n")]
     assert [len(block.data) for block in blocks if block.too_long] == [longest + 1]
     assert lines.count == 4
 
 
 @given(st.one_of(st.text(), st.binary()))
-def test_the_text_of_a_reject_is_one_short_line_of_utf8(text):
-    found = reject(1, BadRow("reason"), text).text
-    assert len(found.encode()) <= 20 * 500
-    assert not set(found) & {"\t", "\n", "\r"}
+def test_the_text_of_a_reject_is_a_short_line_of_utf8(text):
+    result = reject(1, BadRow("reason"), text).text
+    assert len(result.encode()) <= 20 * 500
+    assert not set(result) & {"\t", "\n", "\r"}
 
 
-def test_the_room_loads_nothing_heavy():
+def test_tables_import_no_heavy_packages():
     code = """
 import sys, dssm_tf.tables.click_log, dssm_tf.tables.splits, dssm_tf.tables.trec
 print({"tensorflow", "keras", "apache_beam", "pandas", "rich"} & set(sys.modules))
@@ -368,7 +368,7 @@ def test_quoted_cells_with_line_ends_are_read_as_pythons_csv_module_reads_them(
         ('{"query": "a", "title": "A", "title": "B"}', "'title' and 'title'"),
     ],
 )
-def test_an_object_with_a_key_in_two_cases_is_an_error_that_names_both(write, line, keys):
+def test_an_object_with_two_keys_for_one_column_is_an_error_that_names_both(write, line, keys):
     path = write("t.jsonl", '{"query": "b", "title": "B"}\n' + line + "\n")
     with pytest.raises(UserError, match=rf"t\.jsonl:2: the keys {keys} are the same column"):
         checked(path)
@@ -377,7 +377,7 @@ def test_an_object_with_a_key_in_two_cases_is_an_error_that_names_both(write, li
 
 @pytest.mark.parametrize("head", [b"", b"doc_id\ttitle\n"])
 @pytest.mark.parametrize("format", ["txt", "tsv", "csv", "jsonl"])
-def test_time_for_one_long_line_grows_as_its_length(head, format):
+def test_time_to_read_a_long_line_is_linear_in_its_length(head, format):
     def seconds(size):
         layout = Layout(longest=1 << 31, names=("text",))
         raw = io.BytesIO(head + b"x" * size)
@@ -390,7 +390,7 @@ def test_time_for_one_long_line_grows_as_its_length(head, format):
     assert large < 30 * small  # 8 times the bytes; 64 times the work if it were quadratic
 
 
-def test_columns_are_called_as_the_file_calls_them_in_messages(write):
+def test_messages_have_the_names_of_the_columns_in_the_file(write):
     path = write("t.csv", "Query,DocID,rating\nred shoe,a,3\n")
     layout = Layout(columns=parse_columns("doc_id=docid,grade=rating"))
     with pytest.raises(UserError) as caught:

@@ -1,4 +1,4 @@
-"""What a file cannot be read for is said in one line that names it, whatever it should hold."""
+"""The error for a file that cannot be read is one line that names the file."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def scores(path):
         (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' comes twice"),
     ],
 )
-def test_what_a_file_cannot_be_read_for_is_one_line_that_names_it(
+def test_the_error_for_an_unreadable_file_names_it_in_a_single_line(
     write, read, name, content, message
 ):
     path = write(name, content)

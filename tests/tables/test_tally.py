@@ -1,4 +1,4 @@
-"""A log is refused for the clicks that are lost as well as for the rows."""
+"""A log is refused if too many of its clicks or rows are malformed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD = "query\ttitle\tclicks\n"
 GOOD = "".join(f"q{n}\tt{n}\t10\n" for n in range(95))
 
 
-def test_what_was_rejected_is_said_when_it_is_allowed(write):
+def test_rejected_rows_within_the_limit_are_reported(write):
     path = write("log.tsv", HEAD + GOOD + "a\t\t9\nb\tc\t1,234\nd\te\n")
     _, tally = read_logs([path], max_rejected=0.9)
     reasons, largest, unknown = tally.lines()
@@ -47,7 +47,7 @@ def test_an_unknown_encoding_is_refused():
 
 
 @pytest.mark.parametrize("pairs", ["query", "query=", "qury=a", "query=a,title=a"])
-def test_columns_that_cannot_be_meant_are_refused(pairs):
+def test_malformed_column_names_are_refused(pairs):
     with pytest.raises(
         UserError, match=r"--columns is .*; expected pairs such as query=search_term"
     ):

@@ -18,7 +18,7 @@ def test_row_i_of_a_text_file_is_line_i(write):
     assert read(write("t.txt.gz", b"one\ntwo")) == [(None, "one"), (None, "two")]
 
 
-def test_the_side_chooses_the_columns_and_the_layout_may_rename_them(write):
+def test_the_side_selects_the_columns_and_the_layout_renames_them(write):
     path = write("t.tsv", "query_id\tquery\tdoc_id\ttitle\nq\twho\td\tHim\n")
     assert read(path) == [("d", "Him")]
     assert read(path, side="query") == [("q", "who")]
@@ -26,7 +26,7 @@ def test_the_side_chooses_the_columns_and_the_layout_may_rename_them(write):
     assert read(path, layout=layout) == [("d", "who")]
 
 
-def test_without_an_id_column_there_are_no_ids(write):
+def test_ids_are_null_without_an_id_column(write):
     path = write("t.jsonl", '{"text": "a"}\n\n{"text": "half \\ud800"}\n')
     assert read(path) == [(None, "a"), (None, "half \N{REPLACEMENT CHARACTER}")]
 

@@ -1,4 +1,4 @@
-"""Time stamps have one order, or are refused."""
+"""Time stamps of one kind are ordered; others are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dssm_tf.tables.times import Clock
         ("2024-01-30", "2024-01-31"),
         ("2024-01-31 12:00", "2024-01-31T12:00:05.25"),
         ("20240131T120000", "20240131T120001"),
-        # Eleven in Paris is ten in London.
+        # 11:00 in Paris is 10:00 in London.
         ("2024-01-31 11:00:00+01:00", "2024-01-31T10:01Z"),
         ("999999999", "1e9"),
         ("1000000000000", "1000000000001.5"),
@@ -40,18 +40,18 @@ def test_iso_8601_and_times_since_1970_are_ordered(earlier, later):
     st.lists(st.datetimes(datetime(1980, 1, 1), datetime(2100, 1, 1)), min_size=2, max_size=9),
     st.sampled_from(["iso", "compact", "s", "ms"]),
 )
-def test_the_order_is_that_of_time(moments, form):
-    moments = [one.replace(microsecond=one.microsecond // 1000 * 1000) for one in moments]
-    since = [(one - datetime(1970, 1, 1)) // timedelta(milliseconds=1) for one in moments]
+def test_the_numbers_have_the_order_of_the_times(moments, form):
+    moments = [time.replace(microsecond=time.microsecond // 1000 * 1000) for time in moments]
+    since = [(time - datetime(1970, 1, 1)) // timedelta(milliseconds=1) for time in moments]
     cells = {
-        "iso": [one.isoformat(" ", "milliseconds") for one in moments],
-        "compact": [one.strftime("%Y%m%dT%H%M%S.") + f"{one.microsecond:06}" for one in moments],
-        "s": [f"{one / 1000:.3f}" for one in since],
-        "ms": [str(one) for one in since],
+        "iso": [time.isoformat(" ", "milliseconds") for time in moments],
+        "compact": [time.strftime("%Y%m%dT%H%M%S.") + f"{time.microsecond:06}" for time in moments],
+        "s": [f"{milliseconds / 1000:.3f}" for milliseconds in since],
+        "ms": [str(milliseconds) for milliseconds in since],
     }[form]
-    found = [*map(Clock(), cells)]
-    for one, other in combinations(range(len(moments)), 2):
-        assert (found[one] < found[other]) == (moments[one] < moments[other])
+    numbers = [*map(Clock(), cells)]
+    for i, j in combinations(range(len(moments)), 2):
+        assert (numbers[i] < numbers[j]) == (moments[i] < moments[j])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_order_is_that_of_time(moments, form):
         ([""], ["the time stamp is empty"]),
     ],
 )  # fmt: skip
-def test_what_is_mixed_or_has_no_order_is_refused_with_example_cells(cells, words):
+def test_mixed_or_unreadable_time_stamps_are_refused_with_examples(cells, words):
     clock = Clock()
     with pytest.raises(UserError) as caught:
         [*map(clock, cells)]

@@ -1,4 +1,4 @@
-"""Accents fold: a text is found with or without them, and no other word is lost."""
+"""Texts match with and without accents; marks that distinguish words stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dssm_tf.text.characters import character_map
 from dssm_tf.text.rules import FOLDED, Rules
 from tests.reference.character_rules import fold, is_mark
 
-KEPT = Rules(keep_accents=True)
+WITH_ACCENTS = Rules(keep_accents=True)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ KEPT = Rules(keep_accents=True)
         ("cafe", "cafe\u0301"),
     ],
 )
-def test_a_word_is_found_without_its_accents(typed, logged):
+def test_a_word_equals_the_word_without_accents(typed, logged):
     assert FOLDED.key(typed) == FOLDED.key(logged)
 
 
@@ -51,12 +51,12 @@ def test_a_word_is_found_without_its_accents(typed, logged):
         "ကမ္ဘာ",
     ],
 )
-def test_marks_without_which_it_were_another_word_stay(text):
+def test_marks_that_distinguish_words_stay(text):
     assert FOLDED.words(text) == text.split()
-    assert FOLDED.words(text) == KEPT.words(text)
+    assert FOLDED.words(text) == WITH_ACCENTS.words(text)
 
 
-def test_a_letter_composed_and_taken_apart_are_the_same():
+def test_composed_and_decomposed_letters_are_equal():
     for code in folding():
         letter = chr(code)
         assert FOLDED.key(unicodedata.normalize("NFD", letter)) == FOLDED.key(letter), hex(code)

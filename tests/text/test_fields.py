@@ -1,4 +1,4 @@
-"""Titles of several fields as one text, and trigrams that belong to one field."""
+"""Titles of several fields as one text, with shared trigrams or trigrams per field."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
 
-OWN = Rules(False, own_fields=3)
+SEPARATE = Rules(False, own_fields=3)
 FIELDS = st.lists(texts, min_size=1, max_size=5).map(SEPARATOR.join)
 
 
-def test_words_of_further_fields_have_trigrams_of_their_own():
-    vocabulary = Vocabulary(["#so", "son", "1#so", "1son", "2#so"], OWN)
+def test_words_of_further_fields_have_separate_trigrams():
+    vocabulary = Vocabulary(["#so", "son", "1#so", "1son", "2#so"], SEPARATE)
     title = "So: Sony␟SONY␟so␟sons"
-    # The fourth field is part of the third, which is the last with rows of its own.
+    # The fourth field is part of the third, which is the last field with separate trigrams.
     assert vocabulary.words(title) == ["so", "sony", "1␟sony", "2␟so", "2␟sons"]
     assert [vocabulary.ngram_ids(word) for word in vocabulary.words(title)] == [
         (1,), (1, 2), (3, 4), (5,), (5,)
     ]  # fmt: skip
 
 
-def test_shared_rows_read_all_fields_as_one_text():
+def test_shared_trigrams_read_all_fields_as_a_single_text():
     assert Vocabulary([], FOLDED).words("So: Sony␟SONY␟so") == FOLDED.words("So: Sony SONY so")
 
 
@@ -37,38 +37,38 @@ def test_rules_count_words_of_all_fields_and_letters_without_the_mark():
 
 
 def test_a_bucket_depends_on_the_field():
-    found = {bucket(mark + "abc", 2_000_003) for mark in ("", "1", "2", "3", "4", "5")}
-    assert len(found) == 6
+    buckets = {bucket(mark + "abc", 2_000_003) for mark in ("", "1", "2", "3", "4", "5")}
+    assert len(buckets) == 6
 
 
-@given(FIELDS, st.sampled_from([FOLDED, OWN]))
-def test_a_normalised_text_has_the_same_words_and_is_its_own_normal_form(text, rules):
+@given(FIELDS, st.sampled_from([FOLDED, SEPARATE]))
+def test_normalization_keeps_the_words_and_is_idempotent(text, rules):
     form = FOLDED.key(text)
     assert FOLDED.key(form) == form
     assert rules.words(form) == rules.words(text)
 
 
 @given(st.lists(texts.filter(lambda text: SEPARATOR not in text), min_size=1, max_size=5))
-def test_fields_come_apart_as_they_were_joined(fields):
-    found = split_fields(join_fields(fields))
-    assert found + [""] * (len(fields) - len(found)) == fields
+def test_split_fields_inverts_join_fields(fields):
+    result = split_fields(join_fields(fields))
+    assert result + [""] * (len(fields) - len(result)) == fields
 
 
-def test_titles_are_different_where_their_fields_are():
+def test_titles_differ_if_their_fields_differ():
     assert FOLDED.key("Halo ␟ Sony") != FOLDED.key("Halo Sony") == FOLDED.key("halo sony␟␟")
 
 
 def test_the_rule_is_part_of_the_fingerprint_and_of_the_file(tmp_path):
-    plain, own = Vocabulary(["cat"], FOLDED), Vocabulary(["cat", "1cat"], OWN)
-    assert plain.fingerprint != Vocabulary(["cat"], OWN).fingerprint
-    own.save(tmp_path / "vocabulary.txt")
-    assert Vocabulary.load(tmp_path / "vocabulary.txt", OWN).ngrams == own.ngrams
+    plain, separate = Vocabulary(["cat"], FOLDED), Vocabulary(["cat", "1cat"], SEPARATE)
+    assert plain.fingerprint != Vocabulary(["cat"], SEPARATE).fingerprint
+    separate.save(tmp_path / "vocabulary.txt")
+    assert Vocabulary.load(tmp_path / "vocabulary.txt", SEPARATE).ngrams == separate.ngrams
     (tmp_path / "bad.txt").write_text("cat\n6cat\n", "utf-8")
     with pytest.raises(UserError, match=r"bad\.txt:2 holds '6cat'"):
-        Vocabulary.load(tmp_path / "bad.txt", OWN)
+        Vocabulary.load(tmp_path / "bad.txt", SEPARATE)
 
 
 @pytest.mark.parametrize("names", ["", "title,", "title,brand,Title"])
-def test_names_of_fields_are_columns_each_once(names):
+def test_empty_or_repeated_names_of_fields_are_refused(names):
     with pytest.raises(UserError, match="--title-fields is"):
         parse_fields(names)

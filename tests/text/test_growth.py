@@ -30,34 +30,34 @@ def test_new_trigrams_follow_the_known_ones_by_frequency():
     st.integers(0, 3),
     st.text("abc d", max_size=30),
 )
-def test_no_known_trigram_moves_and_new_ones_come_from_where_they_were_read(
+def test_known_trigrams_keep_their_ids_and_new_ones_map_to_their_earlier_ids(
     ngrams, counts, buckets, text
 ):
     rules = Rules(False, hash_buckets=buckets)
     before = Vocabulary(ngrams, rules)
     now = grow(before, counts, 99)
     check_grown(before, now, "RUN")
-    came_from = earlier_ids(before, now)
-    assert len(came_from) == now.size + 1
+    ids_before = earlier_ids(before, now)
+    assert len(ids_before) == now.size + 1
     for word in text.split():
-        earlier = [came_from[i] for i in now.look_up(word)]
+        earlier = [ids_before[i] for i in now.look_up(word)]
         assert [i for i in earlier if i is not None] == list(before.look_up(word))
 
 
-def test_a_new_trigram_had_the_id_of_its_bucket():
+def test_the_earlier_id_of_a_new_trigram_is_that_of_its_bucket():
     rules = Rules(False, hash_buckets=4)
     now = Vocabulary(["cat", "dog"], rules)
     assert earlier_ids(Vocabulary(["cat"], rules), now) == [0, 1, 2 + bucket("dog", 4), 2, 3, 4, 5]
 
 
-def test_another_order_another_trigram_or_fewer_of_them_is_no_extension():
+def test_a_vocabulary_with_another_order_or_fewer_trigrams_is_not_an_extension():
     before = Vocabulary(["cat", "#ca"], FOLDED)
     for ngrams in (["#ca", "cat", "dog"], ["cat", "dog", "#ca"], ["cat"]):
         with pytest.raises(UserError, match="run preprocess with --vocabulary-from RUN"):
             check_grown(before, Vocabulary(ngrams, FOLDED), "RUN")
 
 
-def test_other_text_rules_are_named():
+def test_the_error_names_text_rules_that_differ():
     with pytest.raises(UserError) as caught:
         Rules(False, max_words=9, hash_buckets=5).check_same(Rules(False, hash_buckets=5), "RUN")
     assert str(caught.value) == (

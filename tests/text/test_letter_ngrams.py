@@ -20,18 +20,18 @@ words = st.text(st.characters(exclude_characters="#"), min_size=1, max_size=70)
         ("👍é", ["#👍é", "👍é#"]),
     ],
 )
-def test_trigrams_run_between_the_boundary_marks(word, expected):
+def test_trigrams_include_the_boundary_marks(word, expected):
     assert letter_ngrams(word) == expected
 
 
 @given(words)
-def test_there_is_one_trigram_a_letter_and_its_middle_spells_the_word(word):
-    found = letter_ngrams(word, max_letters=100)
-    assert found == trigrams(word)
-    assert "".join(ngram[1] for ngram in found) == word
+def test_each_letter_is_the_middle_of_a_trigram(word):
+    ngrams = letter_ngrams(word, max_letters=100)
+    assert ngrams == trigrams(word)
+    assert "".join(ngram[1] for ngram in ngrams) == word
 
 
-def test_a_word_beyond_the_limit_is_cut_and_then_ended():
+def test_a_long_word_is_truncated_before_the_boundary_mark():
     assert letter_ngrams("abcdef", max_letters=3) == ["#ab", "abc", "bc#"]
     assert len(letter_ngrams("x" * 10_000)) == 64
 
@@ -44,6 +44,6 @@ def test_a_bucket_is_the_documented_hash():
     assert bucket("abc", 10**9) != bucket("cba", 10**9)
 
 
-def test_the_hash_stays_below_what_64_bits_hold():
+def test_the_hash_does_not_overflow_int64():
     assert sum(BUCKET_MULTIPLIERS) * 0x10FFFF < 2**63
     assert BUCKET_MODULUS < 2**31

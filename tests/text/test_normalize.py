@@ -1,4 +1,4 @@
-"""Text to words in pure Python."""
+"""Splitting texts into words in pure Python."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dssm_tf.text.rules import FOLDED, Rules
 from tests.reference import character_rules as derived
 from tests.reference.unicode_strategies import texts
 
-KEPT = Rules(keep_accents=True)
-RULE = st.sampled_from([FOLDED, KEPT])
+WITH_ACCENTS = Rules(keep_accents=True)
+RULE = st.sampled_from([FOLDED, WITH_ACCENTS])
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ RULE = st.sampled_from([FOLDED, KEPT])
         ("naïve café", ["naive", "cafe"]),
         ("İSTANBUL", ["istanbul"]),  # dotted I becomes a plain i, without a combining dot
         ("ısı", ["isi"]),
-        ("ΟΔΟΣ οδος", ["οδοσ", "οδοσ"]),  # the final sigma does not depend on its place
+        ("ΟΔΟΣ οδος", ["οδοσ", "οδοσ"]),  # final sigma as any sigma
         ("STRASSE straße ẞ", ["strasse", "strasse", "ss"]),
         ("soft\u00adhyphen", ["softhyphen"]),
         ("zero\u200bwidth space", ["zero", "width", "space"]),
@@ -73,12 +73,12 @@ def test_a_text_becomes_its_words(text, expected):
         ("Plain CAT", ["plain", "cat"]),
     ],
 )
-def test_accents_are_kept_where_that_is_asked_for(text, expected):
-    assert KEPT.words(text) == expected
-    assert KEPT.key(text) == " ".join(expected)
+def test_accents_stay_with_the_rule_keep_accents(text, expected):
+    assert WITH_ACCENTS.words(text) == expected
+    assert WITH_ACCENTS.key(text) == " ".join(expected)
 
 
-@pytest.mark.parametrize("rules", [FOLDED, KEPT])
+@pytest.mark.parametrize("rules", [FOLDED, WITH_ACCENTS])
 def test_every_voiced_kana_and_every_syllable_equals_its_parts(rules):
     codes = [*range(0x3040, 0x3100), *range(0xAC00, 0xD7A4)]
     composed = "".join(chr(code) for code in codes if chr(code).isalnum())
@@ -89,7 +89,7 @@ def test_every_voiced_kana_and_every_syllable_equals_its_parts(rules):
 
 
 @given(texts, RULE)
-def test_normalising_twice_changes_nothing(text, rules):
+def test_normalization_is_idempotent(text, rules):
     assert rules.key(rules.key(text)) == rules.key(text)
 
 
@@ -97,12 +97,12 @@ def test_normalising_twice_changes_nothing(text, rules):
 def test_the_character_map_never_maps_twice(keep):
     target = characters.character_map(keep)
     assert set(target) < set(range(sys.maxunicode + 1))
-    for found in target.values():
-        codes = map(ord, found) if isinstance(found, str) else [found]
+    for value in target.values():
+        codes = map(ord, value) if isinstance(value, str) else [value]
         assert not {code for code in codes if code != characters.SPACE} & set(target)
 
 
-def test_the_frozen_table_is_what_the_rules_give():
+def test_the_frozen_table_equals_the_generated_table():
     if unicodedata.unidata_version != derived.UNICODE_VERSION:
         pytest.skip(
             f"this Python has Unicode {unicodedata.unidata_version}; the table is of "

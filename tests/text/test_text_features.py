@@ -21,12 +21,12 @@ from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
 from tests.reference.unicode_strategies import AXES, raw_bytes, texts
 
-ACCENTS_KEPT = Rules(keep_accents=True)
+WITH_ACCENTS = Rules(keep_accents=True)
 KNOWN_TEXT = "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
 KNOWN = list(
     dict.fromkeys(
         ngram
-        for rules in (FOLDED, ACCENTS_KEPT)
+        for rules in (FOLDED, WITH_ACCENTS)
         for word in rules.words(KNOWN_TEXT)
         for ngram in letter_ngrams(word)
     )
@@ -48,7 +48,7 @@ VOCABULARIES = {name: Vocabulary(KNOWN, rules) for name, rules in RULES.items()}
     "own fields": Vocabulary([*FIELD_NGRAMS, *KNOWN], RULES["own fields"]),
     "tight, own fields": Vocabulary([*KNOWN, *FIELD_NGRAMS], RULES["tight, own fields"]),
 }
-WORDS = [word for rules in (FOLDED, ACCENTS_KEPT) for word in rules.words(KNOWN_TEXT)]
+WORDS = [word for rules in (FOLDED, WITH_ACCENTS) for word in rules.words(KNOWN_TEXT)]
 VOCABULARIES |= {
     f"{name}, whole words": vocabulary.with_words(
         [*WORDS, *(f"{field}{SEPARATOR}{word}" for word in WORDS for field in (1, 5))]
@@ -70,10 +70,10 @@ NORMALIZE = {
         input_signature=SIGNATURE,
         autograph=False,
     )
-    for rules in (FOLDED, ACCENTS_KEPT)
+    for rules in (FOLDED, WITH_ACCENTS)
 }
 
-RULE = st.sampled_from([FOLDED, ACCENTS_KEPT])
+RULE = st.sampled_from([FOLDED, WITH_ACCENTS])
 fields = st.lists(texts | st.sampled_from(["the cat", "cat", "1939 b", ""]), max_size=8).map(
     SEPARATOR.join
 )
@@ -213,7 +213,7 @@ def test_the_memory_for_a_long_text_does_not_depend_on_the_other_texts():
 def compare_code_points(codes) -> None:
     some_texts = [f"a{chr(code)}B {chr(code)}" for code in codes]
     raw = tf.constant(encoded(some_texts))
-    for rules, name in ((FOLDED, "buckets"), (ACCENTS_KEPT, "accents kept")):
+    for rules, name in ((FOLDED, "buckets"), (WITH_ACCENTS, "accents kept")):
         normalized = NORMALIZE[rules](raw).numpy().tolist()
         assert normalized == [rules.key(text).encode() for text in some_texts]
         assert_same(name, some_texts)

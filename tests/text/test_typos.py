@@ -1,4 +1,4 @@
-"""Typing errors put into queries."""
+"""Typing errors added to queries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from dssm_tf.text.typos import with_typo
 
-# Every edit of abcd after its first letter: at b or at c.
+# All edits of abcd after its first letter: at b or at c.
 EDITS = {
     "deletion": {"acd", "abd"},
     "transposition": {"acbd", "abdc"},
@@ -19,7 +19,7 @@ EDITS = {
 }
 
 
-def test_the_longest_word_gets_one_edit_of_each_kind_alike_often():
+def test_all_kinds_of_edits_of_the_longest_word_are_equally_likely():
     kinds, words = Counter(), set()
     for number in range(400):
         first, changed, last = with_typo(f"{number}xyz abcd box").split()
@@ -29,19 +29,19 @@ def test_the_longest_word_gets_one_edit_of_each_kind_alike_often():
         words.add(changed)
     # 100 of each expected, standard deviation 8.7.
     assert min(kinds[kind] for kind in EDITS) > 65
-    assert words >= EDITS["deletion"] | EDITS["transposition"]  # at every place
+    assert words >= EDITS["deletion"] | EDITS["transposition"]  # at every offset
     assert len({with_typo("abcd", number) for number in range(9)}) > 1
 
 
 @pytest.mark.parametrize("query", ["", "box", "2 x 4 in.", "16x25x1 air"])
-def test_words_of_fewer_than_four_letters_stay_as_they_are(query):
+def test_words_of_fewer_than_four_letters_are_unchanged(query):
     assert with_typo(query) == query
 
 
 @pytest.mark.parametrize("query", ["aaaa", "книги", "Zzzz-rated", "front door"])
-def test_an_edited_query_is_another_one_and_the_same_each_time(query):
+def test_an_edit_changes_the_query_and_is_deterministic(query):
     assert with_typo(query) == with_typo(query) != query
 
 
-def test_of_words_as_long_the_first_is_edited():
+def test_on_ties_the_first_of_the_longest_words_is_edited():
     assert all(with_typo(f"{n} abcd efgh").endswith(" efgh") for n in range(20))

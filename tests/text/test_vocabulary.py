@@ -1,4 +1,4 @@
-"""The trigrams a model knows, their ids, and the file that holds them."""
+"""Vocabularies of trigrams: ids, limits, and the file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.reference.unicode_strategies import texts
 CAT = ["#ca", "cat", "at#"]
 
 
-def test_ids_start_at_one_most_frequent_first():
+def test_ids_start_at_1_with_the_most_frequent_trigram():
     vocabulary = Vocabulary.from_counts({"cat": 2, "#ca": 5, "at#": 2, "dog": 1}, 3, FOLDED, 1)
-    # "at#" before "cat": equal counts stand in code point order; "dog" is beyond the size.
+    # "at#" before "cat": equal counts are in code point order; "dog" exceeds the size.
     assert vocabulary.ngrams == ("#ca", "at#", "cat")
     assert vocabulary.ngram_ids("cat") == (1, 3, 2)
     assert vocabulary.size == 3
     assert Vocabulary.from_counts({"cat": 2, "dog": 1}, 9, FOLDED, 2).ngrams == ("cat",)
 
 
-def test_the_unknown_share_counts_every_letter_trigram():
+def test_the_unknown_fraction_counts_every_letter_trigram():
     vocabulary = Vocabulary(["#ca", "cat"], FOLDED)
     # #ca cat at#, twice, and #a#: 4 of 7 are known.
     assert vocabulary.unknown_fraction(["cat", "a Cat"]) == pytest.approx(3 / 7)
@@ -44,7 +44,7 @@ def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
     assert Vocabulary(CAT, FOLDED).ngram_ids("cats") == (1, 2)  # without buckets they are dropped
 
 
-def test_a_whole_word_comes_after_its_trigrams_and_a_letter_is_none(tmp_path):
+def test_the_id_of_a_word_follows_its_trigrams_and_single_letters_have_none(tmp_path):
     vocabulary = Vocabulary(CAT, FOLDED).with_words(["cat", "a", "ox", "cat", "1␟cat"])
     assert vocabulary.ngrams == (*CAT, "#cat#", "#ox#", "1#cat#")
     assert [*vocabulary.whole_words] == ["#cat#", "#ox#", "1#cat#"]
@@ -54,18 +54,18 @@ def test_a_whole_word_comes_after_its_trigrams_and_a_letter_is_none(tmp_path):
     assert Vocabulary.load(tmp_path / "vocabulary.txt", FOLDED).ngrams == vocabulary.ngrams
 
 
-def test_limits_cut_long_words_then_long_texts():
+def test_long_words_and_long_texts_are_truncated():
     vocabulary = Vocabulary(CAT, Rules(False, max_words=2, max_letters=3))
     assert vocabulary.words("Catherine, a DOG and more") == ["cat", "a"]
     assert vocabulary.ngram_ids("catherine") == vocabulary.ngram_ids("cat") == (1, 2, 3)
 
 
 @given(texts, st.integers(1, 5), st.integers(1, 5), st.sampled_from([0, 3]))
-def test_every_id_is_one_the_model_has_a_row_for(text, max_words, max_letters, buckets):
+def test_every_id_is_within_the_size_of_the_vocabulary(text, max_words, max_letters, buckets):
     vocabulary = Vocabulary(CAT, Rules(False, max_words, max_letters, buckets))
-    found = vocabulary.words(text)
-    assert found == [word[:max_letters] for word in FOLDED.words(text)][:max_words]
-    for word in found:
+    words = vocabulary.words(text)
+    assert words == [word[:max_letters] for word in FOLDED.words(text)][:max_words]
+    for word in words:
         ids = vocabulary.ngram_ids(word)
         assert all(1 <= i <= vocabulary.size for i in ids)
         assert len(ids) <= max_letters
@@ -142,13 +142,13 @@ def test_a_damaged_file_is_refused_with_line_and_reason(tmp_path, content, messa
         Vocabulary.load(path, FOLDED)
 
 
-def test_a_missing_file_says_who_writes_it(tmp_path):
+def test_the_error_for_a_missing_file_names_preprocess(tmp_path):
     with pytest.raises(UserError, match=r"nowhere.txt does not exist; preprocess writes it"):
         Vocabulary.load(tmp_path / "nowhere.txt", FOLDED)
 
 
 def test_fingerprints_never_change():
-    # Records on disk hold them. `printf "ice cream" | b2sum -l 64` prints e9278e4482b294f9, the
+    # Records on disk contain them. `printf "ice cream" | b2sum -l 64` prints e9278e4482b294f9, the
     # bytes from low to high; the highest bit is set, so the signed number is negative.
     expected = int.from_bytes(bytes.fromhex("e9278e4482b294f9"), "little") - 2**64
     assert fingerprint64("ice cream") == expected
@@ -156,7 +156,7 @@ def test_fingerprints_never_change():
 
 
 @given(texts, st.text(max_size=8))
-def test_a_text_is_sampled_the_same_way_each_time_and_otherwise_by_salt(text, salt):
+def test_sampling_a_text_is_deterministic_and_depends_on_the_salt(text, salt):
     assert 0 <= unit_interval(text, salt) < 1
     assert unit_interval(text, salt) == unit_interval(text, salt)
     assert unit_interval(text, salt) != unit_interval(text, salt + "!")

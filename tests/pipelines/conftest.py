@@ -14,10 +14,10 @@ from tests.runs import finished_run
 
 @pytest.fixture
 def run(tmp_path, write, capsys):
-    """Runs preprocess on the text of a TSV log, or on what `--input` says.
+    """Runs preprocess on the text of a TSV log, or on the files of `--input`.
 
     Returns:
-        What it wrote, unless `--output` says where.
+        The output, unless `--output` is in the flags.
     """
     number = 0
 
@@ -39,12 +39,12 @@ def run(tmp_path, write, capsys):
 
 @pytest.fixture
 def refused(run, capsys):
-    """Runs preprocess on what it refuses, and returns the one line that says why."""
+    """Runs preprocess, which must fail, and returns its one-line error."""
 
     def refused(log: str | None, *flags: str, code: int = 1) -> str:
         capsys.readouterr()
         run(log, *flags, code=code)
-        # A slow machine shows progress lines before it.
+        # On a slow machine, progress lines come first.
         *before, error = capsys.readouterr().err.splitlines()
         assert all(" preprocess: " in line for line in before)
         assert error.startswith("dssm preprocess: ")

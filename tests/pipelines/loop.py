@@ -1,4 +1,4 @@
-"""A driver of our own: the workers' functions in plain loops, without a runner."""
+"""Runs the functions of the workers in plain loops, without a Beam runner."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.pipelines.written import Data
 def run(
     options: PreprocessOptions, directory: Path, bits: int = 0, order: Random | None = None
 ) -> tuple[Data, Counter[str]]:
-    """The files that workers write, under their names, and what they counted.
+    """Runs all steps; returns the output and the counts.
 
     Args:
-        options: what is read, and how.
-        directory: where to write.
-        bits: 2 ** bits files of each kind.
-        order: shuffles what each step is given, as a runner may.
+        options: of preprocess.
+        directory: of the output.
+        bits: writes 2 ** bits files of each kind.
+        order: shuffles the input of each step, as a runner may.
     """
     (directory / "parts").mkdir(parents=True)
     context = PipelineContext(options, bits, str(directory))
@@ -43,33 +43,33 @@ def run(
         elements, outputs = list(elements), {}
         shuffle(elements)
         for element in elements:
-            for found in function(element, context, *more):
-                tag, value = ("main", found)
-                if isinstance(found, TaggedOutput):
-                    tag, value = found.tag, found.value
+            for output in function(element, context, *more):
+                tag, value = ("main", output)
+                if isinstance(output, TaggedOutput):
+                    tag, value = output.tag, output.value
                 outputs.setdefault(tag, []).append(value)
         counts.update(sum_counts(outputs.pop("counts", [])))
         return lambda tag="main": outputs.get(tag, [])
 
     def grouped(*blocks, every=True):
         groups = {bucket: [None] for bucket in range(1 << bits)} if every else {}
-        for bucket, data in (one for some in blocks for one in some):
+        for bucket, data in (block for output in blocks for block in output):
             groups.setdefault(bucket, []).append(data)
         for group in groups.values():
             shuffle(group)
         return list(groups.items())
 
     def pieces(paths, *columns):
-        files = [FileMetadata(one, Path(one).stat().st_size) for one in paths]
+        files = [FileMetadata(path, Path(path).stat().st_size) for path in paths]
         return plan(files, options.layout, *columns)
 
     read = step(parse_log.read_piece, pieces(options.input))
-    offered = step(parse_log.read_corpus, pieces(options.corpus, parse_log.CORPUS_TITLES))
+    corpus = step(parse_log.read_corpus, pieces(options.corpus, parse_log.CORPUS_TITLES))
     sessions = step(parse_log.clean_sessions, grouped(read("sessions"), every=False))
     queries = step(aggregate.sum_queries, grouped(read(), sessions()))
     titles = step(
         aggregate.sum_titles,
-        grouped(read("titles"), sessions("titles"), queries("titles"), offered()),
+        grouped(read("titles"), sessions("titles"), queries("titles"), corpus()),
     )
     words = step(aggregate.sum_words, grouped(queries("words"), titles("words")))
     vocabulary = grow(
@@ -78,11 +78,11 @@ def run(
         options.vocabulary_size,
         options.min_ngram_count,
     )
-    written = [write_records.write_words(one, context, vocabulary) for one in words()]
+    written = [write_records.write_words(element, context, vocabulary) for element in words()]
     known_texts = words("fingerprints"), titles("all"), Shared()
-    tables = [write_records.write_titles(one, context, *known_texts) for one in titles()]
+    tables = [write_records.write_titles(element, context, *known_texts) for element in titles()]
     records = step(write_records.write_queries, queries(), *known_texts, queries("sizes"))()
-    for one in [*written, *tables, *records]:
-        Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))
+    for file in [*written, *tables, *records]:
+        Path(file.path).rename(directory / file_name(file.kind, file.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")
     return Data(directory), Counter({name: n for name, n in counts.items() if ": " in name})

@@ -1,4 +1,4 @@
-"""`--corpus`: titles that nobody clicked are known all the same."""
+"""`--corpus`: titles without clicks are in the output too."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(
     corpus = [str(tmp_path / "c.*"), str(packed)]
     without, data = run(topics, *ALL), run(topics, "--corpus", *corpus, *ALL)
     assert "corpus: 4 rows without a title" in capsys.readouterr().err
-    # One that the log has keeps the log's text and clicks; two that no model can tell apart are
-    # one; what has no word is none.
+    # A title of the log keeps its text and clicks; titles with the same key are merged; a title
+    # without a word is dropped.
     assert data.titles == without.titles | {"Zephyr quux": (0, 0), "red fox": (0, 0)}
     assert data.records() == without.records()
     new = {gram for word in ("zephyr", "quux", "red", "fox") for gram in letter_ngrams(word)}
@@ -42,7 +42,7 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(
         (None, "--corpus {} matches no file"),
     ],
 )
-def test_an_unusable_corpus_is_said_in_one_line(refused, topics, write, tmp_path, text, message):
+def test_the_error_for_an_unusable_corpus_names_it(refused, topics, write, tmp_path, text, message):
     path = tmp_path / "c.tsv"
     if text is not None:
         write(path.name, text)

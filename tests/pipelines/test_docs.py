@@ -1,4 +1,4 @@
-"""The lines of docs/data.md that read the output of preprocess read it."""
+"""The code in docs/data.md that reads the output of preprocess works."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def test_the_documented_lines_print_every_clicked_title_with_its_clicks(
     capsys.readouterr()
     exec(code.replace("DATA/", f"{data.path}/"), {})
     printed = Counter(capsys.readouterr().out.splitlines())
-    expected = Counter(f"{one.titles[0]} {one.clicks}" for one in data.records())
+    expected = Counter(f"{record.titles[0]} {record.clicks}" for record in data.records())
     assert printed == expected

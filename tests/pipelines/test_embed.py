@@ -1,4 +1,4 @@
-"""Vectors of a corpus from a pipeline are those of the model."""
+"""The embed pipeline writes the vectors of the model."""
 
 import subprocess
 import sys
@@ -29,21 +29,21 @@ def corpus(tmp_path):
 def read(out):
     """The text and the vector of each id."""
     rows = parquet.read_table(out).to_pylist()
-    found = {row["id"]: (row["text"], row["vector"]) for row in rows}
-    assert len(found) == len(rows)
-    return found
+    by_id = {row["id"]: (row["text"], row["vector"]) for row in rows}
+    assert len(by_id) == len(rows)
+    return by_id
 
 
 def check(out, model):
-    """That the vectors are those of the model."""
+    """Checks that the vectors are those of the model."""
     rows = read(out)
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
-    wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
-    found = np.array([rows[one.doc_id][1] for one in CORPUS], np.float32)
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    expected = SemanticRanker.load(model).encode_titles([row.title for row in CORPUS], prior=True)
+    vectors = np.array([rows[row.doc_id][1] for row in CORPUS], np.float32)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
-def test_a_pipeline_makes_the_models_vectors_and_says_what_was_written(
+def test_the_pipeline_writes_the_vectors_of_the_model_and_reports_their_number(
     model, corpus, tmp_path, capsys
 ):
     assert run(["--model", str(model), "--input", *corpus, "--output", str(tmp_path / "out")]) == 0
@@ -51,7 +51,7 @@ def test_a_pipeline_makes_the_models_vectors_and_says_what_was_written(
     check(tmp_path / "out", model)
 
 
-def test_a_compact_model_makes_the_same_vectors_without_tensorflow(
+def test_a_compact_model_writes_the_same_vectors_without_tensorflow(
     model, corpus, tmp_path, checkout
 ):
     export_compact(model, tmp_path / "compact", "fox")
@@ -68,7 +68,7 @@ sys.exit(f"{{code}} {{heavy}}" if code or heavy else 0)
     check(out, model)
 
 
-def test_titles_are_made_of_the_columns_that_the_model_learned_from(write, tmp_path):
+def test_titles_have_the_fields_of_the_training_data(write, tmp_path):
     data = write_data(tmp_path / "data", click_log())
     replace(data.spec, title_fields=("title", "brand")).save(data.path)
     model = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [4]}})
@@ -77,28 +77,30 @@ def test_titles_are_made_of_the_columns_that_the_model_learned_from(write, tmp_p
     assert read(out)["a"][0] == "red fox␟acme"
 
 
-def test_a_large_file_becomes_several_that_workers_share(model, corpus, tmp_path, monkeypatch):
+def test_a_large_corpus_becomes_several_files(model, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.encode.TITLES_PER_FILE", 16)
     out = tmp_path / "out"
-    places = {"model": str(model), "input": corpus, "output": str(out)}
-    embed("--direct_num_workers=2", **places)
+    arguments = {"model": str(model), "input": corpus, "output": str(out)}
+    embed("--direct_num_workers=2", **arguments)
     assert len([*out.iterdir()]) == 3
     check(out, model)
 
 
-def test_what_cannot_be_encoded_is_one_line(model, corpus, write, tmp_path, capsys):
-    def told(match, model=model, input=corpus):
+def test_errors_are_a_single_line(model, corpus, write, tmp_path, capsys):
+    def check_error(match, model=model, input=corpus):
         with pytest.raises(UserError, match=match) as caught:
             embed(model=str(model), input=input, output=str(tmp_path / "out"))
         assert "\n" not in str(caught.value)
 
-    told("holds no trained model", model=tmp_path)
-    told(r"bad\.tsv:3: .*columns", input=[str(write("bad.tsv", "doc_id\ttitle\na\tred\nb\n"))])
-    told("^--input nothing matches", input=("nothing",))
-    told("holds no title", input=[str(write("bad.tsv", "doc_id\ttitle\n"))])
+    check_error("holds no trained model", model=tmp_path)
+    check_error(
+        r"bad\.tsv:3: .*columns", input=[str(write("bad.tsv", "doc_id\ttitle\na\tred\nb\n"))]
+    )
+    check_error("^--input nothing matches", input=("nothing",))
+    check_error("holds no title", input=[str(write("bad.tsv", "doc_id\ttitle\n"))])
     assert not (tmp_path / "out").exists()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "vectors.parquet").write_text("")
-    told("exists already")
+    check_error("exists already")
     run(["--model", str(model), "--input", *corpus, "--output", "o", "--modle=3"])
     assert "Did you mean '--model'?" in capsys.readouterr().err

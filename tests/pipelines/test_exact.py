@@ -1,4 +1,4 @@
-"""What preprocess writes is what the rules say, by a plain Python program that knows no columns."""
+"""The output of preprocess equals that of a plain Python program that works row by row."""
 
 from __future__ import annotations
 
@@ -41,30 +41,30 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-def read(directory, rows, corpus, given):
-    """The options with which files of rows and of a corpus are read."""
+def write_input(directory, rows, corpus, flags):
+    """Writes a log and a corpus; returns the options of preprocess."""
     log, titles = directory / "log.tsv", directory / "corpus.tsv"
     lines = ["query\ttitle\tclicks\tsession_id\timpressions"]
     log.write_text("\n".join([*lines, *("\t".join(map(str, row)) for row in rows)]) + "\n")
     titles.write_text("\n".join(["title", *corpus]) + "\n")
-    return PreprocessOptions((str(log),), "out", corpus=(str(titles),), **given)
+    return PreprocessOptions((str(log),), "out", corpus=(str(titles),), **flags)
 
 
-class Evidence:
-    """What the rows of a log say.
+class ExpectedCounts:
+    """Expected counts of a log.
 
     Attributes:
-        clicks: of each pair with a row that counts.
+        clicks: of each pair, without dropped rows.
         rows: of each pair, without repeats.
-        machines: pairs that machines clicked.
-        texts: of queries and titles, by side and normal form, with their clicks.
-        sessions: how many there are.
-        dropped: rows that do not count, by reason.
+        robots: pairs in dropped sessions.
+        texts: clicks of the texts of queries and titles, by side and normal form.
+        sessions: number of sessions.
+        dropped: number of dropped rows, by reason.
     """
 
     def __init__(self, rows, settings):
         self.clicks, self.rows, self.dropped = Counter(), Counter(), Counter()
-        self.texts, self.machines = defaultdict(Counter), set()
+        self.texts, self.robots = defaultdict(Counter), set()
         sessions = defaultdict(list)
         for query, title, number, session, impressions in rows:
             if not number and (settings["negatives_from"] == "log" or not impressions):
@@ -83,17 +83,19 @@ class Evidence:
             pairs = defaultdict(list)
             for query, title, number in visits:
                 pairs[FOLDED.key(query), FOLDED.key(title)].append((-number, query, title))
-            many = len({query for query, _ in pairs}) > most_queries
-            if many or sum(number for *_, number in visits) > most_clicks:
-                self.dropped[f"session with many {'queries' if many else 'clicks'}"] += len(visits)
-                self.machines |= {pair for pair, found in pairs.items() if min(found)[0]}
+            is_bot = len({query for query, _ in pairs}) > most_queries
+            if is_bot or sum(number for *_, number in visits) > most_clicks:
+                self.dropped[f"session with many {'queries' if is_bot else 'clicks'}"] += len(
+                    visits
+                )
+                self.robots |= {pair for pair, visited in pairs.items() if min(visited)[0]}
                 continue
-            for found in pairs.values():
-                # Of a pair's rows that with most clicks counts; of equals the smallest texts.
-                number, query, title = min(found)
-                repeats = max(sum(number < 0 for number, *_ in found) - 1, 0)
+            for visited in pairs.values():
+                # The row with most clicks counts; on ties, the smallest texts.
+                number, query, title = min(visited)
+                repeats = max(sum(number < 0 for number, *_ in visited) - 1, 0)
                 self.dropped["repeated in session"] += repeats
-                self.count(query, title, -number, len(found) - repeats)
+                self.count(query, title, -number, len(visited) - repeats)
 
     def count(self, query, title, number, rows=1):
         pair = FOLDED.key(query), FOLDED.key(title)
@@ -103,86 +105,91 @@ class Evidence:
         self.texts["titles", pair[1]][title] += number
 
     def best(self, side, key):
-        """The text with most clicks, the smallest of equals."""
+        """The text with most clicks; on ties, the smallest text."""
         texts = self.texts[side, key]
         return min(texts, key=lambda text: (-texts[text], text))
 
 
 @settings(max_examples=60, deadline=None)
 @given(LOG, CORPUS, OPTIONS, st.randoms(use_true_random=False))
-def test_every_table_and_record_is_what_the_rules_say(rows, corpus, given, random):
-    log = Evidence(rows, given)
-    kept = {pair: n for pair, n in log.clicks.items() if n >= given["min_clicks"]}
-    queries = {query for query, _ in kept}
-    shown = {
+def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, random):
+    log = ExpectedCounts(rows, flags)
+    positives = {pair: n for pair, n in log.clicks.items() if n >= flags["min_clicks"]}
+    queries = {query for query, _ in positives}
+    impressions = {
         pair
         for pair, n in log.clicks.items()
-        if not n and pair[0] in queries and pair not in log.machines
+        if not n and pair[0] in queries and pair not in log.robots
     }
-    clicked = {pair for pair, n in log.clicks.items() if n} | log.machines
+    clicked = {pair for pair, n in log.clicks.items() if n} | log.robots
     offered = {FOLDED.key(title) for title in corpus} - {""}
     with tempfile.TemporaryDirectory() as directory:
-        options = read(Path(directory), rows, corpus, given)
+        options = write_input(Path(directory), rows, corpus, flags)
         data, counts = run(options, Path(directory) / "out", bits=1, order=random)
-        found = {kind: data.table(kind) for kind in ("titles", "queries")}
-        learned, held_out = (
-            [(one["query"][0], one["titles"], one["clicks"][0]) for one in data.examples(split)]
+        tables = {kind: data.table(kind) for kind in ("titles", "queries")}
+        train_records, validation_records = (
+            [(row["query"][0], row["titles"], row["clicks"][0]) for row in data.examples(split)]
             for split in ("train", "validation")
         )
         words = data.words
-    titles = [FOLDED.key(one["text"]) for one in found["titles"]]
-    names = [FOLDED.key(one["text"]) for one in found["queries"]]
+    titles = [FOLDED.key(row["text"]) for row in tables["titles"]]
+    names = [FOLDED.key(row["text"]) for row in tables["queries"]]
     assert sorted(names) == sorted(queries)
-    listed = {title for _, title in [*kept, *shown]}
+    listed = {title for _, title in [*positives, *impressions]}
     assert sorted(titles) == sorted(listed | offered)
-    for name, one in zip(names, found["queries"], strict=True):
-        assert one["text"] == log.best("queries", name)
+    for name, row in zip(names, tables["queries"], strict=True):
+        assert row["text"] == log.best("queries", name)
         of_query = {title for query, title in clicked if query == name}
-        assert [titles[number] for number in one["clicked"]] == [
+        assert [titles[number] for number in row["clicked"]] == [
             title for title in titles if title in of_query
         ]
-    in_train = {names[query] for query, *_ in learned}
-    train = {pair: n for pair, n in kept.items() if pair[0] in in_train}
-    for title, one in zip(titles, found["titles"], strict=True):
+    in_train = {names[query] for query, *_ in train_records}
+    train = {pair: n for pair, n in positives.items() if pair[0] in in_train}
+    for title, row in zip(titles, tables["titles"], strict=True):
         numbers = [n for (_, other), n in train.items() if other == title]
-        assert (one["clicks"], one["queries"]) == (sum(numbers), len(numbers))
+        assert (row["clicks"], row["queries"]) == (sum(numbers), len(numbers))
         of_corpus = (text for text in corpus if FOLDED.key(text) == title)
-        assert one["text"] == (log.best("titles", title) if title in listed else min(of_corpus))
-    assert not in_train & {names[query] for query, *_ in held_out}
-    both = {
-        (names[query], titles[own]): (others, n) for query, (own, *others), n in learned + held_out
+        assert row["text"] == (log.best("titles", title) if title in listed else min(of_corpus))
+    assert not in_train & {names[query] for query, *_ in validation_records}
+    all_records = train_records + validation_records
+    by_pair = {
+        (names[query], titles[positive]): (others, n)
+        for query, (positive, *others), n in all_records
     }
-    assert len(both) == len(learned + held_out)
-    assert {pair: n for pair, (_, n) in both.items()} == kept
-    for (query, title), (others, _) in both.items():
-        negatives = [titles[one] for one in others if titles[one] != title]
+    assert len(by_pair) == len(all_records)
+    assert {pair: n for pair, (_, n) in by_pair.items()} == positives
+    for (query, title), (others, _) in by_pair.items():
+        negatives = [titles[number] for number in others if titles[number] != title]
         assert len(set(negatives)) == len(negatives)
-        # As many as there are: first those shown for the query, then others that its part clicked.
-        own_shown = {one for q, one in shown if q == query}
-        may_be = set(own_shown)
-        if given["negatives_from"] != "impressions":
-            part = train if query in in_train else kept
-            may_be |= {t for _, t in part} - {t for q, t in clicked if q == query}
-        assert len(negatives) == min(given["negatives"], len(may_be))
-        assert {*negatives[: len(own_shown)]} <= own_shown
-        assert {*negatives} <= may_be
-    # A title of the corpus that the training part lacks is learned from as if it came once.
-    learned_from = [text for pair in train for text in pair]
-    learned_from += offered - {title for _, title in train}
+        # As many as there are: first impressions of the query, then clicked titles of its split.
+        of_query = {title for q, title in impressions if q == query}
+        candidates = set(of_query)
+        if flags["negatives_from"] != "impressions":
+            pairs = train if query in in_train else positives
+            candidates |= {t for _, t in pairs} - {t for q, t in clicked if q == query}
+        assert len(negatives) == min(flags["negatives"], len(candidates))
+        assert {*negatives[: len(of_query)]} <= of_query
+        assert {*negatives} <= candidates
+    # A title of the corpus without a training click counts once in the vocabulary.
+    training_texts = [text for pair in train for text in pair]
+    training_texts += offered - {title for _, title in train}
     ngrams, plain = Counter(), Vocabulary([], options.rules)
-    for word in (word for text in learned_from for word in plain.words(text)):
+    for word in (word for text in training_texts for word in plain.words(text)):
         ngrams.update(f"#{word}#"[at : at + 3] for at in range(len(word)))
     vocabulary = Vocabulary.from_counts(
-        ngrams, given["vocabulary_size"], options.rules, given["min_ngram_count"]
+        ngrams, flags["vocabulary_size"], options.rules, flags["min_ngram_count"]
     )
     numbered = [*words]
-    texts = [*zip(names, found["queries"], strict=True), *zip(titles, found["titles"], strict=True)]
+    texts = [
+        *zip(names, tables["queries"], strict=True),
+        *zip(titles, tables["titles"], strict=True),
+    ]
     assert set(words) == {word for text, _ in texts for word in plain.words(text)}
-    for text, one in texts:
-        assert [numbered[number] for number in one["words"]] == plain.words(text)
+    for text, row in texts:
+        assert [numbered[number] for number in row["words"]] == plain.words(text)
     assert words == {word: vocabulary.ngram_ids(word) for word in words}
     for pair, number in log.rows.items():
-        if pair not in kept.keys() | shown:
+        if pair not in positives.keys() | impressions:
             log.dropped["few clicks" if log.clicks[pair] else "no click"] += number
     expected = Counter({f"dropped: {name}": n for name, n in log.dropped.items()})
     expected.update(
@@ -195,12 +202,12 @@ def test_every_table_and_record_is_what_the_rules_say(rows, corpus, given, rando
             "titles: of the corpus": len(offered),
         }
     )
-    for split, records in (("train", learned), ("validation", held_out)):
+    for split, records in (("train", train_records), ("validation", validation_records)):
         expected[f"{split}: queries"] = len({query for query, *_ in records})
         expected[f"{split}: pairs"] = len(records)
         expected[f"{split}: clicks"] = sum(n for *_, n in records)
-        alone = sum({*numbers} == {numbers[0]} for _, numbers, _ in records)
-        expected[f"{split}: pairs without a negative"] = alone
+        without_negatives = sum({*numbers} == {numbers[0]} for _, numbers, _ in records)
+        expected[f"{split}: pairs without a negative"] = without_negatives
     assert counts == +expected
 
 
@@ -209,23 +216,23 @@ def test_every_table_and_record_is_what_the_rules_say(rows, corpus, given, rando
     LOG, CORPUS, OPTIONS, st.randoms(use_true_random=False), st.integers(1, 3),
     st.integers(30, 300),
 )  # fmt: skip
-def test_the_order_of_rows_the_cut_and_the_number_of_files_change_nothing(
-    rows, corpus, given, random, bits, size
+def test_the_output_does_not_depend_on_the_order_of_rows_pieces_or_the_number_of_files(
+    rows, corpus, flags, random, bits, size
 ):
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         here = Path(directory)
-        whole, counts = run(read(here, rows, corpus, given), here / "one")
-        turned = [random.sample(some, len(some)) for some in (rows, corpus)]
-        options = read(here, *turned, given)
+        expected, counts = run(write_input(here, rows, corpus, flags), here / "expected")
+        shuffled = [random.sample(lines, len(lines)) for lines in (rows, corpus)]
+        options = write_input(here, *shuffled, flags)
         patch.setattr(sources, "MIN_PIECE_BYTES", size)
         patch.setattr(sources, "PIECES", 1000)
-        again, recounted = run(options, here / "two", order=random)
-        assert again.bytes() == whole.bytes()
-        several, _ = run(options, here / "three", bits, random)
-        assert [*several.words.items()] == [*whole.words.items()]
+        in_pieces, recounted = run(options, here / "pieces", order=random)
+        assert in_pieces.bytes() == expected.bytes()
+        several, _ = run(options, here / "several", bits, random)
+        assert [*several.words.items()] == [*expected.words.items()]
         for kind in ("titles", "queries"):
-            assert several.table(kind) == whole.table(kind)
-        for kind in ("train", "validation"):  # each is in the file of its query
-            one, other = (sorted(map(repr, data.examples(kind))) for data in (several, whole))
-            assert one == other
+            assert several.table(kind) == expected.table(kind)
+        for kind in ("train", "validation"):  # a record is in the file of its query
+            examples = [sorted(map(repr, data.examples(kind))) for data in (several, expected)]
+            assert examples[0] == examples[1]
     assert recounted == counts

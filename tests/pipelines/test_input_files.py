@@ -1,4 +1,4 @@
-"""Which files of an input are read, which are not, and what is said of them."""
+"""Input files that are read, that are left out, and that are errors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_files_of_known_formats_are_read_whatever_the_case_of_their_names(run, f
         "a.tsv", "b.TSV", "g.Tsv.GZ", "h.NDJSON"
     ]  # fmt: skip
     data = run(None, "--input", str(folder), *ALL)
-    assert {one.query for one in data.records()} == {"a red hat", "b red hat", "red hat", "q"}
+    assert {record.query for record in data.records()} == {"a red hat", "b red hat", "red hat", "q"}
 
 
-def test_a_folder_with_other_files_is_refused_unless_they_are_to_be_ignored(run, refused, folder):
+def test_a_folder_with_other_files_is_refused_unless_they_are_ignored(run, refused, folder):
     for name in ("notes.txt", "part-00000", "a.tsv.bak", "c.tsv.bz2", "i.json"):
         (folder / name).write_text(LOG, "utf-8")
     (folder / "2023").mkdir()
@@ -44,27 +44,25 @@ def test_a_folder_with_other_files_is_refused_unless_they_are_to_be_ignored(run,
     assert len(data.records()) == 4
 
 
-def test_a_file_that_is_given_twice_is_read_once_with_a_warning(
-    run, write, tmp_path, monkeypatch, capsys
-):
+def test_a_repeated_file_is_read_once_with_a_warning(run, write, tmp_path, monkeypatch, capsys):
     path = write("log.tsv", LOG)
     monkeypatch.chdir(tmp_path)
     os.symlink(path, tmp_path / "link.tsv")
     os.link(path, tmp_path / "hard.tsv")
     names = ["log.tsv", str(path), "./log.tsv", "link.tsv", "hard.tsv"]
     data = run(None, "--input", *names, *ALL)
-    assert [one.clicks for one in data.records()] == [3]
+    assert [record.clicks for record in data.records()] == [3]
     assert capsys.readouterr().err.count("it is read once") == 4
 
 
 def test_gzip_under_another_name_is_read(run, tmp_path):
     path = tmp_path / "log.tsv"
     path.write_bytes(gzip.compress(LOG.encode()))
-    assert [one.clicks for one in run(None, "--input", str(path), *ALL).records()] == [3]
+    assert [record.clicks for record in run(None, "--input", str(path), *ALL).records()] == [3]
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         (b"BZh91AY&SY\x00\x00", "holds bzip2 data"),
         (b"PAR1\x15\x04", "holds Parquet data"),
@@ -73,16 +71,16 @@ def test_gzip_under_another_name_is_read(run, tmp_path):
         (LOG.encode("utf-16"), "not UTF-8; it begins as UTF-16: give --encoding utf-16"),
     ],
 )
-def test_data_of_another_format_is_called_what_it_is(refused, tmp_path, start, said):
+def test_the_error_for_data_of_another_format_names_the_format(refused, tmp_path, start, message):
     path = tmp_path / "log.tsv"
     path.write_bytes(start)
-    assert said in refused(None, "--input", str(path), *ALL)
+    assert message in refused(None, "--input", str(path), *ALL)
 
 
 def test_lines_that_end_in_carriage_returns_are_read(run, write):
     for name, text in (("log.tsv", LOG), ("log.csv", LOG.replace("\t", ","))):
         path = write(name, text.replace("\n", "\r"))
-        assert [one.clicks for one in run(None, "--input", str(path), *ALL).records()] == [3]
+        assert [record.clicks for record in run(None, "--input", str(path), *ALL).records()] == [3]
 
 
 def test_the_block_list_has_the_encoding_of_the_log(run, refused, write):
@@ -91,10 +89,10 @@ def test_the_block_list_has_the_encoding_of_the_log(run, refused, write):
     flags = ("--input", str(path), "--block-list", str(blocked), *ALL)
     assert f"--block-list {blocked}:1: not UTF-8" in refused(None, *flags)
     data = run(None, *flags, "--encoding", "cp1252")
-    assert [one.query for one in data.records()] == ["red hat"]
+    assert [record.query for record in data.records()] == ["red hat"]
 
 
-def test_a_corpus_may_have_other_names_of_columns_than_the_log(run, write, refused):
+def test_a_corpus_may_have_other_column_names_than_the_log(run, write, refused):
     log = write("log.tsv", "term\tproduct\nred hat\tRed Hat\n")
     corpus = write("corpus.tsv", "sku\tname\n1\tGreen Tie\n")
     flags = ("--input", str(log), "--corpus", str(corpus), *ALL)
@@ -119,13 +117,11 @@ def test_a_log_that_is_mostly_robots_is_refused_and_the_flag_named(run, refused)
     assert "75.0% of the rows and 75.0% of the clicks are of sessions that look like" in message
     assert "--max-robot-fraction" in message
     assert "--max-queries-per-session" in message
-    kept = run(head + rows + others, *ALL, "--max-robot-fraction", "0.8")
-    assert len(kept.records()) == 50
+    data = run(head + rows + others, *ALL, "--max-robot-fraction", "0.8")
+    assert len(data.records()) == 50
 
 
-def test_csv_with_quoted_line_ends_is_one_piece_and_the_launcher_reads_its_start_alone(
-    run, write, monkeypatch
-):
+def test_csv_with_quoted_line_ends_becomes_a_single_piece(run, write, monkeypatch):
     monkeypatch.setattr("pipelines.sources.MIN_PIECE_BYTES", 100)
     monkeypatch.setattr("pipelines.sources.PIECES", 1000)
     plain = "".join(f"query {n},Title {n},1\n" for n in range(200))
@@ -137,15 +133,15 @@ def test_csv_with_quoted_line_ends_is_one_piece_and_the_launcher_reads_its_start
     assert "Cotton shirt red, small, 1 blue, large, 2" in data.titles
 
 
-def test_a_directory_on_another_store_is_listed_in_the_same_way(monkeypatch):
+def test_a_directory_on_a_remote_store_is_listed_in_the_same_way(monkeypatch):
     from apache_beam.io.filesystem import FileMetadata, MatchResult
     from apache_beam.io.filesystems import FileSystems
 
     names = ("a.tsv", "_SUCCESS", "b.TSV.gz", "notes.txt")
-    inside = [FileMetadata(f"gs://bucket/log/{name}", 9) for name in names]
-    found = [MatchResult("", []), MatchResult("", inside)]
+    entries = [FileMetadata(f"gs://bucket/log/{name}", 9) for name in names]
+    matches = [MatchResult("", []), MatchResult("", entries)]
     monkeypatch.setattr(FileSystems, "join", lambda *parts: "/".join(parts))
-    monkeypatch.setattr(FileSystems, "match", lambda patterns: found)
+    monkeypatch.setattr(FileSystems, "match", lambda patterns: matches)
     with pytest.raises(UserError, match=r"contains files that are not tables: notes\.txt\."):
         find_files(["gs://bucket/log"])
     files = find_files(["gs://bucket/log"], ignore_others=True).files

@@ -1,4 +1,4 @@
-"""A log is refused for the clicks of rows that cannot be read, whatever is wrong with them."""
+"""A log is refused if its malformed rows have too many clicks."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def tsv(rows):
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("bad", BAD)
-def test_a_row_that_cannot_be_used_loses_the_clicks_that_it_counts(
-    refused, write, tmp_path, format, bad
-):
+def test_the_clicks_of_a_malformed_row_count_as_lost(refused, write, tmp_path, format, bad):
     names, rows = ("query", "title", "clicks"), [*[BAD[bad]] * 5, *GOOD]
     frame = pl.DataFrame(rows, names, orient="row")
     path = tmp_path / f"log.{format}"
@@ -37,7 +35,7 @@ def test_a_row_that_cannot_be_used_loses_the_clicks_that_it_counts(
         frame.write_parquet(path)
     elif format == "jsonl":
         objects = (dict(zip(names, row, strict=True)) for row in rows)
-        write(path.name, "".join(f"{json.dumps(one)}\n" for one in objects))
+        write(path.name, "".join(f"{json.dumps(value)}\n" for value in objects))
     else:
         quotes = "never" if format == "tsv" else "necessary"
         frame.write_csv(path, separator={"tsv": "\t", "csv": ","}[format], quote_style=quotes)
@@ -57,34 +55,36 @@ def test_a_row_that_cannot_be_used_loses_the_clicks_that_it_counts(
         (b"query\tTitle\t8270\t1\t2", "wrong column count"),
     ],
 )
-def test_a_line_that_is_not_divided_into_cells_loses_its_clicks(refused, write, line, reason):
+def test_the_clicks_of_a_line_with_a_wrong_number_of_cells_count_as_lost(
+    refused, write, line, reason
+):
     path = write("log.tsv", tsv(GOOD).encode() + (line + b"\n") * 5)
     message = refused(None, "--input", str(path), *ALL)
     assert f"with 41,350 of 41,825 clicks; allowed are 10.0%. rejected: 5 {reason}" in message
 
 
-def test_thousands_without_quotes_in_csv_are_the_clicks_of_their_row(refused, write):
+def test_unquoted_thousands_separators_in_csv_count_as_lost_clicks(refused, write):
     rows = [*map(",".join, GOOD), *["query,Title,8,270"] * 5]
     path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
     assert "with 41,350 of 41,825 clicks" in refused(None, "--input", str(path), *ALL)
 
 
 @pytest.mark.parametrize("end", ['"clicks": 8270', '"clicks": 8270, "x": }', '"Clicks":"8270"'])
-def test_json_that_is_not_whole_loses_its_clicks(refused, write, end):
+def test_the_clicks_of_broken_json_count_as_lost(refused, write, end):
     lines = [json.dumps({"query": q, "title": t, "clicks": int(n)}) for q, t, n in GOOD]
     broken = f'{{"query": "query", "title": "Title", {end}'
     path = write("log.jsonl", "\n".join([*lines, *[broken] * 5]))
     assert "with 41,350 of 41,825 clicks" in refused(None, "--input", str(path), *ALL)
 
 
-def test_a_csv_quote_left_open_loses_the_clicks_of_the_lines_that_it_swallows(refused, write):
+def test_the_clicks_of_lines_after_an_open_quote_count_as_lost(refused, write):
     rows = [",".join(row) for row in GOOD]
     rows[90:] = ['"query,Title,8270', *["query,Title,8270"] * 4]
     path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
     assert "with 41,350 of 41,800 clicks" in refused(None, "--input", str(path), *ALL)
 
 
-def test_a_row_whose_clicks_nobody_can_read_counts_as_the_largest(run, refused, write):
+def test_a_row_with_unreadable_clicks_counts_as_the_largest_row(run, refused, write):
     log = tsv([*GOOD, ("head", "Head", "300")])
     assert run(log + "a\tb\n" * 3, *ALL, "--max_reject_fraction", "0.6").rejects[0][3] == "unknown"
     # 3 * 300 of 95 * 5 + 300 + 3 * 300 clicks are 53.7 %.
@@ -115,5 +115,5 @@ def test_every_rejected_row_keeps_its_line_and_reason_in_every_format(run, write
     for rows in (commas, quoted):
         path = write("log.csv", b"\n".join(rows) + b"\n")
         data = run(None, "--input", str(path), *flags)
-        found = {line: reason for _, line, reason, *_ in data.rejects}
-        assert found == expected | {"42": "clicks is not a number"}
+        reasons = {line: reason for _, line, reason, *_ in data.rejects}
+        assert reasons == expected | {"42": "clicks is not a number"}

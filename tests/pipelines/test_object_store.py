@@ -32,17 +32,19 @@ def bucket(monkeypatch):
 
 
 def pathless(files):
-    """The files in which no path is written down."""
+    """The files that contain no path."""
     return {name: data for name, data in files if not name.startswith(PATHS)}
 
 
 def local(output):
-    return pathless((one.name, one.read_bytes()) for one in output.iterdir())
+    return pathless((file.name, file.read_bytes()) for file in output.iterdir())
 
 
 def stored(bucket, prefix):
-    found = bucket.objects.filter(Prefix=f"{prefix}/")
-    return pathless((one.key.removeprefix(f"{prefix}/"), one.get()["Body"].read()) for one in found)
+    objects = bucket.objects.filter(Prefix=f"{prefix}/")
+    return pathless(
+        (item.key.removeprefix(f"{prefix}/"), item.get()["Body"].read()) for item in objects
+    )
 
 
 @pytest.mark.slow
@@ -51,10 +53,10 @@ def test_preprocess_reads_and_writes_an_object_store(bucket, run, refused, topic
     expected = local(run(topics, *flags).path)
     bucket.upload_file(str(tmp_path / "log.tsv"), "in/one.tsv")
     workers = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    places = ["--input", "s3://logs/in/*.tsv", "--output", "s3://logs/data"]
-    run(None, *places, *flags, *workers)
+    paths = ["--input", "s3://logs/in/*.tsv", "--output", "s3://logs/data"]
+    run(None, *paths, *flags, *workers)
     assert stored(bucket, "data") == expected  # and no parts are left
-    assert "s3://logs/data exists already" in refused(None, *places, *flags)
+    assert "s3://logs/data exists already" in refused(None, *paths, *flags)
 
 
 @pytest.mark.slow
@@ -68,7 +70,7 @@ def test_embed_reads_and_writes_an_object_store(bucket, model, tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["--input", "--output"])
-def test_without_credentials_there_is_one_line_at_once(
+def test_missing_credentials_are_an_error_without_retries(
     refused, topics, tmp_path, monkeypatch, flag
 ):
     for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "PROFILE"):
@@ -83,13 +85,13 @@ def test_without_credentials_there_is_one_line_at_once(
 
 
 @pytest.mark.parametrize(
-    ("flag", "place", "said"),
+    ("flag", "path", "message"),
     [
         ("--input", "s3://none/in.tsv", "--input s3://none/in.tsv matches no file"),
         ("--output", "s3://none/data", "--output s3://none/data cannot be written"),
     ],
 )
-def test_a_bucket_that_does_not_exist_is_one_line(bucket, refused, topics, flag, place, said):
-    line = refused(None if flag == "--input" else topics, flag, place)
-    assert said in line
+def test_a_bucket_that_does_not_exist_is_an_error(bucket, refused, topics, flag, path, message):
+    line = refused(None if flag == "--input" else topics, flag, path)
+    assert message in line
     assert "bucket" in line.lower()

@@ -1,4 +1,4 @@
-"""What a run may replace, what it leaves behind, and what it refuses before any work."""
+"""Outputs that a run may replace, the files of a killed run, and the installed command."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def log(write) -> Path:
     return write("log.tsv", LOG)
 
 
-def test_only_what_preprocess_wrote_is_replaced(run, refused, tmp_path):
+def test_only_an_output_of_preprocess_is_replaced(run, refused, tmp_path):
     data = tmp_path / "data [x]"  # brackets in a path are letters
-    place = ("--output", str(data))
-    run(LOG, *place)
+    flags = ("--output", str(data))
+    run(LOG, *flags)
     Spec.load(data).check(data)
     assert all(
         any(fnmatchcase(name, pattern) for pattern in OUTPUT_PATTERNS) for name in names(data)
     )
-    assert "data [x] exists already" in refused(LOG, *place)
-    place += ("--overwrite",)
-    run(LOG, *place)
+    assert "data [x] exists already" in refused(LOG, *flags)
+    flags += ("--overwrite",)
+    run(LOG, *flags)
     (data / "notes.txt").write_text("precious")
-    assert "is not replaced: this command did not write notes.txt" in refused(LOG, *place)
+    assert "is not replaced: this command did not write notes.txt" in refused(LOG, *flags)
     for path in data.iterdir():
         path.unlink()
-    (data / "vocabulary.txt").write_text("mine\n")  # it has the name of a file of ours
-    assert "because it holds no spec.json" in refused(LOG, *place)
+    (data / "vocabulary.txt").write_text("mine\n")  # the name of a file of preprocess
+    assert "because it holds no spec.json" in refused(LOG, *flags)
     assert names(tmp_path) == {"log.tsv", data.name}
     assert names(data) == {"vocabulary.txt"}
 
@@ -60,15 +60,15 @@ preprocess.run(sys.argv[1:])
 """
 
 
-def test_what_a_killed_run_left_is_private_and_gone_after_the_next(log, tmp_path_factory):
+def test_files_of_a_killed_run_are_private_and_removed_by_the_next_run(log, tmp_path_factory):
     temporary = tmp_path_factory.mktemp("temporary")
     environment = {**os.environ, "TMPDIR": str(temporary)}
     arguments = ["--input", str(log), "--output", str(log.parent / "data")]
     killed = subprocess.run([sys.executable, "-c", DIES, *arguments], env=environment)
     assert killed.returncode == -signal.SIGKILL
-    left = log.parent / ".data.incomplete"
-    assert names(log.parent) == {"log.tsv", left.name, ".data.writing"}
-    assert left.stat().st_mode & 0o777 == 0o700
+    incomplete = log.parent / ".data.incomplete"
+    assert names(log.parent) == {"log.tsv", incomplete.name, ".data.writing"}
+    assert incomplete.stat().st_mode & 0o777 == 0o700
     assert not names(temporary)
     assert preprocess.run(arguments) == 0
     assert names(log.parent) == {"log.tsv", "data"}

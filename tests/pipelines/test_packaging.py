@@ -1,4 +1,4 @@
-"""What workers install, from `--setup_file` or in their image, works in an empty environment."""
+"""The distribution for workers (`--setup_file` or image) works in an empty environment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_workers_distribution_runs_the_pipelines_steps_without_tensorflow(
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     subprocess.run([*pip, "-c", str(checkout / "constraints.txt"), str(archive)], check=True)
-    installed = {one.name.partition("-")[0] for one in environment.glob("lib/*/site-packages/*")}
+    installed = {path.name.partition("-")[0] for path in environment.glob("lib/*/site-packages/*")}
     assert {"apache_beam", "dssm_tf_worker"} <= installed
     assert not {"tensorflow", "keras", "scipy"} & installed
     assert archive.name == f"dssm_tf_worker-{__version__}.tar.gz"
@@ -62,11 +62,11 @@ def test_a_workers_distribution_runs_the_pipelines_steps_without_tensorflow(
     log.write_text(topics, "utf-8")
     (output / "parts").mkdir(parents=True)
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = subprocess.run(
+    process = subprocess.run(
         [str(python), "-c", WORK, str(log), str(output)],
         cwd=tmp_path, env=clean, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    result = json.loads(found.stdout)
+    result = json.loads(process.stdout)
     assert str(environment) in result["from"]
     assert not {"tensorflow", "keras"} & set(result["loaded"])
     counts = result["counts"]
@@ -74,12 +74,12 @@ def test_a_workers_distribution_runs_the_pipelines_steps_without_tensorflow(
     assert counts["train: pairs"] + counts["validation: pairs"] == 120
 
 
-def test_a_worker_needs_what_the_package_needs_in_the_same_versions(checkout, monkeypatch):
-    found = {}
-    monkeypatch.setattr("setuptools.setup", lambda **given: found.update({given["name"]: given}))
+def test_requirements_of_workers_are_a_subset_of_those_of_the_package(checkout, monkeypatch):
+    setups = {}
+    monkeypatch.setattr("setuptools.setup", lambda **setup: setups.update({setup["name"]: setup}))
     for file in ("setup.py", "worker/setup.py"):
         runpy.run_path(str(checkout / file))
-    whole, worker = found["dssm-tf"], found["dssm-tf-worker"]
-    assert set(worker["install_requires"]) < set(whole["install_requires"])
-    assert set(worker["extras_require"]["model"]) < set(whole["install_requires"])
-    assert worker["version"] == whole["version"] == __version__
+    package, worker = setups["dssm-tf"], setups["dssm-tf-worker"]
+    assert set(worker["install_requires"]) < set(package["install_requires"])
+    assert set(worker["extras_require"]["model"]) < set(package["install_requires"])
+    assert worker["version"] == package["version"] == __version__

@@ -1,4 +1,4 @@
-"""`--position-weights`: clicks weighed by how seldom their position is looked at."""
+"""`--position-weights`: clicks weighted by the inverse examination probability."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ HEAD = "query\ttitle\tclicks\timpressions\tposition\tsession_id\n"
 @pytest.fixture
 def curve(write):
     def curve(*propensities):
-        rows = "".join(f"{at}\t{one}\n" for at, one in enumerate(propensities, start=1))
+        rows = "".join(
+            f"{position}\t{propensity}\n" for position, propensity in enumerate(propensities, 1)
+        )
         path = write("curve.tsv", f"position\tpropensity\n{rows}")
         return ("--position-weights", str(path))
 
@@ -29,28 +31,31 @@ def table(rows):
 
 def test_a_click_counts_the_inverse_propensity_of_its_position(run, curve):
     log = HEAD + "a\tx\t3\t\t1\t\na\ty\t2\t\t2\t\nb\tx\t1\t\t3\t\nb\ty\t1\t\t9\t\nb\tz\t5\t\t\t\n"
-    # Of a session the click that counts keeps its weight.
+    # The click that counts for a session keeps its weight.
     log += "".join(f"c\tx\t1\t\t{at}\ts\n" for at in (3, 1, 2))
     flags = (*curve(1, 0.5, 0.2), "--max-position-weight", "4", "--validation_fraction", "0")
     data = run(log, *flags)
-    # 1 / 0.2 = 5 is clipped to 4. Behind the curve its last weight counts, without a position 1.
+    # 1 / 0.2 = 5 is clipped to 4. Positions after the curve have its last weight.
+    # A row without a position has weight 1.
     pairs = {("a", "x"): 3, ("a", "y"): 4, ("b", "x"): 4, ("b", "y"): 4, ("b", "z"): 5}
     pairs["c", "x"] = 4
     assert {record.pair: record.clicks for record in data.records()} == pairs
     assert data.titles == {"x": (11, 3), "y": (8, 2), "z": (5, 1)}
-    # What is clicked too seldom stays so, whatever it weighs.
+    # `--min-clicks` applies to unweighted clicks.
     often = {record.pair for record in run(log, *flags, "--min-clicks", "2").records()}
     assert often == {("a", "x"), ("a", "y"), ("b", "z")}
 
 
 def records(data):
-    """The files that a training reads."""
+    """The files that training reads."""
     return {
-        name: held for name, held in data.bytes().items() if name[:6] not in ("report", "spec.j")
+        name: content
+        for name, content in data.bytes().items()
+        if name[:6] not in ("report", "spec.j")
     }
 
 
-def test_positions_change_nothing_unless_they_are_asked_for_and_say_something(
+def test_positions_change_nothing_without_the_flag_or_without_information(
     run, topics, curve, capsys
 ):
     head, *rows = topics.splitlines()
@@ -58,30 +63,30 @@ def test_positions_change_nothing_unless_they_are_asked_for_and_say_something(
         table(
             [
                 (head, "position", "impressions"),
-                *((row, place(n), 20) for n, row in enumerate(rows)),
+                *((row, position(n), 20) for n, row in enumerate(rows)),
             ]
         )
-        for place in (lambda n: f"{n - 3}x", lambda n: 1 + n % 3)
+        for position in (lambda n: f"{n - 3}x", lambda n: 1 + n % 3)
     )
     plain = records(run(topics))
     assert records(run(odd)) == plain
     alike = records(run(placed, *curve(1, 1)))
     assert alike.pop("examination_curve.tsv").splitlines()[1:] == [b"1\t1", b"2\t1"]
     assert alike == plain
-    # From a log in which no title moved a curve is too steep or too flat, and nothing shows which.
+    # A curve cannot be estimated if each title was displayed at a single position.
     capsys.readouterr()
     unmoved = run(placed, *HARVEST)
-    said = "no title was shown at several positions for one query; the log cannot tell"
-    (line,) = [one for one in capsys.readouterr().err.splitlines() if said in one]
+    reason = "no title was shown at several positions for one query; the log cannot tell"
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if reason in line]
     assert line.endswith("every click counts once")
-    assert said in unmoved.page
+    assert reason in unmoved.page
     assert records(unmoved) == plain  # and no examination_curve.tsv
 
 
-def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run):
+def test_the_estimated_curve_is_written_and_does_not_depend_on_the_order_of_rows(run):
     rows = [*simulate(lists(100), Users(eta=1), 30_000)]
     data = run(table([COLUMNS, *rows]), *HARVEST)
-    truth = [1 / at for at in range(1, 7)]
+    truth = [1 / position for position in range(1, 7)]
     written = data.path / "examination_curve.tsv"
     assert read_curve(written).propensities == approx(truth, abs=0.1)
     report = data.report["positions"]
@@ -93,12 +98,12 @@ def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run):
 
 
 @pytest.mark.parametrize(
-    ("log", "asked", "said"),
+    ("log", "weights", "message"),
     [
         ("query\ttitle\na\tb\n", "harvesting", "missing: position"),
         (HEAD + "a\tb\t1\t\t1\t\n", "harvesting", "no row has both"),
         (HEAD + "a\tb\t1\t5\t1\t\n", "harvestin", "harvestin cannot be read: No such file"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(refused, log, asked, said):
-    assert said in refused(log, "--position-weights", asked)
+def test_unusable_positions_are_an_error(refused, log, weights, message):
+    assert message in refused(log, "--position-weights", weights)

@@ -1,4 +1,4 @@
-"""The whole pipeline on small logs: what comes out, and what happens to bad input."""
+"""The full pipeline on small logs: its output, and its errors for bad input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyarrow import parquet
 ALL = ("--validation_fraction", "0")
 
 
-def test_clicks_are_summed_over_rows_that_no_model_can_tell_apart(run):
+def test_clicks_are_summed_over_rows_with_the_same_normal_forms(run):
     log = (
         "query\ttitle\tclicks\n"
         "Ice Cream\tThe Best\t2\nice cream!\tthe best\t3\nICE-cream\tThe Best\t2\nother\tthing\t1\n"
@@ -28,39 +28,37 @@ def test_clicks_are_summed_over_rows_that_no_model_can_tell_apart(run):
     assert not [*data.path.glob("validation-*")]
 
 
-def test_texts_that_differ_in_accents_are_one_unless_accents_are_kept(run, write):
+def test_texts_that_differ_in_accents_are_merged_unless_keep_accents(run, write):
     log = (
         "query\ttitle\tclicks\nleixões\tPorto de Leixões\t2\nLeixoes\tPorto de Leixoes\t3\n"
         "pão\tPadaria\t1\npao\tBambu\t1\n"
     )
     flags = (*ALL, "--block_list", str(write("blocked.txt", "pao\n")))
-    folded, kept = run(log, *flags), run(log, *flags, "--keep-accents")
+    folded, with_accents = run(log, *flags), run(log, *flags, "--keep-accents")
     assert folded.titles == {"Porto de Leixoes": (5, 1)}
-    assert {(one.query, one.clicks) for one in folded.records()} == {("Leixoes", 5)}
+    assert {(record.query, record.clicks) for record in folded.records()} == {("Leixoes", 5)}
     queries = {"leixões": 2, "Leixoes": 3, "pão": 1}
-    assert {one.query: one.clicks for one in kept.records()} == queries
-    known = ["õ" in "".join(one.vocabulary.ngrams) for one in (folded, kept)]
+    assert {record.query: record.clicks for record in with_accents.records()} == queries
+    known = ["õ" in "".join(data.vocabulary.ngrams) for data in (folded, with_accents)]
     assert known == [False, True]
-    assert [*folded.words] != [*kept.words]
+    assert [*folded.words] != [*with_accents.words]
     assert folded.words["leixoes"] == folded.vocabulary.ngram_ids("leixoes")
 
 
-def test_the_parts_have_their_shares_and_are_shuffled(run):
+def test_the_splits_have_their_fractions_and_are_shuffled(run):
     log = "query\ttitle\n" + "".join(f"query {n:04}\ttitle {n % 50}\n" for n in range(2000))
     data = run(log, "--validation_fraction", "0.2", "--shards", "4")
     names = sorted(file.name for file in data.path.glob("train-*"))
     assert names == [f"train-{n:05d}-of-00004.tfrecord.gz" for n in range(4)]
     queries = [record.query for record in data.records()]
     assert data.spec.count("train") == len(queries) == 2000 - data.spec.count("validation")
-    # Standard deviation of a share: sqrt(.8 * .2 / 2000) = 0.009.
+    # Standard deviation of the fraction: sqrt(.8 * .2 / 2000) = 0.009.
     assert abs(len(queries) / 2000 - 0.8) < 0.04
     # As many queries are followed by a larger one as not; of n, the deviation is sqrt(n / 12).
     assert abs(sum(a < b for a, b in pairwise(queries)) / len(queries) - 0.5) < 0.05
 
 
-def test_sessions_and_blocked_queries_are_cleaned_and_every_row_is_accounted_for(
-    run, write, tmp_path
-):
+def test_sessions_and_blocked_queries_are_cleaned_and_every_row_is_counted(run, write, tmp_path):
     blocked = write("blocked.txt", "Bad\n# oddly\nhalo  wars\n=odd\n\n")
     rows = ["query\ttitle\tclicks\tsession_id"]
     rows += ["halo\tReach\t1\ta", "Halo\tReach\t1\ta", "halo\tWars\t1\tb", "halo\tReach\t1\t"]
@@ -90,7 +88,7 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path, monk
     odd = "<script>alert(1)"
     lines = ["query\ttitle\tclicks"]
     lines += [odd if n % 20 == 7 else f"q{n}\tt{n}\t1" for n in range(100)]
-    lines[3] = f"q2\t{'long ' * 40}\t1"  # pieces within it hold no line
+    lines[3] = f"q2\t{'long ' * 40}\t1"  # pieces within it contain no line start
     data = run("\n".join([*lines, "c\td\t-1"]) + "\n", *ALL)
     path = str(tmp_path / "log.tsv")
     assert data.rejects == [
@@ -99,7 +97,7 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path, monk
     ]
     rejected = {"clicks is negative": 1, "wrong column count": 5}
     assert data.report["rows"]["rejected"] == rejected
-    # The page loads nothing and escapes what the log says.
+    # The page loads no other file and escapes the texts of the log.
     assert odd not in data.page
     assert "&lt;script&gt;" in data.page
     for outside in ("http://", "https://", "src=", "url("):
@@ -112,7 +110,7 @@ def test_row_numbers_are_those_of_a_parquet_file_of_several_row_groups(run, tmp_
     parquet.write_table(table, tmp_path / "log.parquet", row_group_size=7)
     data = run(None, "--input", str(tmp_path / "log.parquet"), *ALL)
     assert [row[1:3] for row in data.rejects] == [["3", "no title"], ["17", "no title"]]
-    assert {one.pair for one in data.records()} == {(f"q{t[1:]}", t) for t in titles if t}
+    assert {record.pair for record in data.records()} == {(f"q{t[1:]}", t) for t in titles if t}
 
 
 def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, refused, capsys):
@@ -127,7 +125,7 @@ def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, refused,
     assert "99.4% of the clicks" in capsys.readouterr().err
 
 
-def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, write):
+def test_a_log_that_is_not_utf8_is_read_with_its_encoding(run, write):
     log = "query\ttitle\n" + "".join(f"café {n}\tCafé {n}\n" for n in range(20))
     path = write("utf16.tsv", log.encode("utf-16"))
     data = run(None, "--input", str(path), *ALL, "--encoding", "utf-16")
@@ -141,13 +139,13 @@ def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, write):
         ("query\ttitle\n!!\t??\n", "Nothing of the 1 rows"),
     ],
 )
-def test_a_log_with_nothing_to_learn_from_fails_in_one_line(refused, log, message):
+def test_a_log_without_training_pairs_is_an_error(refused, log, message):
     error = refused(log)
     assert message in error
     assert "lines 0" not in error
 
 
-def test_the_report_shows_flags_as_they_are_typed(run, write, tmp_path):
+def test_the_report_has_flags_as_users_write_them(run, write, tmp_path):
     path = write("hd_clicks.tsv", "query\ttitle\na\tb\n")
     data = run(None, "--input", str(path), *ALL)
     text = (data.path / "report.md").read_text("utf-8")
@@ -157,7 +155,7 @@ def test_the_report_shows_flags_as_they_are_typed(run, write, tmp_path):
     assert "\\" not in text
 
 
-def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):
+def test_texts_with_equal_fingerprints_become_the_same_title(run, monkeypatch):
     def alike(data, **size):
         return blake2b(b"one" if data in (b"red hat", b"green tie") else data, **size)
 
@@ -165,11 +163,11 @@ def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):
     log = "query\ttitle\tclicks\na\tRed Hat\t3\nb\tgreen tie\t5\nb\tother\t1\n"
     data = run(log, *ALL)
     assert data.titles == {"green tie": (8, 2), "other": (1, 1)}
-    # Who clicked one clicked the other, so neither is a negative.
-    texts = [one["text"] for one in data.table("titles")]
-    clicked = {one["text"]: {texts[n] for n in one["clicked"]} for one in data.table("queries")}
+    # A click on either text is a click on the title, so neither is a negative.
+    texts = [row["text"] for row in data.table("titles")]
+    clicked = {row["text"]: {texts[n] for n in row["clicked"]} for row in data.table("queries")}
     assert clicked == {"a": {"green tie"}, "b": {"green tie", "other"}}
-    negatives = {one.query: one.titles[1:] for one in data.records()}
+    negatives = {record.query: record.titles[1:] for record in data.records()}
     assert negatives == {"a": ("other",), "b": ()}
 
 

@@ -1,4 +1,4 @@
-"""Runs: the same output by any number of workers, nothing half-written, quiet, on any runner."""
+"""Runs: the same output with any number of workers, no partial output, any runner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.progress import write_last_line
 
 @pytest.fixture
 def mixed(topics):
-    """The log of topics with sessions, malformed rows, and titles shown but not clicked."""
+    """The log of topics with sessions, malformed rows, and titles displayed without a click."""
     lines = topics.splitlines()
     rows = [lines[0] + "\tsession_id\timpressions"]
     for n, line in enumerate(lines[1:]):
@@ -38,38 +38,36 @@ def mixed(topics):
 MIXED = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
-def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
+def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     run, mixed, tmp_path, monkeypatch, capsys
 ):
     data = run(mixed, *MIXED, "--shards", "2")
-    whole = data.bytes()
+    expected = data.bytes()
     assert len(data.records()) > 40
     options = PreprocessOptions((str(tmp_path / "log.tsv"),), "out", negatives_from="both")
     for name, content in loop(options, tmp_path / "loop", bits=1)[0].bytes().items():
-        assert whole[name] == content, name
+        assert expected[name] == content, name
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
     monkeypatch.setattr(progress, "_write_lines", write_last_line)
     capsys.readouterr()
     workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode"
-    assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == whole
-    shown = capsys.readouterr().err.splitlines()[0]
-    said = r"preprocess: .*, (\d+) of (\d+) pieces read, 2 of 2 buckets written"
-    read, of = re.fullmatch(said, shown).groups()
-    assert read == of > "1"
-    # Small limits of what a worker of this process holds.
+    assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == expected
+    line = capsys.readouterr().err.splitlines()[0]
+    pattern = r"preprocess: .*, (\d+) of (\d+) pieces read, 2 of 2 buckets written"
+    read, total = re.fullmatch(pattern, line).groups()
+    assert read == total > "1"
+    # Small limits of the memory of a worker.
     monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_ROWS", 7)
     monkeypatch.setattr("pipelines.shards._MAX_PENDING_ROWS", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
-    assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == whole
+    assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == expected
     assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
 
 
-def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(
-    refused, write, tmp_path, topics
-):
+def test_a_truncated_log_leaves_no_output_and_is_an_error(refused, write, tmp_path, topics):
     header, *rows = topics.splitlines(keepends=True)
-    # Long enough that a worker finds its end, not the launcher, which reads the header.
+    # Long enough that a worker reads its end, not the launcher, which reads the header.
     log = write("log.tsv.gz", "".join([header, *rows * 2000]))
     log.write_bytes(log.read_bytes()[:-200])
     reason = "Compressed file ended before the end-of-stream marker was reached"
@@ -94,54 +92,54 @@ def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, 
 
 
 @pytest.fixture
-def chosen(monkeypatch):
-    """The runner and the options that a pipeline would run with."""
+def runner_and_options(monkeypatch):
+    """A function that returns the runner and the options of a pipeline without running it."""
 
-    class Chosen(Exception):
+    class NotRun(Exception):
         pass
 
     def pipeline(runner, options):
-        raise Chosen(runner, options.get_all_options())
+        raise NotRun(runner, options.get_all_options())
 
     monkeypatch.setattr("apache_beam.Pipeline", pipeline)
 
-    def chosen(name, flags, size):
-        with pytest.raises((Chosen, UserError)) as caught:
+    def runner_and_options(name, flags, size):
+        with pytest.raises((NotRun, UserError)) as caught:
             runners.run(lambda _: None, name, flags, FLAGS, size=size)
         return (caught.value.__cause__ or caught.value).args
 
-    return chosen
+    return runner_and_options
 
 
-MUCH = runners.MANY_BYTES + 1
+MANY_BYTES = runners.MANY_BYTES + 1
 
 
 @pytest.mark.parametrize(
-    ("asked", "flags", "size", "expected"),
+    ("name", "flags", "size", "expected"),
     [
         # Never the Prism runner, which Beam would download.
         ("DirectRunner", ["--direct_num_workers=2"], 0, {"direct_num_workers": 2}),
-        ("DirectRunner", ["--direct_num_workers=1"], MUCH, {"direct_num_workers": 1}),
-        ("DirectRunner", [], MUCH - 1, {"direct_num_workers": 1}),
-        ("DirectRunner", [], MUCH, {"direct_num_workers": 0}),  # all cores
+        ("DirectRunner", ["--direct_num_workers=1"], MANY_BYTES, {"direct_num_workers": 1}),
+        ("DirectRunner", [], MANY_BYTES - 1, {"direct_num_workers": 1}),
+        ("DirectRunner", [], MANY_BYTES, {"direct_num_workers": 0}),  # all cores
         (
             "FlinkRunner",
             ["--flink_master=host:1", "--their_own=2"],
-            MUCH,
+            MANY_BYTES,
             {"runner": "FlinkRunner", "flink_master": "host:1", "direct_num_workers": 1},
         ),
     ],
 )
-def test_a_local_run_of_much_is_on_all_cores_and_other_runners_get_their_flags(
-    chosen, asked, flags, size, expected
+def test_a_large_local_run_uses_all_cores_and_other_runners_get_their_flags(
+    runner_and_options, name, flags, size, expected
 ):
-    runner, options = chosen(asked, flags, size)
-    assert type(runner).__name__ == {"DirectRunner": "FnApiRunner"}.get(asked, asked)
+    runner, options = runner_and_options(name, flags, size)
+    assert type(runner).__name__ == {"DirectRunner": "FnApiRunner"}.get(name, name)
     assert options.items() >= expected.items()
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--runner=nonsense"], "--runner nonsense: Unexpected pipeline runner"),
         (["--runner=os.Runner"], "--runner os.Runner: module 'os' has no attribute 'Runner'"),
@@ -151,25 +149,25 @@ def test_a_local_run_of_much_is_on_all_cores_and_other_runners_get_their_flags(
         (["--direct_running_mode=sideways"], "invalid choice: 'sideways'"),
     ],
 )
-def test_a_runner_or_flag_that_cannot_be_used_is_one_line(refused, topics, flags, said):
-    assert said in refused(topics, *flags)
+def test_an_unusable_runner_or_flag_is_an_error(refused, topics, flags, message):
+    assert message in refused(topics, *flags)
 
 
-def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monkeypatch, capsys):
+def test_the_output_of_a_worker_in_this_process_is_hidden(monkeypatch, capsys):
     class Lost(grpc.RpcError, grpc.Call):
         def details(self):
             return None
 
-    go_on = threading.Event()
-    worker = threading.Thread(target=lambda: go_on.wait() and [].pop())
+    resume = threading.Event()
+    worker = threading.Thread(target=lambda: resume.wait() and [].pop())
 
     def pipeline(runner, options):
         sys.stderr.write("Traceback of a worker\n")
         worker.start()
-        threading.Timer(0.1, go_on.set).start()
+        threading.Timer(0.1, resume.set).start()
         raise Lost
 
-    show = threading.excepthook
+    excepthook = threading.excepthook
     monkeypatch.setattr(Lost, "__abstractmethods__", frozenset())
     monkeypatch.setattr("apache_beam.Pipeline", pipeline)
     flags = ["--job_endpoint=host:1"]
@@ -179,7 +177,7 @@ def test_what_a_worker_in_this_process_prints_is_not_shown_beside_the_line(monke
         runners.run(lambda _: None, "PortableRunner", flags, FLAGS)
     worker.join()
     assert capsys.readouterr().err == ""
-    assert threading.excepthook is show
+    assert threading.excepthook is excepthook
 
 
 def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes_alike(
@@ -205,18 +203,19 @@ def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes
     assert len(again.to_runner_api().components.transforms) == len(proto.components.transforms)
     transforms, coders = proto.components.transforms.values(), proto.components.coders
     steps = {"ReadPieces", "SumQueries", "SumTitles", "WriteQueriesAndPairs", "Write manifest"}
-    assert steps <= {one.unique_name for one in transforms}
-    ours = [
-        one
-        for one in transforms
-        if one.spec.urn == "beam:transform:group_by_key:v1" and "/Group/" in f"{one.unique_name}/"
+    assert steps <= {transform.unique_name for transform in transforms}
+    groupings = [
+        transform
+        for transform in transforms
+        if transform.spec.urn == "beam:transform:group_by_key:v1"
+        and "/Group/" in f"{transform.unique_name}/"
     ]
-    assert len(ours) == 4
-    for one in ours:
-        (pcollection,) = one.inputs.values()
+    assert len(groupings) == 4
+    for transform in groupings:
+        (pcollection,) = transform.inputs.values()
         coder = coders[proto.components.pcollections[pcollection].coder_id]
         key = coders[coder.component_coder_ids[0]]
-        assert key.spec.urn == "beam:coder:varint:v1", one.unique_name
+        assert key.spec.urn == "beam:coder:varint:v1", transform.unique_name
 
 
 @pytest.mark.parametrize(("bucket", "shards"), [(1 << 20, 1), (100, 4), (50, 8)])

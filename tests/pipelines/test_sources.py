@@ -1,4 +1,4 @@
-"""Every row of every file is read once, however files are compressed and cut."""
+"""Every row of every file is read once, for all compressions and pieces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tables.rows import rows_of
 
 def read(*patterns):
     files = find_files([str(pattern) for pattern in patterns], ignore_others=True).files
-    pieces = joined(plan(files, Layout()))
+    pieces = join_pieces(plan(files, Layout()))
     rows = []
     for piece in pieces:
         with open_piece(piece, Layout()) as table:
@@ -24,13 +24,13 @@ def read(*patterns):
     return pieces, rows
 
 
-def joined(pieces):
-    """The pieces that are read: one of a file with quotes."""
+def join_pieces(pieces):
+    """Joins the pieces of a file with quotes, as the pipeline does."""
     files = {}
     for piece in pieces:
-        path, found = sources._with_quotes(piece)
-        files.setdefault(path, []).append(found)
-    return [piece for found in files.items() for piece in sources._joined(found)]
+        path, piece_and_quoted = sources._with_quotes(piece)
+        files.setdefault(path, []).append(piece_and_quoted)
+    return [piece for file in files.items() for piece in sources._joined(file)]
 
 
 def tsv(number, start=0):
@@ -46,12 +46,12 @@ def tsv(number, start=0):
     st.booleans(),
     st.sampled_from(["tsv", "csv"]),
 )
-def test_rows_are_read_once_wherever_a_file_is_cut(
+def test_each_row_is_read_once_for_every_size_of_pieces(
     tmp_path_factory, lengths, size, block, last_end, kind
 ):
     sign = {"tsv": "\t", "csv": ","}[kind]
     lines = [f"{'q' * (1 + n)}{at}{sign}t{at}" for at, n in enumerate(lengths)]
-    path = tmp_path_factory.mktemp("cut") / f"log.{kind}"
+    path = tmp_path_factory.mktemp("pieces") / f"log.{kind}"
     path.write_text(f"query{sign}title\n" + "\n".join(lines) + ("\n" if last_end else ""), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "MIN_PIECE_BYTES", size)
@@ -62,7 +62,7 @@ def test_rows_are_read_once_wherever_a_file_is_cut(
     assert len(pieces) == -(-path.stat().st_size // size)
 
 
-def test_an_endless_line_is_a_reject_and_read_to_its_end_by_one_piece(write, monkeypatch):
+def test_a_line_that_is_too_long_is_rejected_once(write, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 1000)
     monkeypatch.setattr(sources, "PIECES", 1000_000)
     long = "x" * (sources.MAX_LINE_BYTES + 5000)
@@ -71,7 +71,7 @@ def test_an_endless_line_is_a_reject_and_read_to_its_end_by_one_piece(write, mon
     assert rows == [LogRow("a", "b"), Reject(3, "line too long", "x" * 500), LogRow("c", "d")]
 
 
-def test_a_file_whose_cells_may_hold_line_ends_is_not_cut(write, monkeypatch):
+def test_a_file_with_quoted_line_ends_is_a_single_piece(write, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 10)
     pieces, rows = read(write("log.csv", 'query,title\n"a","one\ntwo\nthree"\n"b","four"\n'))
     assert len(pieces) == 1
@@ -88,9 +88,7 @@ def test_globs_directories_and_compressed_files_are_read(write, tmp_path):
     assert len(read(tmp_path / "*.tsv*", tmp_path / "a.tsv")[1]) == 5
 
 
-def test_a_glob_is_matched_in_the_current_folder_and_brackets_of_a_file_are_letters(
-    write, tmp_path, monkeypatch
-):
+def test_globs_are_relative_and_paths_may_contain_brackets(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     odd = "logs [2024]/clicks[1].tsv"
     for name in ("clicks-1.tsv", "clicks-2.tsv", "clicks1.tsv", "deep/clicks-3.tsv", odd):
@@ -102,18 +100,18 @@ def test_a_glob_is_matched_in_the_current_folder_and_brackets_of_a_file_are_lett
         odd: [odd],
         "logs [2024]": [odd],
     }.items():
-        assert [one.path for one in find_files([pattern]).files] == expected
+        assert [file.path for file in find_files([pattern]).files] == expected
     assert len(read(odd)[1]) == 2
 
 
-def test_an_input_that_matches_nothing_or_is_of_no_known_format_is_refused(write, tmp_path):
+def test_an_input_without_a_file_or_with_an_unknown_format_is_refused(write, tmp_path):
     with pytest.raises(UserError, match="matches no file"):
         find_files([str(tmp_path / "*.tsv")])
     with pytest.raises(UserError, match=r"log.xlsx is of no known format; expected .*\.tsv"):
         find_files([str(write("log.xlsx", "x"))])
 
 
-def test_empty_files_are_passed_over_unless_all_are(write, tmp_path):
+def test_empty_files_are_skipped_unless_all_are_empty(write, tmp_path):
     write("part-0.tsv", "")
     with pytest.raises(UserError, match="no rows"):
         find_files([str(tmp_path)])
@@ -121,6 +119,6 @@ def test_empty_files_are_passed_over_unless_all_are(write, tmp_path):
     assert len(read(tmp_path)[1]) == 2
 
 
-def test_a_header_that_is_not_a_click_logs_is_refused_before_anything_runs(write):
+def test_a_header_without_the_columns_of_a_log_is_refused_by_the_plan(write):
     with pytest.raises(UserError, match="has the columns 'term', 'doc'"):
         read(write("log.csv", "term,doc\na,b\n"))

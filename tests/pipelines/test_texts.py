@@ -1,4 +1,4 @@
-"""Columns of texts hold what the rules for a single text say."""
+"""Functions on columns of texts equal the rules for single texts."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ RULES = st.builds(
 
 @given(st.lists(TEXT), RULES)
 def test_normal_forms_and_their_fingerprints_are_those_of_each_text(texts, rules):
-    found = normal_forms(pl.Series(texts, dtype=pl.String), rules)
-    assert found.to_list() == [rules.key(text) for text in texts]
-    prints = fingerprints(found).to_list()
-    assert prints == [fingerprint64(form) % 2**64 for form in found]
+    forms = normal_forms(pl.Series(texts, dtype=pl.String), rules)
+    assert forms.to_list() == [rules.key(text) for text in texts]
+    hashes = fingerprints(forms).to_list()
+    assert hashes == [fingerprint64(form) % 2**64 for form in forms]
 
 
 @given(st.lists(TEXT), RULES)
@@ -45,7 +45,7 @@ def test_words_are_those_of_each_text(texts, rules):
     assert counts.tolist() == [*map(len, expected)]
 
 
-@pytest.mark.parametrize("at", [0, 3])
-def test_a_sliced_column_is_read_where_it_begins(at):
+@pytest.mark.parametrize("start", [0, 3])
+def test_a_sliced_column_is_read_where_it_begins(start):
     texts = pl.Series(["A b", "Ç", "d!", "E", "f␟G"])
-    assert normal_forms(texts[at:], FOLDED).to_list() == ["a b", "c", "d", "e", "f␟g"][at:]
+    assert normal_forms(texts[start:], FOLDED).to_list() == ["a b", "c", "d", "e", "f␟g"][start:]

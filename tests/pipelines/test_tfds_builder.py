@@ -1,4 +1,4 @@
-"""The tfds dataset holds the records that preprocess writes."""
+"""The tfds dataset has the records of preprocess."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dssm_tf.data.preprocessed import Preprocessed  # noqa: E402
 from pipelines import tfds_builder  # noqa: E402
 from tests.pipelines.written import Record  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # tfds warns about what it imports itself
+pytestmark = pytest.mark.filterwarnings("ignore")  # tfds warns about its own imports
 
 
 def plain(value):
-    """Arrays, ragged ones too, as lists, and bytes as text, so that examples compare."""
+    """Converts arrays (also ragged ones) to lists and bytes to text, for comparisons."""
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     for name in ("to_list", "tolist"):
         if hasattr(value, name):
             value = getattr(value, name)()
@@ -38,9 +38,10 @@ def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, 
         )
         for split in ("train", "validation"):
             expected = list(tfds_builder.read_examples(Preprocessed(written.path), split))
-            found = [plain(one) for one in tfds.as_numpy(dataset[split])]
+            examples = [plain(example) for example in tfds.as_numpy(dataset[split])]
             assert len(expected) > rows / 6
-            assert found == expected
+            assert examples == expected
             assert written.records(split) == [
-                Record(one["query"], tuple(one["titles"]), one["clicks"]) for one in found
+                Record(example["query"], tuple(example["titles"]), example["clicks"])
+                for example in examples
             ]

@@ -12,7 +12,7 @@ CORPUS = "doc_id\tcategory\ttitle\tBrand\n1\tGames\tHalo 4\tMicrosoft\n"
 ALL = ("--validation-fraction", "0", "--title-fields", "title,brand,category")
 
 
-def test_a_title_is_its_columns_in_the_order_they_were_named(run, write):
+def test_a_title_has_its_fields_in_the_order_of_the_flag(run, write):
     data = run(LOG, *ALL, "--corpus", str(write("corpus.tsv", CORPUS)))
     clicked = {"HALO reach␟microsoft␟games": 2, "Xbox␟Microsoft": 1}
     clicks = {text: clicks for text, (clicks, _) in data.titles.items()}
@@ -23,7 +23,7 @@ def test_a_title_is_its_columns_in_the_order_they_were_named(run, write):
     assert {"halo", "microsoft", "games"} < {*data.words}
 
 
-def test_own_rows_tell_the_trigrams_of_a_brand_from_those_of_a_query(run):
+def test_separate_trigrams_of_a_brand_differ_from_those_of_a_query(run):
     data = run(LOG, *ALL, "--field-rows", "own")
     assert {"#xb", "1#mi", "2#ga"} <= {*data.vocabulary.ngrams}
     assert not {"#mi", "1#xb", "#ga"} & {*data.vocabulary.ngrams}
@@ -31,14 +31,12 @@ def test_own_rows_tell_the_trigrams_of_a_brand_from_those_of_a_query(run):
     assert data.words["2␟games"] == data.vocabulary.ngram_ids("2␟games")
 
 
-def test_a_missing_column_a_separator_in_a_text_and_own_rows_of_one_field_are_refused(
-    refused, write
-):
+def test_a_missing_field_a_separator_in_a_text_and_too_few_fields_are_refused(refused, write):
     corpus = write("corpus.tsv", "doc_id\ttitle\tbrand\n1\tHalo\tX\n")
     assert "missing: category" in refused(LOG, *ALL, "--corpus", str(corpus))
     assert "missing: brand, category" in refused("query\ttitle\na\tb\n", *ALL)
     error = refused("query\ttitle\tbrand\tcategory\na\tb\tc␟d\te\nf␟g\th\ti\tj\n", *ALL)
     assert "␟ in brand" in error
     assert "␟ in query" in error
-    said = "--field-rows own is for 2 to 6 fields; --title-fields names 1"
-    assert said in refused(LOG, "--field-rows", "own", code=2)
+    message = "--field-rows own is for 2 to 6 fields; --title-fields names 1"
+    assert message in refused(LOG, "--field-rows", "own", code=2)

@@ -1,4 +1,4 @@
-"""Preprocess of today's log with the letter trigrams of an earlier output."""
+"""Preprocess with the letter trigrams of an earlier output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run, r
     now = run(TODAY, *earlier)
     old, new = before.vocabulary.ngrams, now.vocabulary.ngrams
     assert new[: len(old)] == old
-    # Of "blue cat" and "the owl" those that yesterday's texts lacked.
+    # The trigrams of "blue cat" and "the owl" that yesterday's texts lack.
     added = {"#bl", "blu", "lue", "ue#", "#ow", "owl", "wl#"}
     assert {*new[len(old) :]} == added
     assert now.report["counts"]["letter trigrams: in all"] == len(new)
@@ -28,12 +28,12 @@ def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run, r
     assert "does not exist" in refused(TODAY, "--vocabulary-from", str(tmp_path / "none"))
 
 
-def test_whole_words_of_a_run_keep_their_rows_and_new_ones_follow(run, tmp_path):
+def test_words_of_a_run_keep_their_ids_and_new_words_follow(run, tmp_path):
     tower = {"name": "dssm", "widths": [4]}
     finished_run(tmp_path / "RUN", run(YESTERDAY, *ALL), {"tower": tower, "whole_words": True})
     now = run(TODAY + "owl\tthe owl\n", *ALL, "--vocabulary-from", str(tmp_path / "RUN"))
-    whole = Preprocessed(now.path).with_whole_words().vocabulary
+    extended = Preprocessed(now.path).with_whole_words().vocabulary
     before = SemanticRanker.load(tmp_path / "RUN").vocabulary
     assert {"#red#", "#the#", "#cat#"} <= {*before.whole_words}
-    assert {*whole.whole_words} - {*before.whole_words} == {"#owl#"}
-    assert whole.ngrams[: len(before.ngrams)] == before.ngrams
+    assert {*extended.whole_words} - {*before.whole_words} == {"#owl#"}
+    assert extended.ngrams[: len(before.ngrams)] == before.ngrams

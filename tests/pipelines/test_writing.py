@@ -1,4 +1,4 @@
-"""Files of workers, and the output on a store without renaming."""
+"""Files of workers, and the output on a store that cannot rename directories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from pipelines.shards import write_output_file
 
 
-def test_a_part_is_never_written_twice_under_one_name(tmp_path):
+def test_each_file_of_a_worker_has_a_unique_name(tmp_path):
     (tmp_path / "parts").mkdir()
     paths = {write_output_file(str(tmp_path), "train", 0, 1, b"record").path for _ in range(3)}
     assert len(paths) == 3
@@ -21,7 +21,7 @@ def local(path):
 
 
 class StoreFileSystem(LocalFileSystem):
-    """A remote store's stand-in: `store:///path`, with a log of what got its name."""
+    """A fake remote store, `store:///path`, which lists names in the order of their creation."""
 
     named: list[str] = []  # noqa: RUF012
 
@@ -37,7 +37,7 @@ class StoreFileSystem(LocalFileSystem):
 
     def match(self, patterns, limits=None):
         results = super().match([*map(local, patterns)], limits)
-        for metadata in (one for result in results for one in result.metadata_list):
+        for metadata in (file for result in results for file in result.metadata_list):
             metadata.path = f"store://{metadata.path}"
         return results
 
@@ -61,9 +61,9 @@ class StoreFileSystem(LocalFileSystem):
 def test_on_a_remote_store_the_spec_is_written_last(run, refused, topics, tmp_path):
     expected = run(topics).bytes()
     target = tmp_path / "bucket" / "data"
-    place = ("--output", f"store://{target}")
-    run(topics, *place)
+    flags = ("--output", f"store://{target}")
+    run(topics, *flags)
     assert {file.name: file.read_bytes() for file in target.iterdir()} == expected
     assert StoreFileSystem.named[-1].endswith("/spec.json")
     assert [file.name for file in target.parent.iterdir()] == ["data"]
-    assert "exists already" in refused(topics, *place)
+    assert "exists already" in refused(topics, *flags)

@@ -1,4 +1,4 @@
-"""What preprocess wrote, read back without TensorFlow."""
+"""Reads an output of preprocess without TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dssm_tf.text.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Record:
-    """What a test looks at in a record."""
+    """A record with texts instead of numbers."""
 
     query: str
     titles: tuple[str, ...]
@@ -56,7 +56,7 @@ class Data:
     @cached_property
     def words(self) -> dict[str, tuple[int, ...]]:
         """Ids of the trigrams by word, in the order of the words' numbers."""
-        return {one["word"][0].decode(): one["ngrams"] for one in self.examples("words")}
+        return {row["word"][0].decode(): row["ngrams"] for row in self.examples("words")}
 
     def table(self, kind: str) -> list[dict]:
         files = sorted(self.path.glob(f"{kind}-*.parquet"))
@@ -65,37 +65,39 @@ class Data:
     @property
     def titles(self) -> dict[str, tuple[int, int]]:
         """Clicks and queries by title."""
-        return {one["text"]: (one["clicks"], one["queries"]) for one in self.table("titles")}
+        return {row["text"]: (row["clicks"], row["queries"]) for row in self.table("titles")}
 
     def examples(self, kind: str) -> list[dict[str, tuple]]:
         """The values of each feature by name."""
-        found = []
+        result = []
         for file in sorted(self.path.glob(f"{kind}-*.tfrecord.gz")):
             data = gzip.decompress(file.read_bytes())
-            at = 0
-            while at < len(data):
-                (length,) = struct.unpack_from("<Q", data, at)
-                features = Example.FromString(data[at + 12 : at + 12 + length]).features.feature
-                found.append(
+            offset = 0
+            while offset < len(data):
+                (length,) = struct.unpack_from("<Q", data, offset)
+                features = Example.FromString(
+                    data[offset + 12 : offset + 12 + length]
+                ).features.feature
+                result.append(
                     {
-                        name: tuple(getattr(one, one.WhichOneof("kind")).value)
-                        for name, one in features.items()
+                        name: tuple(getattr(feature, feature.WhichOneof("kind")).value)
+                        for name, feature in features.items()
                     }
                 )
-                at += 12 + length + 4
-        return found
+                offset += 12 + length + 4
+        return result
 
     def records(self, split: str = "train") -> list[Record]:
         queries, titles = self.table("queries"), self.table("titles")
-        found = []
-        for one in self.examples(split):
-            (query,), (clicked, *others), (clicks,) = one["query"], one["titles"], one["clicks"]
+        records = []
+        for row in self.examples(split):
+            (query,), (clicked, *others), (clicks,) = row["query"], row["titles"], row["clicks"]
             assert len(others) == self.spec.negatives
-            # Where the log has no more titles, the clicked one fills the row.
-            kept = [clicked, *(number for number in others if number != clicked)]
-            texts = tuple(titles[number]["text"] for number in kept)
-            found.append(Record(queries[query]["text"], texts, clicks))
-        return found
+            # If the log has too few titles, the clicked title fills the row.
+            numbers = [clicked, *(number for number in others if number != clicked)]
+            texts = tuple(titles[number]["text"] for number in numbers)
+            records.append(Record(queries[query]["text"], texts, clicks))
+        return records
 
     @property
     def rejects(self) -> list[list[str]]:

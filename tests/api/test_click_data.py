@@ -14,8 +14,9 @@ from pytest import approx
 
 import dssm_tf
 from dssm_tf.config import load_config, parse_config
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses import ClickSoftmax, Hinge
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
+from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.rounding import rounding
@@ -89,6 +90,42 @@ def test_the_model_card_has_the_optimizer_and_the_loss_as_keras_writes_them(trai
     assert compiled["optimizer"]["config"]["momentum"] == 0.5
     assert compiled["loss"]["config"]["gamma"] == 5
     assert "| validation part" not in card
+    assert "The weights are those that `fit` ended with." in " ".join(card.split())
+
+
+@keras.saving.register_keras_serializable(package="click_data_test")
+class Halved(DSSM):
+    """A tower of half the vector of a DSSM."""
+
+    def encode(self, words, present):
+        return super().encode(words, present) / 2
+
+
+def test_a_tower_and_a_loss_of_ones_own_are_fitted_and_saved(data, tmp_path):
+    clicks = dssm_tf.ClickData(
+        data.path, CONFIG, tower=lambda size: Halved(size, (4,)), loss=Hinge(margin=0.5)
+    )
+    model, history = fitted(clicks)
+    assert type(model.query_tower) is Halved
+    assert model.query_tower.vocabulary_size == clicks.vocabulary_size
+    assert clicks.loss().margin == 0.5
+    clicks.save(model, tmp_path / "run")
+    assert dssm_tf.load(tmp_path / "run").encode_titles(["red fox"]).shape == (1, 4)
+    assert losses(tmp_path / "run") == history
+
+
+def test_a_model_validated_every_second_epoch_is_saved(data, tmp_path):
+    clicks = dssm_tf.ClickData(data.path, CONFIG)
+    model = clicks.build_model()
+    model.compile(clicks.optimizer(EPOCHS), clicks.loss())
+    history = model.fit(
+        clicks.training(EPOCHS), epochs=EPOCHS, steps_per_epoch=clicks.steps, verbose=0,
+        shuffle=False, validation_data=clicks.validation(), validation_freq=2,
+        validation_steps=clicks.validation_steps,
+    ).history  # fmt: skip
+    clicks.save(model, tmp_path / "run")
+    saved = json.loads((tmp_path / "run" / "history.json").read_text("utf-8"))
+    assert [epoch["loss"] for epoch in saved] == history["loss"]
 
 
 TWO_DEVICES = """

@@ -126,6 +126,9 @@ def test_a_parameter_of_an_instance_changes_the_training():
         ({"loss": "hinge", "weighted_metrics": ["accuracy"]}, "received weighted_metrics="),
         ({"loss": "hinge", "loss_weights": [2.0]}, "received loss_weights="),
         ({"loss": "hinge", "metrics": ["nothing"]}, "metric identifier: nothing"),
+        ({"loss": "hinge", "metrics": ["accuracy", "acc"]}, "the name 'accuracy' twice"),
+        ({"loss": "hinge", "metrics": [keras.metrics.Mean("loss")]}, "the name 'loss' twice"),
+        ({"loss": "hinge", "metrics": [3]}, "metrics received|interpret metric"),
     ],
 )
 def test_unusable_arguments_of_compile_are_refused(arguments, message):
@@ -158,6 +161,15 @@ def test_metrics_are_those_of_the_ranking_without_masked_candidates():
     assert result["loss"] == pytest.approx(1.1 / 5)
     # The second call starts with reset metrics.
     assert model.evaluate(data, verbose=0, return_dict=True) == result
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "acc", "Accuracy"])
+def test_each_name_of_accuracy_is_whether_the_clicked_title_is_first(metric):
+    model = ScoresFromInputs(DSSM(len(KNOWN), (4,)))
+    model.compile("sgd", "hinge", metrics=metric)
+    scores = {"scores": np.array([[0.5, 0.1], [0.1, 0.5]], np.float32)}
+    result = model.test_on_batch(scores, labels([[1, 1], [1, 1]]), return_dict=True)
+    assert result["accuracy"] == pytest.approx(1 / 2)
 
 
 def test_each_query_counts_once_in_the_metrics_with_any_weight():

@@ -284,8 +284,8 @@ def test_impossible_fractions_are_refused(name, option, fraction):
     ("name", "options", "message"),
     [
         ("rnn", {"hidden": 0}, "0 units; expected at least 1"),
-        ("clsm", {"widths": ()}, "expected one or more, each >= 1"),
-        ("dssm", {"widths": (3, 0)}, "expected one or more, each >= 1"),
+        ("clsm", {"widths": ()}, "expected one or more whole numbers"),
+        ("dssm", {"widths": (3, 0)}, "expected one or more whole numbers"),
     ],
 )
 def test_impossible_sizes_are_refused(name, options, message):

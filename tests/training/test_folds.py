@@ -82,7 +82,7 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     assert choice.ndcg["queries"] == 4
     assert [epoch["ndcg@3"] for epoch in choice.history] == approx([0.325, 0.5])
     assert [epoch["best"] for epoch in choice.history] == [0.0, 1.0]
-    assert _choose(values, losses, "loss", [0.0, 0.1]).best_epoch == 1
+    assert _choose(values, losses, "val_loss", [0.0, 0.1]).best_epoch == 1
     equal = np.full((1, 3, 2, 3), 0.5)
     assert _choose(equal, [losses[0][:1]], "ndcg@10", [0.0, 0.1, 0.2]).prior_weight == 0
 

@@ -31,7 +31,7 @@ def judgments_only(path, **changes):
         "judgments__file": str(path),
         "judgments__batch_size": 8,
         "training__clicks": False,
-        "training__monitor": "loss",
+        "training__monitor": "val_loss",
         "judgments__validation": 0.3,
         "optimizer__learning_rate": 0.05,
         "tower__dropout": 0.0,

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dssm_tf import UserError, load
-from dssm_tf.analysis.survey import activations
+from dssm_tf.analysis.activations import activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.common.markdown import marked, plain, table
 from dssm_tf.model.semantic_ranker import SemanticRanker

@@ -238,7 +238,7 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         adds, errors = word_contributions(value, words[name])
         read: Sequence[Any] = ()
         if hasattr(ranker, "model"):
-            from dssm_tf.analysis.survey import look_inside  # loads TensorFlow
+            from dssm_tf.analysis.activations import look_inside  # loads TensorFlow
 
             read = look_inside(ranker, name, words[name])
         start = float(value([""])[0])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from dssm_tf.analysis.activations import readings
 from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.explanation import explain
-from dssm_tf.analysis.show import markdown
-from dssm_tf.analysis.survey import readings
+from dssm_tf.analysis.rendering import markdown
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.figures import lines
 from dssm_tf.common.markdown import plain, table

@@ -40,7 +40,7 @@ def explain(
         refuse_existing(out)
     # Only now: the command line must answer --help without these.
     from dssm_tf.analysis.explanation import explain as explained
-    from dssm_tf.analysis.show import markdown, write
+    from dssm_tf.analysis.rendering import markdown, write
     from dssm_tf.export.load import load
 
     found = explained(load(model), query, title)

@@ -16,10 +16,10 @@ from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports.description import first_titles
+from dssm_tf.reports.formatting import COSTS, costed, protocol
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
-from dssm_tf.reports.wording import COSTS, costed, protocol
+from dssm_tf.reports.statistics import first_titles
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.trec import write_qrels, write_run
 

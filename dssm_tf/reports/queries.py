@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.page import embedded
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.reports.wording import deciding_metric, reference
+from dssm_tf.reports.formatting import deciding_metric, reference
 
 TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown

@@ -14,8 +14,7 @@ from dssm_tf.common.terminal import say
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
-from dssm_tf.reports.description import first_titles, labels, lengths
-from dssm_tf.reports.wording import (
+from dssm_tf.reports.formatting import (
     COSTS,
     PARTS,
     Cell,
@@ -30,6 +29,7 @@ from dssm_tf.reports.wording import (
     reference,
     sentence,
 )
+from dssm_tf.reports.statistics import first_titles, labels, lengths
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -80,7 +80,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
 def _why(index: Index, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
-    from dssm_tf.analysis.show import markdown
+    from dssm_tf.analysis.rendering import markdown
 
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:

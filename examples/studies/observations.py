@@ -27,11 +27,11 @@ from dssm_tf.text.rules import FOLDED
 
 load_tensorflow()
 
+from dssm_tf.analysis.activations import readings  # noqa: E402
 from dssm_tf.analysis.cells import Reading, keywords  # noqa: E402
 from dssm_tf.analysis.contributions import without_each  # noqa: E402
 from dssm_tf.analysis.explanation import explain  # noqa: E402
 from dssm_tf.analysis.neurons import winners  # noqa: E402
-from dssm_tf.analysis.survey import readings  # noqa: E402
 from dssm_tf.model.run_files import WEIGHTS  # noqa: E402
 from dssm_tf.model.semantic_ranker import SemanticRanker  # noqa: E402
 from dssm_tf.towers.recurrent import RecurrentTower  # noqa: E402

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dssm_tf.datasets
-from dssm_tf.analysis.survey import readings
+from dssm_tf.analysis.activations import readings
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.config import find_config, load_config

@@ -8,7 +8,7 @@ import pytest
 
 from dssm_tf.analysis.cells import Reading, cell_keywords
 from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
-from dssm_tf.analysis.show import figures, markdown
+from dssm_tf.analysis.rendering import figures, markdown
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.cli import main
 from dssm_tf.common.markdown import html, plain, table

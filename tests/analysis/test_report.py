@@ -7,8 +7,8 @@ from html import unescape
 import pytest
 
 from dssm_tf.analysis.explanation import explain
+from dssm_tf.analysis.rendering import markdown
 from dssm_tf.analysis.report import report as inside
-from dssm_tf.analysis.show import markdown
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html

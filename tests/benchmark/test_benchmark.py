@@ -11,7 +11,7 @@ import pytest
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.significance import holm, paired_t_test
-from dssm_tf.reports.wording import beaten
+from dssm_tf.reports.formatting import beaten
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run

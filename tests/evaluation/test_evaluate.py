@@ -10,7 +10,7 @@ from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Metric, per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
-from dssm_tf.reports.wording import beaten, protocol, reference
+from dssm_tf.reports.formatting import beaten, protocol, reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import write_last_line
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts

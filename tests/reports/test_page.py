@@ -22,8 +22,8 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import queries as carried
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
+from dssm_tf.reports.formatting import reference
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
-from dssm_tf.reports.wording import reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests import rankers
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.reports.wording import beaten, cells_of, mark, protocol
+from dssm_tf.reports.formatting import beaten, cells_of, mark, protocol
 from tests.rankers import GOOD, JUDGMENTS, many
 
 

@@ -12,8 +12,8 @@ import pytest
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports.description import first_titles, labels
 from dssm_tf.reports.report import text as report
+from dssm_tf.reports.statistics import first_titles, labels
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import TableRanker
 from tests.reference import first_titles as reference

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dssm_tf.analysis.survey import readings
+from dssm_tf.analysis.activations import readings
 
 
 def test_a_text_is_read_as_each_direction_reads_it_alone(rankers):

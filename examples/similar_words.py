@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dssm_tf import UserError, load
-from dssm_tf.analysis.activations import activations
+from dssm_tf.analysis.activations import word_activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.common.markdown import marked, plain, table
 from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -55,7 +55,7 @@ def contexts(
     if lacking := [text for text in texts if word not in vocabulary.words(text)]:
         raise UserError(f"{word!r} is not among the words that the model reads in {lacking[0]!r}.")
     vectors = []
-    for words, found in activations(tower, vocabulary, texts):
+    for words, found in word_activations(tower, vocabulary, texts):
         if isinstance(tower, RecurrentTower):
             found = np.concatenate([found[side]["y"] for side in tower.directions], axis=1)
         vectors.append(found[words.index(word)])

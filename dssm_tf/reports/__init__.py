@@ -1,4 +1,4 @@
-"""An `Evaluation` as people read it: tables, one page, files.
+"""Reports of an `Evaluation`: tables, an HTML page, and files.
 
-May import evaluation, tables and common; `dssm evaluate`, `dssm benchmark` and `dssm demo` use it.
+May import evaluation, tables and common. Used by `dssm evaluate`, `dssm benchmark` and `dssm demo`.
 """

@@ -11,7 +11,7 @@ import pytest
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.significance import holm, paired_t_test
-from dssm_tf.reports.formatting import beaten
+from dssm_tf.reports.formatting import significantly_worse
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
@@ -163,7 +163,7 @@ def test_no_figure_of_a_benchmark_depends_on_the_order_of_rows_or_on_ids(folder,
 
 def test_superscripts_name_the_systems_that_are_beaten(done, folder):
     result, shown, _ = done
-    won = {row.name: beaten(result, row.name, "map") for row in result.measured_rows}
+    won = {row.name: significantly_worse(result, row.name, "map") for row in result.measured_rows}
     assert won["bm25"] == ["popularity"]  # which knows no query
     assert re.search(r"bm25 ᵃ .*0\.\d{3}(\*\*)?ᵇ", shown)
     assert "significantly better than ᵃ bm25, ᵇ popularity" in re.sub(r"\s+", " ", shown)

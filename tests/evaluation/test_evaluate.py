@@ -10,7 +10,7 @@ from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Metric, per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
-from dssm_tf.reports.formatting import beaten, protocol, reference
+from dssm_tf.reports.formatting import protocol, reference, significantly_worse
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import write_last_line
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
@@ -64,7 +64,7 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
 
 
 def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so():
-    said = "not in training: with one seed, the effect of another is unknown"
+    said = "not between training runs: with one seed, the effect of another is unknown"
     assert said in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
     assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
 
@@ -217,8 +217,8 @@ def test_every_pair_is_tested_the_later_against_the_earlier():
     assert test.difference == pytest.approx(means)
     assert test.ci95[0] < test.difference < test.ci95[1]
     assert test.p < test.p_adjusted < 0.01  # one pair, six metrics
-    assert beaten(evaluation, "better", "ndcg@1") == ["worse"]
-    assert beaten(evaluation, "worse", "ndcg@1") == []
+    assert significantly_worse(evaluation, "better", "ndcg@1") == ["worse"]
+    assert significantly_worse(evaluation, "worse", "ndcg@1") == []
 
 
 def test_only_significant_differences_are_marked():
@@ -227,7 +227,7 @@ def test_only_significant_differences_are_marked():
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert test.difference > 0
     assert test.p_adjusted > 0.05
-    assert beaten(evaluation, "better", "ndcg@1") == []
+    assert significantly_worse(evaluation, "better", "ndcg@1") == []
 
 
 def test_progress_is_shown_if_asked_for(monkeypatch, capsys):

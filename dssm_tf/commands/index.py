@@ -68,4 +68,4 @@ def index(
         built = Index.build(ranker, titles, kind, asked)
         task.update(1.0, "writing")
         built.save(aside)
-    say(f"{len(titles):,} titles; {built.nearest.measured}. Written: {out}", to=sys.stderr)
+    say(f"{len(titles):,} titles; {built.nearest.summary}. Written: {out}", to=sys.stderr)

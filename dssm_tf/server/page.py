@@ -16,7 +16,7 @@ from starlette.routing import Route
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html
 from dssm_tf.common.page import document
-from dssm_tf.retrieval.index import SYSTEMS, Found, Index
+from dssm_tf.retrieval.index import SYSTEMS, Index, SearchResult
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
@@ -65,7 +65,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
         system: in whose ranking.
     """
     query = one_line(query).strip()[:_LONGEST]
-    found = index.search(query, _RESULTS) if query else Found({}, "")
+    found = index.search(query, _RESULTS) if query else SearchResult({}, "")
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
         query=query, found=found, hits=any(found.rankings.values()), names=SYSTEMS,

@@ -91,7 +91,7 @@ def test_the_rankings_are_those_of_the_run(run, search):
             wanted = [hit.doc_id for hit in hits]
             assert [one.replace("%22", '"') for one in page.titles(system)] == wanted
             if hits:
-                assert hits[0].parts().replace(",", "") in page.texts[f"{system}-1"]
+                assert hits[0].score_breakdown().replace(",", "") in page.texts[f"{system}-1"]
 
 
 def test_words_of_the_query_are_marked(search):
@@ -121,7 +121,7 @@ def test_nothing_found_is_said(search):
 def test_what_is_not_good_is_said_and_folded_away(index, search, monkeypatch, query, cutoff, good):
     monkeypatch.setattr(index.model, "cutoff", cutoff)
     page = search(query)
-    assert ("Nothing good was found" in page.texts["results"]) != good
+    assert ("No good match was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
     assert page.titles("hybrid")  # there all the same
     # An explanation of what is folded away is open.

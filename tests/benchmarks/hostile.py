@@ -30,11 +30,11 @@ from serving.client import ServingError
 from tests.benchmarks.scale import load_average
 from tests.benchmarks.serving import serving
 from tests.server import faults
-from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of
+from tests.server.asking import SEPARATE_CONNECTION, body_of, connect, predict, request_of
 from tests.server.faults import Target
 
 SECONDS = 5.0  # of a request; a silent connection has twice that
-UNLIMITED = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
+UNLIMITED = [*SEPARATE_CONNECTION, ("grpc.max_send_message_length", -1)]
 
 
 def head_of(target: Target, length: int) -> bytes:
@@ -50,7 +50,7 @@ def many_dimensions(target: Target) -> Counter[str]:
         shape.inputs["queries"].tensor_shape.dim.add(size=1 << 62)
     repeated = request_of(target.model, "encode_query", queries=["x" * 65_000])
     repeated.inputs["queries"].tensor_shape.dim[0].size = 4096
-    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
+    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
         asked = (shape, repeated)
         return Counter(predict(channel, one.SerializeToString())[0] for one in asked)
 
@@ -75,7 +75,7 @@ def half_sent(target: Target) -> Counter[str]:
         yield from ()
 
     with ExitStack() as stack:
-        channel = stack.enter_context(grpc.insecure_channel(target.grpc, OWN_CONNECTION))
+        channel = stack.enter_context(grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION))
         call = channel.stream_unary(messages.PREDICT)
         calls = [call.future(nothing(), timeout=60) for _ in range(40)]
         parts = [b"POST /v1/mod"] * 40 + [unfinished] * 40
@@ -109,7 +109,7 @@ ATTACKS: dict[str, Callable[[Target], Counter[str]]] = {
     "malformed messages": lambda target: faults.malformed_messages(target, 100),
     "texts that are no UTF-8": lambda target: faults.invalid_utf8(target, 20),
     "heads of a megabyte": lambda target: faults.long_heads(target, 5),
-    "connections reset at any point": lambda target: faults.dropped(target, 100),
+    "connections reset at any point": lambda target: faults.reset_connections(target, 100),
     "shapes and repetitions": many_dimensions,
     "large bodies and messages": large,
     "half a request": half_sent,
@@ -122,7 +122,7 @@ def answered(target: Target) -> float:
     started = perf_counter()
     while perf_counter() - started < 60:
         with suppress(ServingError, AssertionError):  # others are still computed for
-            target.answers()
+            target.response_seconds()
             return perf_counter() - started
     raise SystemExit("an ordinary query was not answered within a minute")
 

@@ -36,8 +36,8 @@ from serving import messages
 from tests.benchmarks.runtime import questions
 from tests.benchmarks.scale import load_average
 from tests.conftest import CHECKOUT
-from tests.engines.engines import free_port, listens, within
-from tests.server.asking import OWN_CONNECTION, body_of, request_of
+from tests.engines.engines import free_port, is_listening, wait_until
+from tests.server.asking import SEPARATE_CONNECTION, body_of, request_of
 from tests.server.faults import Target
 
 RATES = (50, 500)  # requests a second
@@ -71,7 +71,7 @@ def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
     process = subprocess.Popen(list(map(str, command)), cwd=CHECKOUT, stderr=subprocess.DEVNULL)
     target = Target(f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", directory.name)
     try:
-        if not within(120, lambda: process.poll() or listens(by_rest)):
+        if not wait_until(120, lambda: process.poll() or is_listening(by_rest)):
             raise SystemExit(f"dssm serve {directory} does not answer")
         yield target, process.pid
     finally:
@@ -87,7 +87,7 @@ def grpc_client(target: Target) -> Iterator[Ask]:
         request_of(target.model, "encode_query", queries=[query]).SerializeToString()
         for query in questions()[:1000]
     ]
-    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
+    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
         predict = channel.unary_unary(messages.PREDICT)
         yield lambda number: predict(requests[number % len(requests)], timeout=60)
 

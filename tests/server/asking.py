@@ -1,4 +1,4 @@
-"""Bare requests over both protocols, as strangers send them."""
+"""Requests over both protocols without the package's client."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import grpc
 
 from serving import messages, predict_pb2
 
-OWN_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
+SEPARATE_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
 
 
 def rest(
     address: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """The HTTP code and the text of the answer; a POST if there is a body."""
+    """Sends a POST if there is a body, else a GET; returns the HTTP status and the text."""
     with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
         connection.request("GET" if body is None else "POST", path, body, dict(headers or {}))
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        response = connection.getresponse()
+        return response.status, response.read().decode()
 
 
 def body_of(signature: str, **inputs: Sequence[str]) -> bytes:
-    """A REST request."""
+    """The body of a REST request."""
     return json.dumps({"signature_name": signature, "inputs": inputs}).encode()
 
 
@@ -41,24 +41,24 @@ def request_of(model: str, signature: str, **inputs: Sequence[str]) -> predict_p
 
 
 def predict(channel: grpc.Channel, raw: bytes) -> tuple[str, str]:
-    """gRPC's status and details; the answer must be one."""
+    """Sends a gRPC request; returns the status and details. A response must have outputs."""
     try:
-        answer = channel.unary_unary(messages.PREDICT)(raw, timeout=60)
+        response = channel.unary_unary(messages.PREDICT)(raw, timeout=60)
     except grpc.RpcError as error:
         return error.code().name, error.details()
-    assert predict_pb2.PredictResponse.FromString(answer).outputs
+    assert predict_pb2.PredictResponse.FromString(response).outputs
     return "OK", ""
 
 
 def connect(address: str) -> socket.socket:
-    """A bare connection."""
+    """Opens a TCP connection."""
     host, _, port = address.rpartition(":")
     return socket.create_connection((host, int(port)), timeout=60)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Waits until something is true."""
+    """Waits until the condition is true."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"not within {seconds:g} s"
+        assert time.monotonic() < end, f"the condition is not true after {seconds:g} s"
         time.sleep(0.01)

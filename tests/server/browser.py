@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through pipes by its own protocol."""
+"""A headless Chromium, controlled through pipes by the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """One page. Its protocol: JSON objects that end with a null byte, on descriptors 3 and 4."""
+    """One page. Messages are JSON objects that end with a null byte, on descriptors 3 and 4."""
 
     def __enter__(self) -> Browser:
-        with ExitStack() as ending:
-            profile = ending.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            theirs_in, ours_out = os.pipe()
-            ours_in, theirs_out = os.pipe()
+        with ExitStack() as stack:
+            profile = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            browser_in, test_out = os.pipe()
+            test_in, browser_out = os.pipe()
             command = [
                 find_chromium(), "--headless", "--no-sandbox", "--disable-gpu",
                 "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
             ]  # fmt: skip
             process = subprocess.Popen(
-                ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command],
-                pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL,
+                ["bash", "-c", f'exec "$@" 3<&{browser_in} 4>&{browser_out}', "bash", *command],
+                pass_fds=(browser_in, browser_out), stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            ending.callback(process.wait, 60)
-            ending.callback(process.terminate)
-            os.close(theirs_in)
-            os.close(theirs_out)
-            self._out, self._in = os.fdopen(ours_out, "wb", 0), os.fdopen(ours_in, "rb")
-            ending.callback(self._in.close)
-            ending.callback(self._out.close)
+            stack.callback(process.wait, 60)
+            stack.callback(process.terminate)
+            os.close(browser_in)
+            os.close(browser_out)
+            self._out, self._in = os.fdopen(test_out, "wb", 0), os.fdopen(test_in, "rb")
+            stack.callback(self._in.close)
+            stack.callback(self._out.close)
             self._rest, self._number, self._session = b"", 0, None
-            self.complaints: list[str] = []
-            target = self._ask("Target.createTarget", url="about:blank")["targetId"]
-            attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+            self.errors: list[str] = []
+            target = self._send("Target.createTarget", url="about:blank")["targetId"]
+            attached = self._send("Target.attachToTarget", targetId=target, flatten=True)
             self._session = attached["sessionId"]
             for name in ("Page", "Runtime", "Log"):
-                self._ask(f"{name}.enable")
-            self._ending = ending.pop_all()
+                self._send(f"{name}.enable")
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.close()
+        self._stack.close()
 
     def open(self, address: str) -> None:
-        self._ask("Page.navigate", url=address)
+        self._send("Page.navigate", url=address)
         self.wait_for("document.readyState == 'complete'")
 
     def run(self, script: str) -> Any:
-        answer = self._ask("Runtime.evaluate", expression=script, returnByValue=True)
+        answer = self._send("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -70,34 +70,34 @@ class Browser:
         wait_for(lambda: self.run(script))
 
     def type(self, text: str) -> None:
-        self._ask("Input.insertText", text=text)
+        self._send("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
         about = {"key": key, "windowsVirtualKeyCode": KEYS[key]}
         if text := TEXTS.get(key):
             about["text"] = text
-        self._ask("Input.dispatchKeyEvent", type="keyDown", **about)
-        self._ask("Input.dispatchKeyEvent", type="keyUp", **about)
+        self._send("Input.dispatchKeyEvent", type="keyDown", **about)
+        self._send("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def resize(self, width: int, height: int) -> None:
-        self._ask(
+        self._send(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
 
-    def _ask(self, method: str, **parameters: Any) -> Any:
+    def _send(self, method: str, **parameters: Any) -> Any:
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
         self._out.write(json.dumps(message).encode() + b"\0")
         while True:
-            told = self._read()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return told["result"]
-            if told.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.complaints.append(json.dumps(told["params"]))
+            response = self._read()
+            if response.get("id") == self._number:
+                assert "error" not in response, response
+                return response["result"]
+            if response.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
+                self.errors.append(json.dumps(response["params"]))
 
     def _read(self) -> Any:
         while b"\0" not in self._rest:

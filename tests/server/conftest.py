@@ -1,4 +1,4 @@
-"""Two versions of a model that nobody trained, and a server of them on loopback."""
+"""Two versions of an untrained model, and a server of them on the loopback interface."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ def run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def second_run(run) -> Path:
-    """Other weights."""
+    """A run of the same configuration with other weights."""
     data = write_data(run.parent / "data2", LOG, validation=(), negatives=1)
     return finished_run(run.parent / "run2", data, CONFIG, seed=1)
 
 
 @pytest.fixture(scope="session")
 def exports(run, second_run) -> Path:
-    """`pets/1` and `pets/2`, of the two runs."""
+    """A directory with the SavedModels `pets/1` and `pets/2` of the two runs."""
     out = run.parent / "export"
-    for one in (run, second_run):
-        export_saved_model(one, out, "pets")
+    for directory in (run, second_run):
+        export_saved_model(directory, out, "pets")
     return out
 
 
 @pytest.fixture(scope="session")
 def signatures(exports):
-    """Those of the SavedModel that is version 2."""
+    """The signatures of version 2 of the SavedModel."""
     return tf.saved_model.load(str(exports / "pets" / "2")).signatures
 
 
 @pytest.fixture(scope="session")
 def compacts(run, second_run) -> list[Path]:
-    """The same two as compact models: the directories of the versions."""
-    return [export_compact(one, run.parent / "compact", "pets")
-            for one in (run, second_run)]  # fmt: skip
+    """The directories of both versions as compact models."""
+    out = run.parent / "compact"
+    return [export_compact(directory, out, "pets") for directory in (run, second_run)]
 
 
 @pytest.fixture(scope="session")
 def compact(compacts) -> Path:
-    """Version 1."""
+    """The directory of version 1 as a compact model."""
     return compacts[0]
 
 
 @pytest.fixture(scope="module")
 def server(exports) -> Iterator[Server]:
-    """Serves version 2 of `pets`; at most 8 texts in 4,000 bytes."""
+    """Serves version 2 of `pets`, with limits of 8 texts and 4,000 bytes per request."""
     limits = Limits(texts=8, message_bytes=4000)
     with Server(open_models(exports), port=0, rest_port=0, limits=limits) as server:
         yield server

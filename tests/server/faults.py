@@ -1,7 +1,7 @@
-"""What clients do wrong at random, done on purpose to a server, and what came of it.
+"""Faulty clients: functions that send random invalid requests and count the responses.
 
-`tests/server/test_faults.py` does each a few times, `python -m tests.benchmarks.hostile` for hours.
-An answer that is neither a good one nor a refusal with one line of reason is an `AssertionError`.
+`tests/server/test_faults.py` runs each for a few requests, `python -m tests.benchmarks.hostile` for
+hours. A response must be valid or an error of one line; otherwise an `AssertionError` is raised.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 
 from serving.client import Client
 from tests.damage import mangled
-from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of, rest
+from tests.server.asking import SEPARATE_CONNECTION, body_of, connect, predict, request_of, rest
 
 QUERY = "red fox"
 
 
 class Target(NamedTuple):
-    """A server: its addresses, and the name of one of its models."""
+    """The addresses of a server, and the name of one of its models."""
 
     grpc: str
     rest: str
     model: str
 
-    def answers(self) -> float:
-        """Asks one query over gRPC and REST; the seconds of the slower one."""
+    def response_seconds(self) -> float:
+        """Sends one query over gRPC and over REST; returns the seconds of the slower one."""
         started = perf_counter()
         with Client(self.grpc, self.model, timeout=60) as client:
             assert client.encode("query", [QUERY]).shape[0] == 1
@@ -42,17 +42,17 @@ class Target(NamedTuple):
         return max(half - started, perf_counter() - half)
 
     def post(self, body: bytes) -> str:
-        """Asks by REST; returns `OK` or the HTTP code of a refusal, which must name its cause."""
-        code, told = rest(self.rest, f"/v1/models/{self.model}:predict", body)
+        """Sends a REST request; returns `OK` or the HTTP status of a well-formed error."""
+        code, text = rest(self.rest, f"/v1/models/{self.model}:predict", body)
         if code == 200:
-            assert list(json.loads(told)) == ["outputs"], told
+            assert list(json.loads(text)) == ["outputs"], text
             return "OK"
-        assert code in (400, 404, 413, 503, 504), (code, told)
-        _check_reason(json.loads(told)["error"])
+        assert code in (400, 404, 413, 503, 504), (code, text)
+        _check_reason(json.loads(text)["error"])
         return str(code)
 
     def call(self, channel: grpc.Channel, raw: bytes) -> str:
-        """Asks by gRPC; returns the status."""
+        """Sends a gRPC request; returns the status."""
         status, reason = predict(channel, raw)
         if status != "OK":
             assert status in ("INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED"), reason
@@ -83,72 +83,74 @@ BODIES = st.binary(max_size=80) | st.fixed_dictionaries(
 
 
 def malformed_bodies(target: Target, count: int) -> Counter[str]:
-    """REST bodies of random bytes, and of random JSON under the names that count."""
-    found: Counter[str] = Counter()
+    """Sends REST bodies of random bytes, and of random JSON with the field names of the API."""
+    counts: Counter[str] = Counter()
 
     @settings(
         max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(body=BODIES)
-    def ask(body: bytes) -> None:
-        found[target.post(body)] += 1
+    def send(body: bytes) -> None:
+        counts[target.post(body)] += 1
 
-    ask()
-    return found
+    send()
+    return counts
 
 
 def malformed_messages(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """gRPC requests cut, doubled in part, and with flipped bits and strange ones."""
+    """Sends gRPC requests that are truncated, partly repeated, or have flipped bits."""
     raw = request_of(target.model, "encode_query", queries=[QUERY, "owl"]).SerializeToString()
-    found, chance = Counter[str](), random.Random(seed)
-    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
+    counts, random_generator = Counter[str](), random.Random(seed)
+    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
         for _ in range(count):
-            found[target.call(channel, mangled(raw, chance))] += 1
-    return found
+            counts[target.call(channel, mangled(raw, random_generator))] += 1
+    return counts
 
 
 def invalid_utf8(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Texts of random bytes: answered by gRPC, since a log holds such queries; they are no JSON."""
-    chance, found = random.Random(seed), Counter[str]()
+    """Sends texts of random bytes: valid in gRPC, since logs have such queries, but not in JSON."""
+    random_generator, counts = random.Random(seed), Counter[str]()
     request = request_of(target.model, "encode_query", queries=["x"])
-    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
+    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
         for _ in range(count):
-            text = chance.randbytes(chance.randrange(1, 40)) + b"\xff"
+            text = random_generator.randbytes(random_generator.randrange(1, 40)) + b"\xff"
             request.inputs["queries"].string_val[0] = text
-            found[f"gRPC {target.call(channel, request.SerializeToString())}"] += 1
+            counts[f"gRPC {target.call(channel, request.SerializeToString())}"] += 1
             body = b'{"inputs": {"queries": ["' + text.replace(b'"', b"") + b'"]}}'
-            found[f"JSON {target.post(body)}"] += 1
-    assert found["gRPC OK"] == found["JSON 400"] == count, found
-    return found
+            counts[f"JSON {target.post(body)}"] += 1
+    assert counts["gRPC OK"] == counts["JSON 400"] == count, counts
+    return counts
 
 
 def long_heads(target: Target, count: int) -> Counter[str]:
-    """Requests whose head is a megabyte; the HTTP codes."""
-    found: Counter[str] = Counter()
+    """Sends requests with a head of a megabyte; counts the HTTP status codes."""
+    counts: Counter[str] = Counter()
     for _ in range(count):
         with connect(target.rest) as connection:
             try:
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (1 << 20))
-                found[connection.recv(65536).split(b" ")[1].decode()] += 1
-            except OSError:  # it answered and closed before all was sent
-                found["reset"] += 1
-    assert set(found) <= {"400", "reset"}, found
-    return found
+                counts[connection.recv(65536).split(b" ")[1].decode()] += 1
+            except OSError:  # the server responded and closed before everything was sent
+                counts["reset"] += 1
+    assert set(counts) <= {"400", "reset"}, counts
+    return counts
 
 
-def dropped(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Connections that are reset: idle, in the head, in the body, before the answer."""
+def reset_connections(target: Target, count: int, seed: int = 0) -> Counter[str]:
+    """Resets connections: idle, in the head, in the body, and before the response."""
     body = body_of("encode_query", queries=[QUERY] * 8)
     head = f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    found, chance = Counter[str](), random.Random(seed)
-    for number in range(count):
-        address = target.grpc if number % 4 == 3 else target.rest
-        cut = chance.choice([0, 10, len(request) - len(body), len(request) - 5, len(request)])
+    counts, random_generator = Counter[str](), random.Random(seed)
+    for index in range(count):
+        address = target.grpc if index % 4 == 3 else target.rest
+        size = random_generator.choice(
+            [0, 10, len(request) - len(body), len(request) - 5, len(request)]
+        )
         with connect(address) as connection:
-            connection.sendall(request[:cut])
-            # Zero seconds to linger: the other side gets a reset, not an end.
+            connection.sendall(request[:size])
+            # A linger time of zero resets the connection instead of closing it.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        found["gRPC" if address == target.grpc else "REST"] += 1
-    target.answers()
-    return found
+        counts["gRPC" if address == target.grpc else "REST"] += 1
+    target.response_seconds()
+    return counts

@@ -1,4 +1,4 @@
-"""What strangers may do to the server: each is refused at once, in a short line, and counted."""
+"""Abusive requests: each is rejected quickly with a short error, and counted in the metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dssm_tf.server.rpc import HEALTH
 from serving import messages
 from tests.server.asking import (
-    OWN_CONNECTION,
+    SEPARATE_CONNECTION,
     body_of,
     connect,
     predict,
@@ -25,46 +25,47 @@ from tests.server.asking import (
 )
 from tests.serving.conftest import served
 
-AT_ONCE = 2.0  # seconds, on a machine that does other things too
+AT_ONCE = 2.0  # seconds; generous, because the machine may be busy
 PREDICT = "/v1/models/tiny:predict"
 
 
 @pytest.fixture
 def serve(ranker):
-    """Starts a server of the ranker with limits."""
+    """Returns a function that starts a server of the ranker with limits."""
     with ExitStack() as stack:
         yield lambda **limits: stack.enter_context(served(ranker, **limits))
-        ranker.answering.set()  # else stopping waits for what is held back
+        ranker.answering.set()  # otherwise stopping waits for blocked requests
 
 
 def post(server, body: bytes) -> tuple[int, str]:
     return rest(server.rest_address, PREDICT, body)
 
 
-ASK = body_of("encode_query", queries=["a"])
+BODY = body_of("encode_query", queries=["a"])
 RAW = request_of("tiny", "encode_query", queries=["a"]).SerializeToString()
 
 
 @pytest.fixture
 def channel_to():
-    """Connects to a server; each channel has a connection of its own."""
+    """Returns a function that opens a channel with a separate connection to a server."""
     with ExitStack() as stack:
         yield lambda server: stack.enter_context(
-            grpc.insecure_channel(server.grpc_address, OWN_CONNECTION)
+            grpc.insecure_channel(server.grpc_address, SEPARATE_CONNECTION)
         )
 
 
-def counted(server, api: str, status: str) -> float:
+def request_count(server, api: str, status: str) -> float:
+    """The number of requests with a status, from the server's metrics."""
     _, text = rest(server.rest_address, "/metrics")
     line = rf'^dssm_request_seconds_count{{api="{api}",status="{status}"}} (\S+)$'
-    found = re.search(line, text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    match = re.search(line, text, re.MULTILINE)
+    return float(match[1]) if match else 0.0
 
 
 # --------------------------------------------------------------------------------- one request
 
 
-def test_a_shape_of_many_dimensions_is_compared_and_never_multiplied(serve, channel_to):
+def test_a_shape_of_many_huge_dimensions_is_rejected_quickly(serve, channel_to):
     server = serve()
     request = request_of("tiny", "encode_query", queries=["a"])
     for _ in range(32_000):
@@ -75,7 +76,7 @@ def test_a_shape_of_many_dimensions_is_compared_and_never_multiplied(serve, chan
     assert (status, len(details) < 600) == ("INVALID_ARGUMENT", True)
 
 
-def test_left_out_repetitions_are_not_filled_in(serve, channel_to, ranker):
+def test_a_shape_larger_than_the_texts_is_rejected(serve, channel_to, ranker):
     server = serve(texts=4096)
     request = request_of("tiny", "encode_query", queries=["x" * 65_000])
     request.inputs["queries"].tensor_shape.dim[0].size = 4096  # 266 MB
@@ -84,10 +85,10 @@ def test_left_out_repetitions_are_not_filled_in(serve, channel_to, ranker):
     assert ranker.requests == []
 
 
-def test_of_a_long_text_its_beginning_is_read(serve):
-    code, told = post(serve(), body_of("encode_query", queries=["x" * 1_000_000]))
-    # Letters, words, and 1.
-    assert (code, told) == (200, '{"outputs": [[65536.0, 1.0, 1.0]]}\n')
+def test_only_the_beginning_of_a_long_text_is_encoded(serve):
+    code, text = post(serve(), body_of("encode_query", queries=["x" * 1_000_000]))
+    # The vector: letters, words, and 1.
+    assert (code, text) == (200, '{"outputs": [[65536.0, 1.0, 1.0]]}\n')
 
 
 @pytest.mark.parametrize(
@@ -101,18 +102,18 @@ def test_of_a_long_text_its_beginning_is_read(serve):
     ],
     ids=["nested", "numbers", "names", "long"],
 )  # fmt: skip
-def test_a_body_of_no_use_is_one_short_line_and_counted(serve, body, code, status):
+def test_an_invalid_body_gets_a_short_error_and_is_counted(serve, body, code, status):
     server = serve()
     started = time.monotonic()
-    found, told = post(server, body)
+    actual, text = post(server, body)
     assert time.monotonic() - started < AT_ONCE
-    assert (found, len(told) < 600) == (code, True)
-    assert counted(server, "rest", status) == 1
+    assert (actual, len(text) < 600) == (code, True)
+    assert request_count(server, "rest", status) == 1
 
 
-def test_a_request_of_another_host_is_refused(serve):
+def test_a_request_with_another_host_name_is_rejected(serve):
     server = serve()
-    for path, body in ((PREDICT, ASK), ("/metrics", None), ("/v1/models/tiny", None)):
+    for path, body in ((PREDICT, BODY), ("/metrics", None), ("/v1/models/tiny", None)):
         assert rest(server.rest_address, path, body, {"Host": "evil.example"})[0] == 400
         for host in ("localhost", "127.0.0.1:8501"):
             assert rest(server.rest_address, path, body, {"Host": host})[0] == 200
@@ -121,70 +122,72 @@ def test_a_request_of_another_host_is_refused(serve):
 # --------------------------------------------------------------------------- many at a time
 
 
-def in_threads(count: int, ask) -> list:
-    """What `count` calls at the same time returned; those in flight end with the test."""
-    found: list = []
-    for number in range(count):
-        threading.Thread(target=lambda n=number: found.append(ask(n)), daemon=True).start()
-    return found
+def in_threads(count: int, send) -> list:
+    """Makes `count` calls in daemon threads; the returned list grows as they finish."""
+    results: list = []
+    for index in range(count):
+        threading.Thread(target=lambda i=index: results.append(send(i)), daemon=True).start()
+    return results
 
 
-def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker):
+def test_requests_above_the_limit_are_rejected_at_once(serve, channel_to, ranker):
     server = serve(in_flight=4)
     ranker.answering.clear()
     channel = channel_to(server)
 
-    def ask(number: int):
-        if number % 2:
+    def send(index: int):
+        if index % 2:
             return predict(channel, RAW)[0]
-        return post(server, ASK)[0]
+        return post(server, BODY)[0]
 
-    found = in_threads(12, ask)
-    wait_for(lambda: len(found) == 8)
-    assert set(found) == {503, "RESOURCE_EXHAUSTED"}
+    statuses = in_threads(12, send)
+    wait_for(lambda: len(statuses) == 8)
+    assert set(statuses) == {503, "RESOURCE_EXHAUSTED"}
     ranker.answering.set()
-    wait_for(lambda: len(found) == 12)
-    assert set(found[8:]) <= {200, "OK"}
-    assert counted(server, "rest", "OK") + counted(server, "grpc", "OK") == 4
+    wait_for(lambda: len(statuses) == 12)
+    assert set(statuses[8:]) <= {200, "OK"}
+    assert request_count(server, "rest", "OK") + request_count(server, "grpc", "OK") == 4
 
 
 def test_probes_are_answered_while_all_workers_compute(serve, channel_to, ranker):
     server = serve(seconds=20.0)
     ranker.answering.clear()
     channel = channel_to(server)
-    in_threads(30, lambda number: predict(channel, RAW)
-               if number % 2 else post(server, ASK))  # fmt: skip
+    in_threads(30, lambda i: predict(channel, RAW) if i % 2 else post(server, BODY))
     time.sleep(0.5)
     started = time.monotonic()
     for path in ("/v1/models/tiny", "/health", "/metrics"):
         assert rest(server.rest_address, path)[0] == 200
     stub = health_pb2_grpc.HealthStub(channel_to(server))
-    answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
-    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    response = stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+    assert response.status == health_pb2.HealthCheckResponse.SERVING
     assert time.monotonic() - started < AT_ONCE
 
 
-def test_a_request_that_takes_too_long_is_late_and_counted_so(serve, channel_to, ranker):
+def test_a_request_beyond_the_deadline_is_an_error_and_counted(serve, channel_to, ranker):
     server = serve(seconds=0.4)
     ranker.answering.clear()
-    code, told = post(server, ASK)
-    assert (code, "not answered within 0.4 s" in told) == (504, True)
+    code, text = post(server, BODY)
+    assert (code, "not answered within 0.4 s" in text) == (504, True)
     assert predict(channel_to(server), RAW)[0] == "DEADLINE_EXCEEDED"
     for api in ("rest", "grpc"):
-        assert (counted(server, api, "DEADLINE_EXCEEDED"), counted(server, api, "OK")) == (1, 0)
+        assert (
+            request_count(server, api, "DEADLINE_EXCEEDED"),
+            request_count(server, api, "OK"),
+        ) == (1, 0)
 
 
-def test_connections_above_the_limit_are_closed_and_the_silent_ones_in_time(serve, channel_to):
+def test_connections_above_the_limit_are_closed_and_idle_ones_after_the_timeout(serve, channel_to):
     server = serve(connections=5, seconds=1.0)
     with ExitStack() as stack:
         for address in (server.rest_address, server.grpc_address):
-            silent = [connect(address) for _ in range(12)]
-            [stack.callback(one.close) for one in silent]
-            for one in silent:
-                one.sendall(b"PRI")  # half a head of either protocol
-            wait_for(lambda silent=silent: sum(map(is_closed, silent)) == 7)
-        wait_for(lambda: all(map(is_closed, silent)))
-    assert post(server, ASK)[0] == 200
+            idle = [connect(address) for _ in range(12)]
+            for connection in idle:
+                stack.callback(connection.close)
+                connection.sendall(b"PRI")  # an incomplete head of either protocol
+            wait_for(lambda idle=idle: sum(map(is_closed, idle)) == 7)
+        wait_for(lambda: all(map(is_closed, idle)))
+    assert post(server, BODY)[0] == 200
     assert predict(channel_to(server), RAW) == ("OK", "")
 
 
@@ -192,7 +195,7 @@ def is_closed(connection: socket.socket) -> bool:
     connection.setblocking(False)
     try:
         while connection.recv(1 << 16):
-            """What came before."""
+            pass  # discard data received before the end
     except BlockingIOError:
         return False
     except ConnectionError:
@@ -200,7 +203,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
+def test_incomplete_bodies_are_limited_and_end_after_the_timeout(serve):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     head = (
         f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 20}\r\n\r\n"
@@ -215,39 +218,39 @@ def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
     in_threads(8, send)
     wait_for(lambda: len(answers) == 8)
     assert sorted(answers) == [b"503"] * 4 + [b"504"] * 4
-    # What they held is free again.
-    assert post(server, ASK)[0] == 200
+    # Their memory is available again.
+    assert post(server, BODY)[0] == 200
 
 
 @pytest.mark.parametrize("path", [messages.PREDICT, HEALTH])
-def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to, path):
+def test_incomplete_calls_block_no_worker_and_end_after_the_timeout(serve, channel_to, path):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     channel, ended = channel_to(server), threading.Event()
 
-    def nothing():
+    def no_messages():
         ended.wait(20)
         yield from ()
 
-    call = channel.stream_unary(path)
-    calls = [call.future(nothing(), timeout=20) for _ in range(8)]
-    found = [one.exception(20).code().name for one in calls]
+    method = channel.stream_unary(path)
+    calls = [method.future(no_messages(), timeout=20) for _ in range(8)]
+    statuses = [call.exception(20).code().name for call in calls]
     ended.set()
-    assert sorted(found) == ["DEADLINE_EXCEEDED"] * 4 + ["RESOURCE_EXHAUSTED"] * 4
+    assert sorted(statuses) == ["DEADLINE_EXCEEDED"] * 4 + ["RESOURCE_EXHAUSTED"] * 4
     assert predict(channel, RAW) == ("OK", "")
 
 
-def test_an_answer_that_nobody_reads_is_given_up(serve, ranker):
+def test_a_connection_that_does_not_read_its_response_is_closed(serve, ranker):
     server = serve(texts=4096, seconds=1.0)
     body = body_of("encode_query", queries=["a b c"] * 4096)
     with ExitStack() as stack:
         readers = [stack.enter_context(connect(server.rest_address)) for _ in range(4)]
-        for one in readers:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
-            one.sendall(
+        for connection in readers:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+            connection.sendall(
                 f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
         wait_for(lambda: len(ranker.requests) >= 4)
         wait_for(lambda: not server._rest.server_state.connections)
-    assert post(server, ASK)[0] == 200
+    assert post(server, BODY)[0] == 200

@@ -1,4 +1,4 @@
-"""Which models and versions a directory holds for the server."""
+"""The models and versions that the server loads from a directory."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dssm_tf.server.models import open_models
 
 
 @pytest.mark.parametrize("kind", ["exports", "compacts"])
-def test_a_model_is_found_from_each_level_of_its_directory(request, kind):
-    found = request.getfixturevalue(kind)
-    base = found / "pets" if kind == "exports" else found[0].parent
+def test_a_model_is_loaded_from_each_level_of_its_directory(request, kind):
+    fixture = request.getfixturevalue(kind)
+    base = fixture / "pets" if kind == "exports" else fixture[0].parent
     for path, version in ((base.parent, 2), (base, 2), (base / "1", 1)):
         (model,) = open_models(path)
         assert (model.name, model.version) == ("pets", version)
 
 
-def test_a_run_is_served_as_it_lies(run):
+def test_a_run_directory_can_be_served(run):
     (model,) = open_models(run)
     assert (model.name, model.version) == ("run", 1)
 
 
-def test_the_highest_number_answers_not_the_last_in_the_alphabet(compact, tmp_path):
+def test_the_version_with_the_highest_number_is_served(compact, tmp_path):
     for number in (9, 10):
         shutil.copytree(compact, tmp_path / str(number))
     for other in (".11.incomplete", "notes"):

@@ -1,4 +1,4 @@
-"""A client of TensorFlow Serving's generated classes cannot tell this server from it."""
+"""TensorFlow Serving's generated client classes work with this server."""
 
 from __future__ import annotations
 
@@ -46,38 +46,38 @@ def request_of(signature: str = "", **inputs) -> predict_pb2.PredictRequest:
         ("encode_title", {"titles": ["same"] * 4}),
     ],
 )
-def test_predict_answers_what_the_saved_model_does(signatures, prediction, signature, inputs):
+def test_predict_returns_the_outputs_of_the_saved_model(signatures, prediction, signature, inputs):
     request = request_of(signature, **inputs)
     request.model_spec.version.value = 2
-    answer = prediction.Predict(request, timeout=60)
-    given = {name: tf.constant(texts) for name, texts in inputs.items()}
-    expected = signatures[signature or "serving_default"](**given)
-    assert set(answer.outputs) == set(expected)
+    response = prediction.Predict(request, timeout=60)
+    tensors = {name: tf.constant(texts) for name, texts in inputs.items()}
+    expected = signatures[signature or "serving_default"](**tensors)
+    assert set(response.outputs) == set(expected)
     for name, values in expected.items():
-        found = tf.make_ndarray(answer.outputs[name])
-        assert np.allclose(found, values.numpy(), atol=1e-6)
-        # Many clients read this field and no other.
-        assert list(answer.outputs[name].float_val) == found.ravel().tolist()
-    spec = answer.model_spec
+        array = tf.make_ndarray(response.outputs[name])
+        assert np.allclose(array, values.numpy(), atol=1e-6)
+        # Many clients read only this field.
+        assert list(response.outputs[name].float_val) == array.ravel().tolist()
+    spec = response.model_spec
     assert (spec.name, spec.version.value) == ("pets", 2)
     assert spec.signature_name == (signature or "serving_default")
 
 
 def titles(values=TITLES, **spec) -> predict_pb2.PredictRequest:
-    """A request to score titles, or what is given in their place."""
+    """A request to score titles, with other values or another model specification if given."""
     request = request_of("score", queries=QUERIES, titles=values)
     request.model_spec.MergeFrom(type(request.model_spec)(**spec))
     return request
 
 
-def claims_more() -> predict_pb2.PredictRequest:
+def shape_larger_than_texts() -> predict_pb2.PredictRequest:
     request = titles()
     request.inputs["titles"].tensor_shape.dim[0].size = 1 << 40
     return request
 
 
 @pytest.mark.parametrize(
-    ("request_", "status", "words"),
+    ("request_", "status", "message"),
     [
         (request_of(), "INVALID_ARGUMENT", "expected queries and titles"),
         (titles(name="pest"), "NOT_FOUND", "choose from pets"),
@@ -85,15 +85,15 @@ def claims_more() -> predict_pb2.PredictRequest:
         (titles(version_label="x"), "NOT_FOUND", "version x of pets is not served"),
         (titles([1.0, 2.0, 3.0]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
         (titles([["a"], ["b"], ["c"]]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
-        (claims_more(), "INVALID_ARGUMENT", "and n texts"),
+        (shape_larger_than_texts(), "INVALID_ARGUMENT", "and n texts"),
         (titles(["a"] * 9), "INVALID_ARGUMENT", "titles: 9 texts, more than 8"),
         (titles(["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
 )
-def test_a_request_that_cannot_be_answered_names_the_field(prediction, request_, status, words):
+def test_the_error_of_an_invalid_request_names_the_field(prediction, request_, status, message):
     with pytest.raises(grpc.RpcError) as caught:
         prediction.Predict(request_, timeout=60)
-    assert (caught.value.code().name, words in caught.value.details()) == (status, True)
+    assert (caught.value.code().name, message in caught.value.details()) == (status, True)
     assert "\n" not in caught.value.details()
 
 

@@ -1,4 +1,4 @@
-"""The search page: what it shows, that nothing of the data becomes HTML, and its keys."""
+"""The search page: its content, the escaping of data, and its keyboard controls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dssm_tf.tables.judgments import CorpusTitle
 from tests.server.asking import rest
 from tests.server.browser import Browser, find_chromium
 
-# Whether what is seen at the title of the third hybrid hit is that hit.
+# Whether the third hybrid hit is visible, with no other element on top of its title.
 ON_TOP = """(() => {
   const hit = document.getElementById("hybrid-3");
   const at = hit.querySelector(".title").getBoundingClientRect();
@@ -41,16 +41,16 @@ def index(compact):
 
 @pytest.fixture(scope="module")
 def search(index):
-    """The page of a query, read."""
+    """Returns a function that renders and parses the page of a query."""
 
-    def search(query: str = "", why: str = "", system: str = "") -> Read:
-        return Read(render(index, query, why, system))
+    def search(query: str = "", why: str = "", system: str = "") -> ParsedPage:
+        return ParsedPage(render(index, query, why, system))
 
     return search
 
 
-class Read(HTMLParser):
-    """A page as a browser takes it apart: texts by the ids they stand in, tags and attributes."""
+class ParsedPage(HTMLParser):
+    """A parsed page: its tags with attributes, and its texts by the ids of their elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class Read(HTMLParser):
         self.feed(html)
         self.close()
 
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.tags.append((tag, given))
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
         if tag not in ("input", "meta"):
-            self._open.append((tag, given.get("id")))
+            self._open.append((tag, attributes.get("id")))
 
     def handle_endtag(self, tag):
         assert self._open.pop()[0] == tag
@@ -77,19 +77,22 @@ class Read(HTMLParser):
             self.marks.add(data)
 
     def titles(self, system: str) -> list[str]:
-        """Doc ids of a ranking's hits."""
-        whys = [given for tag, given in self.tags if given.get("class") == "why"]
-        mine = [given["href"] for given in whys if given["id"].startswith(f"{system}-")]
-        return [href.partition("why=")[2].partition("&")[0] for href in mine]
+        """The doc ids of a ranking's hits, from the links to their explanations."""
+        hrefs = [
+            attributes["href"]
+            for _, attributes in self.tags
+            if attributes.get("class") == "why" and attributes["id"].startswith(f"{system}-")
+        ]
+        return [href.partition("why=")[2].partition("&")[0] for href in hrefs]
 
 
-def test_the_rankings_are_those_of_the_run(run, search):
+def test_the_page_has_the_rankings_of_the_run(run, search):
     index = Index.build(SemanticRanker.load(run), CORPUS)
     for query in ("fox", "red bear", "owls", "an owl or a fox"):
         page = search(query)
         for system, hits in index.search(query).rankings.items():
-            wanted = [hit.doc_id for hit in hits]
-            assert [one.replace("%22", '"') for one in page.titles(system)] == wanted
+            expected = [hit.doc_id for hit in hits]
+            assert [doc_id.replace("%22", '"') for doc_id in page.titles(system)] == expected
             if hits:
                 assert hits[0].score_breakdown().replace(",", "") in page.texts[f"{system}-1"]
 
@@ -98,14 +101,14 @@ def test_words_of_the_query_are_marked(search):
     assert search("red foxe").marks == {"Red"}
 
 
-def test_nothing_asked_is_an_invitation(search):
+def test_an_empty_query_shows_an_invitation(search):
     page = search("  ")
     assert "Type a query" in page.texts["results"]
     assert "5 titles, model pets" in page.html
     assert search("fox").html.count("5 titles, model pets") == 1
 
 
-def test_nothing_found_is_said(search):
+def test_a_query_without_results_shows_a_note(search):
     for query in ("xqzt", "?!"):
         assert "Nothing was found" in search(query).texts["results"]
 
@@ -118,85 +121,91 @@ def test_nothing_found_is_said(search):
         ("red fox", 1.1, True),  # all words are in a title
     ],
 )
-def test_what_is_not_good_is_said_and_folded_away(index, search, monkeypatch, query, cutoff, good):
+def test_poor_results_have_a_note_and_are_collapsed(
+    index, search, monkeypatch, query, cutoff, good
+):
     monkeypatch.setattr(index.model, "cutoff", cutoff)
     page = search(query)
     assert ("No good match was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
-    assert page.titles("hybrid")  # there all the same
-    # An explanation of what is folded away is open.
+    assert page.titles("hybrid")  # the results are on the page nevertheless
+    # Collapsed results are open if one of them is explained.
     page = search(query, why="t1", system="semantic")
-    folds = [given for tag, given in page.tags if tag == "details"]
-    assert folds == [{"id": "poor", "open": None}] * (not good)
+    details = [attributes for tag, attributes in page.tags if tag == "details"]
+    assert details == [{"id": "poor", "open": None}] * (not good)
 
 
-def test_a_long_query_is_cut(search):
-    (box,) = [given for _, given in search("x" * 1_000_000).tags if given.get("id") == "q"]
+def test_a_long_query_is_truncated(search):
+    (box,) = [
+        attributes for _, attributes in search("x" * 1_000_000).tags if attributes.get("id") == "q"
+    ]
     assert box["value"] == "x" * 1000
 
 
 @pytest.mark.parametrize("query", [EVIL, "'\"><img src=x>", "&amp; <fox>", "\x00 fox", "fox\udcff"])
-def test_nothing_of_the_data_becomes_html(search, query):
+def test_texts_of_the_data_are_escaped(search, query):
     for page in (search(query), search(query, why='t"4', system="semantic")):
         assert [tag for tag, _ in page.tags].count("script") == 1
         assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "object", "link", "base"})
-        for name, value in (pair for _, given in page.tags for pair in given.items()):
+        for name, value in (pair for _, attributes in page.tags for pair in attributes.items()):
             assert not name.startswith("on")
             assert name != "src"
             assert name != "style" or re.fullmatch(r"text-align:(left|right)", value)
-        # Nothing leads elsewhere, and nothing is loaded.
-        links = [given["href"] for tag, given in page.tags if tag == "a"]
+        # No link leads to another site, and nothing is loaded.
+        links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
         assert all(link.startswith(("/?", "#")) for link in links)
-    (value,) = [given["value"] for tag, given in page.tags if given.get("id") == "q"]
+    (value,) = [attributes["value"] for tag, attributes in page.tags if attributes.get("id") == "q"]
     assert value == query.replace("\udcff", "\N{REPLACEMENT CHARACTER}").strip()
 
 
-def test_the_page_may_run_its_own_script_alone(search):
-    policy = next(given["content"] for tag, given in search("fox").tags if "content" in given
-                  and "default-src" in given["content"])  # fmt: skip
+def test_the_page_allows_only_its_own_script(search):
+    contents = [attributes.get("content", "") for _, attributes in search("fox").tags]
+    (policy,) = [content for content in contents if "default-src" in content]
     assert policy.startswith("default-src 'none'; ")
     assert "script-src 'sha256-" in policy
     assert "unsafe-inline" not in policy.partition("script-src")[2]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_hit_is_explained_in_its_place(search, system):
+def test_an_explanation_is_shown_at_its_hit(search, system):
     page = search("red foxe", why="t1", system=system)
     (rank,) = [n for n, name in enumerate(page.titles(system), 1) if name in ("t1", "")]
     text = page.texts[f"{system}-{rank}"]
     assert "'red' is in the title" in text
     assert text.count("query") == 1
-    opened = [given for _, given in page.tags if given.get("aria-expanded") == "true"]
-    assert [given["id"] for given in opened] == [f"{system}-{rank}-why"]
+    opened = [
+        attributes for _, attributes in page.tags if attributes.get("aria-expanded") == "true"
+    ]
+    assert [attributes["id"] for attributes in opened] == [f"{system}-{rank}-why"]
     assert "why=&" in opened[0]["href"]
 
 
-def test_an_explanation_of_what_was_not_found_is_none(search):
+def test_an_unknown_doc_id_has_no_explanation(search):
     page = search("fox", why="t99", system="bm25")
-    assert "true" not in {given.get("aria-expanded") for _, given in page.tags}
+    assert "true" not in {attributes.get("aria-expanded") for _, attributes in page.tags}
 
 
-def test_what_clicks_add_is_told_beside_the_average_title(index, search):
+def test_popularity_is_shown_relative_to_the_average_title(index, search):
     ranker = index.model
-    lift = ranker.weighted_prior(["Red Fox"])[0] - ranker.mean_prior
-    assert lift > 0  # it has most clicks
+    popularity = ranker.weighted_prior(["Red Fox"])[0] - ranker.mean_prior
+    assert popularity > 0  # the title has most clicks
     cosine = float(ranker.encode_queries(["red fox"])[0] @ ranker.encode_titles(["Red Fox"])[0])
     page = search("red fox", why="t1", system="semantic")
-    told = f"Similarity {cosine:.3f} (the cosine), popularity {lift:+.3f}"
-    assert told in page.texts["results"]
-    short = f"similarity {cosine:.2f} popularity {lift:+.2f}"
-    assert short in page.texts["semantic-1"].partition("why")[0]  # of the hit itself
+    explanation = f"Similarity {cosine:.3f} (the cosine), popularity {popularity:+.3f}"
+    assert explanation in page.texts["results"]
+    breakdown = f"similarity {cosine:.2f} popularity {popularity:+.2f}"
+    assert breakdown in page.texts["semantic-1"].partition("why")[0]  # below the title
     assert "Similarity" not in search("red fox", why="t1", system="bm25").html
 
 
-def test_what_is_too_long_to_explain_is_said(search):
+def test_a_query_too_long_to_explain_shows_a_note(search):
     text = search("red " * 100, why="t1", system="semantic").texts["results"]
     assert "Texts this long are not explained here." in text
 
 
-def test_a_corpus_of_one_title_is_searched(index):
-    read = Read(render(Index.build(index.model, CORPUS[:1]), "red fox"))
-    assert [read.titles(system) for system in SYSTEMS] == [["t1"]] * 3
+def test_a_corpus_of_one_title_can_be_searched(index):
+    page = ParsedPage(render(Index.build(index.model, CORPUS[:1]), "red fox"))
+    assert [page.titles(system) for system in SYSTEMS] == [["t1"]] * 3
 
 
 def server_of(index) -> Server:
@@ -204,7 +213,7 @@ def server_of(index) -> Server:
 
 
 @pytest.mark.serving
-def test_the_keys_and_the_script_work_in_a_browser(index):
+def test_keys_and_script_work_in_a_browser(index):
     if find_chromium() is None:
         pytest.skip("Chromium is not installed")
     with server_of(index) as server, Browser() as browser:
@@ -223,22 +232,22 @@ def test_the_keys_and_the_script_work_in_a_browser(index):
         assert browser.run("document.activeElement.id") == "semantic-2-why"
         browser.press("Enter")
         browser.wait_for("document.querySelector('#semantic-2 td') != null")
-        # The explanation came in place: the focus is where it was.
+        # The explanation was inserted without a change of focus.
         assert browser.run("document.activeElement.id") == "semantic-2-why"
-        # A hit that is explained is in view, under nothing, on a phone too.
+        # An explained hit is visible and not covered, also on a phone.
         browser.resize(500, 300)
-        for shift in (-400, 400):
+        for offset in (-400, 400):
             browser.run("document.getElementById('hybrid-3').scrollIntoView()")
-            browser.run(f"window.scrollBy(0, {shift})")
+            browser.run(f"window.scrollBy(0, {offset})")
             browser.run("document.getElementById('hybrid-3-why').click()")
-            opened = "true" if shift < 0 else "false"
+            opened = "true" if offset < 0 else "false"
             browser.wait_for(f"!!document.querySelector('#hybrid-3 td') == {opened}")
             assert browser.run(ON_TOP)
         browser.press("/")
         assert browser.run("document.activeElement.id") == "q"
         browser.run("history.go(-2)")
         browser.wait_for("document.querySelector('#semantic-2 td') != null")
-        assert browser.complaints == []
+        assert browser.errors == []
         # No text is wider than a phone.
         browser.resize(500, 900)
         assert browser.run("document.documentElement.scrollWidth") <= 500
@@ -247,13 +256,13 @@ def test_the_keys_and_the_script_work_in_a_browser(index):
         browser.wait_for("document.getElementById('failed').textContent.includes('not answer')")
 
 
-def test_the_page_comes_over_http(index):
+def test_the_page_is_served_over_http(index):
     with server_of(index) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)
         connection.request("GET", "/?q=fox%FF")
-        answer = connection.getresponse()
-        assert (answer.status, answer.getheader("Cache-Control")) == (200, "no-store")
-        assert b"Red <mark>Fox</mark>" in answer.read()
+        response = connection.getresponse()
+        assert (response.status, response.getheader("Cache-Control")) == (200, "no-store")
+        assert b"Red <mark>Fox</mark>" in response.read()
         connection.request("HEAD", "/?q=fox")
         assert connection.getresponse().read() == b""
         connection.close()

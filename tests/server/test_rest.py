@@ -1,4 +1,4 @@
-"""REST by columns, as TensorFlow Serving's documentation has it, and what is refused."""
+"""REST requests in TensorFlow Serving's column format, and rejected requests."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ PREDICT = "/v1/models/pets:predict"
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_each_signature_answers_what_the_saved_model_does(server, signatures, name):
-    given = {one: {"queries": QUERIES, "titles": TITLES}[one] for one in INPUTS[name]}
-    code, told = rest(server.rest_address, PREDICT, body_of(name, **given))
-    assert code == 200, told
-    tensors = {one: tf.constant(texts) for one, texts in given.items()}
+def test_each_signature_returns_the_outputs_of_the_saved_model(server, signatures, name):
+    texts_by_field = {"queries": QUERIES, "titles": TITLES}
+    inputs = {field: texts_by_field[field] for field in INPUTS[name]}
+    code, text = rest(server.rest_address, PREDICT, body_of(name, **inputs))
+    assert code == 200, text
+    tensors = {field: tf.constant(texts) for field, texts in inputs.items()}
     (expected,) = signatures[name](**tensors).values()
-    assert np.allclose(json.loads(told)["outputs"], expected.numpy(), atol=1e-6)
+    assert np.allclose(json.loads(text)["outputs"], expected.numpy(), atol=1e-6)
 
 
-def test_a_kept_connection_is_answered_at_once(server):
+def test_a_persistent_connection_has_no_delay(server):
     connection = http.client.HTTPConnection(server.rest_address, timeout=60)
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -40,29 +41,29 @@ def test_a_kept_connection_is_answered_at_once(server):
         connection.getresponse().read()
         seconds.append(perf_counter() - started)
     connection.close()
-    # Where the server waits for the acknowledgement of a first packet, it is 40 ms each time.
+    # A server that waits for the acknowledgement of the first packet takes 40 ms each time.
     assert min(seconds[5:]) < 0.035
 
 
-def test_no_text_is_no_vector(server):
-    code, told = rest(server.rest_address, PREDICT, body_of("encode_title", titles=[]))
-    assert (code, json.loads(told)) == (200, {"outputs": []})
+def test_an_empty_list_of_texts_returns_an_empty_list(server):
+    code, text = rest(server.rest_address, PREDICT, body_of("encode_title", titles=[]))
+    assert (code, json.loads(text)) == (200, {"outputs": []})
 
 
-def test_the_status_is_as_documented(server):
-    code, told = rest(server.rest_address, "/v1/models/pets")
+def test_the_model_status_has_the_documented_format(server):
+    code, text = rest(server.rest_address, "/v1/models/pets")
     version = {"version": "2", "state": "AVAILABLE"}
     version["status"] = {"error_code": "OK", "error_message": ""}
-    assert (code, json.loads(told)) == (200, {"model_version_status": [version]})
+    assert (code, json.loads(text)) == (200, {"model_version_status": [version]})
 
 
-FINE = body_of("score", queries=QUERIES, titles=TITLES)
+VALID_BODY = body_of("score", queries=QUERIES, titles=TITLES)
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "words"),
+    ("path", "body", "status", "message"),
     [
-        ("/v1/models/pest:predict", FINE, 404, "choose from pets"),
+        ("/v1/models/pest:predict", VALID_BODY, 404, "choose from pets"),
         ("/v1/models/pest", None, 404, "choose from pets"),
         (PREDICT, b"", 400, "Invalid JSON"),
         (PREDICT, b'{"inputs": "\xff"}', 400, "Invalid JSON"),
@@ -79,28 +80,31 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
         (PREDICT, body_of("encode_title", titles=["b" * 4000]), 413, "more than 4,000 bytes"),
     ],
 )  # fmt: skip
-def test_a_request_that_cannot_be_answered_names_the_field(server, path, body, status, words):
-    code, told = rest(server.rest_address, path, body)
-    assert (code, list(json.loads(told))) == (status, ["error"])
-    assert words in json.loads(told)["error"]
-    assert len(told.splitlines()) == 1
+def test_the_error_of_an_invalid_request_names_the_field(server, path, body, status, message):
+    code, text = rest(server.rest_address, path, body)
+    assert (code, list(json.loads(text))) == (status, ["error"])
+    assert message in json.loads(text)["error"]
+    assert len(text.splitlines()) == 1
 
 
-def test_metrics_are_what_prometheus_reads_and_count_no_stranger_s_names(server):
+def test_metrics_are_valid_prometheus_text_without_unknown_model_names(server):
     from prometheus_client.parser import text_string_to_metric_families
 
     def samples():
         code, text = rest(server.rest_address, "/metrics")
         assert (code, "pest" in text) == (200, False)
         families = text_string_to_metric_families(text)
-        return {(one.name, *one.labels.values()): one.value
-                for family in families for one in family.samples}  # fmt: skip
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in families
+            for sample in family.samples
+        }
 
     before = samples()
     for path, body, code, status in (
-        (PREDICT, FINE, 200, "OK"),
+        (PREDICT, VALID_BODY, 200, "OK"),
         (PREDICT, b"5", 400, "INVALID_ARGUMENT"),
-        ("/v1/models/pest:predict", FINE, 404, "NOT_FOUND"),
+        ("/v1/models/pest:predict", VALID_BODY, 404, "NOT_FOUND"),
     ):
         assert rest(server.rest_address, path, body)[0] == code
         key = ("dssm_request_seconds_count", "rest", status)
@@ -116,9 +120,9 @@ def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):
     assert main(["serve", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     page = (checkout / "docs" / "serving.md").read_text("utf-8")
-    for one in fields(Limits):
-        flag = f"--{one.name.replace('_', '-')}"
-        assert re.search(rf"{flag} .*?\[default: {one.default}\]", text), flag
-        shown = f"{one.default:,}" if isinstance(one.default, int) else f"{one.default:g}"
+    for field in fields(Limits):
+        flag, default = f"--{field.name.replace('_', '-')}", field.default
+        assert re.search(rf"{flag} .*?\[default: {default}\]", text), flag
+        expected = f"{default:,}" if isinstance(default, int) else f"{default:g}"
         (row,) = [line for line in page.splitlines() if f"| `{flag}` |" in line]
-        assert f"| {shown} |" in row, row
+        assert f"| {expected} |" in row, row

@@ -1,4 +1,4 @@
-"""Starting and stopping: ports, signals, what is said and what is not."""
+"""Starting and stopping the server: ports, signals, and messages."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.serving.conftest import TinyRanker, served
 
 
 @pytest.fixture
-def taken():
-    """A port that somebody listens at."""
+def port_in_use():
+    """A port that another socket listens at."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 
@@ -35,62 +35,65 @@ TINY = Model("tiny", 1, TinyRanker())
 
 
 @pytest.mark.parametrize("flag", ["--port", "--rest-port"])
-def test_a_port_in_use_is_one_line_and_what_was_opened_is_closed(taken, flag):
-    ports = {"port": 0, "rest_port": 0, flag[2:].replace("-", "_"): taken}
+def test_a_port_in_use_is_an_error_and_the_other_port_is_closed(port_in_use, flag):
+    ports = {"port": 0, "rest_port": 0, flag[2:].replace("-", "_"): port_in_use}
     server = Server([TINY], **ports)
     with (
-        pytest.raises(UserError, match=f"{flag} {taken}: cannot listen at 127.0.0.1:{taken}"),
+        pytest.raises(
+            UserError, match=f"{flag} {port_in_use}: cannot listen at 127.0.0.1:{port_in_use}"
+        ),
         server,
     ):
-        """It does not begin."""
-    opened = server.grpc_address.rpartition(":")[2]
-    wait_for(lambda: not (opened and is_listening(opened)))
+        pass  # entering the context fails
+    grpc_port = server.grpc_address.rpartition(":")[2]
+    wait_for(lambda: not (grpc_port and is_listening(grpc_port)))
 
 
-def refuse(words: str, **options) -> None:
+def assert_cannot_start(message: str, **options) -> None:
     options = {"port": 0, "rest_port": 0, **options}
-    with pytest.raises(UserError, match=words), Server([TINY], **options):
-        """It does not begin."""
+    with pytest.raises(UserError, match=message), Server([TINY], **options):
+        pass  # entering the context fails
 
 
-def test_a_server_that_cannot_begin_is_one_line():
-    refuse(r"--port 0: cannot listen at 192\.0\.2\.1", host="192.0.2.1")  # not of this machine
-    with served(TinyRanker()) as server:  # two servers do not share a port
+def test_a_server_that_cannot_listen_is_an_error():
+    # An address of another machine.
+    assert_cannot_start(r"--port 0: cannot listen at 192\.0\.2\.1", host="192.0.2.1")
+    with served(TinyRanker()) as server:  # two servers cannot use the same port
         port = int(server.grpc_address.split(":")[1])
-        refuse(f"--port {port}: cannot listen", port=port)
+        assert_cannot_start(f"--port {port}: cannot listen", port=port)
 
 
 @pytest.mark.parametrize("api", ["grpc", "rest"])
-def test_stopping_answers_what_was_asked(ranker, api):
+def test_stopping_waits_for_running_requests(ranker, api):
     stack = ExitStack()
     server = stack.enter_context(served(ranker))
     client = Client(server.grpc_address, "tiny", timeout=60)
     body = body_of("encode_query", queries=["red"])
 
-    def ask():
+    def send():
         if api == "grpc":
             return client.encode("query", ["red"]).tolist()
-        _, told = rest(server.rest_address, "/v1/models/tiny:predict", body)
-        return json.loads(told)["outputs"]
+        _, text = rest(server.rest_address, "/v1/models/tiny:predict", body)
+        return json.loads(text)["outputs"]
 
-    found = []
+    results = []
     ranker.answering.clear()
-    asking = threading.Thread(target=lambda: found.append(ask()))
-    asking.start()
+    sending = threading.Thread(target=lambda: results.append(send()))
+    sending.start()
     wait_for(lambda: server._service._free._value < 32)
     stopping = threading.Thread(target=stack.close)
     stopping.start()
     stopping.join(0.3)
     ranker.answering.set()
-    asking.join(60)
+    sending.join(60)
     stopping.join(60)
-    assert found == [[[3, 1, 1]]]
+    assert results == [[[3, 1, 1]]]
     with pytest.raises(ServingError, match="UNAVAILABLE"):
         client.encode("query", ["red"])
     client.close()
 
 
-def test_a_model_that_fails_is_an_error_without_the_query(ranker, caplog):
+def test_the_error_of_a_failing_model_does_not_contain_the_query(ranker, caplog):
     def fail(*_, **__):
         raise RuntimeError("secret query")
 
@@ -99,10 +102,10 @@ def test_a_model_that_fails_is_an_error_without_the_query(ranker, caplog):
         with Client(server.grpc_address, "tiny") as client, pytest.raises(ServingError) as caught:
             client.score("secret", ["query"])
         body = body_of("score", queries=["secret"], titles=["query"])
-        code, told = rest(server.rest_address, "/v1/models/tiny:predict", body)
+        code, text = rest(server.rest_address, "/v1/models/tiny:predict", body)
     assert code == 500
-    for said in (told, str(caught.value)):
-        assert "the model failed (RuntimeError)" in said
+    for message in (text, str(caught.value)):
+        assert "the model failed (RuntimeError)" in message
     assert "failed: RuntimeError" in caplog.text
     assert "secret" not in caplog.text
 
@@ -120,7 +123,7 @@ def is_listening(port: str) -> bool:
 
 @contextmanager
 def command(checkout, *arguments: str):
-    """`dssm serve` at free ports, until the block ends; yields the process and its addresses."""
+    """Runs `dssm serve` at free ports; yields the process and its addresses."""
     ports = [*map(str, free_ports(2))]
     process = subprocess.Popen(
         [sys.executable, "-m", "dssm_tf.cli", "serve", *arguments,
@@ -138,35 +141,35 @@ def command(checkout, *arguments: str):
 
 @pytest.mark.serving
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_ends_when_told(checkout, compact, number):
+def test_the_command_stops_on_a_signal(checkout, compact, number):
     with command(checkout, str(compact)) as (process, grpc, rest_):
         with Client(grpc, "pets", timeout=60) as client:
             assert client.score("fox", ["red fox"]).shape == (1,)
         assert rest(rest_, "/health") == (200, "ok\n")
         process.send_signal(number)
-        said = "".join(process.communicate(timeout=60))
+        output = "".join(process.communicate(timeout=60))
         assert process.returncode == 0
-    assert re.search(r"^\d\d:\d\d:\d\d stopping after ", said, re.MULTILINE)
+    assert re.search(r"^\d\d:\d\d:\d\d stopping after ", output, re.MULTILINE)
 
 
 @pytest.mark.serving
 def test_the_command_serves_several_models(checkout, compact, exports):
-    found = []
+    scores = []
     with command(checkout, f"small={compact}", str(exports / "pets" / "1")) as (process, grpc, _):
         for name in ("small", "pets"):
             with Client(grpc, name, timeout=120) as client:
-                found.append(client.score("secret query", ["red fox", "owl"]))
+                scores.append(client.score("secret query", ["red fox", "owl"]))
         process.terminate()
-        said = "".join(process.communicate(timeout=60))
-    # Both are of the same run.
-    assert found[0] == pytest.approx(found[1], abs=1e-5)
-    assert "secret" not in said
+        output = "".join(process.communicate(timeout=60))
+    # Both models are of the same run.
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    assert "secret" not in output
     for name in ("small", "pets"):
-        assert f"/v1/models/{name}, version 1\n" in said
+        assert f"/v1/models/{name}, version 1\n" in output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["{folder}"], "holds no trained model; expected a directory that"),
         (["{folder}/none"], "does not exist; expected a directory that"),
@@ -177,18 +180,26 @@ def test_the_command_serves_several_models(checkout, compact, exports):
         (["{pets}", "--texts", "0"], "--texts 0: expected more than 0"),
         (["{pets}", "--seconds", "nan"], "--seconds nan: expected more than 0"),
         (["--index", "{folder}"], "SHA256SUMS does not exist"),
-        (["{compact}", "--rest-port", "{taken}"], "--rest-port {taken}: cannot listen at"),
+        (
+            ["{compact}", "--rest-port", "{port_in_use}"],
+            "--rest-port {port_in_use}: cannot listen at",
+        ),
     ],
 )
-def test_what_cannot_be_served_is_one_line(
-    exports, compact, tmp_path, taken, capsys, arguments, words
+def test_invalid_arguments_are_an_error_of_one_line(
+    exports, compact, tmp_path, port_in_use, capsys, arguments, message
 ):
-    known = {"folder": tmp_path, "pets": exports / "pets", "taken": taken, "compact": compact}
-    given = [one.format(**known) for one in arguments]
-    if not any(one.startswith("--port") for one in given):
-        given += ["--port", "0"]
+    values = {
+        "folder": tmp_path,
+        "pets": exports / "pets",
+        "port_in_use": port_in_use,
+        "compact": compact,
+    }
+    arguments = [argument.format(**values) for argument in arguments]
+    if not any(argument.startswith("--port") for argument in arguments):
+        arguments += ["--port", "0"]
     before = signal.getsignal(signal.SIGTERM)
-    assert main(["serve", *given]) == 1
+    assert main(["serve", *arguments]) == 1
     signal.signal(signal.SIGTERM, before)
-    said = capsys.readouterr().err
-    assert (said.count("\n"), words.format(**known) in said) == (1, True), said
+    error = capsys.readouterr().err
+    assert (error.count("\n"), message.format(**values) in error) == (1, True), error

@@ -1,6 +1,6 @@
-"""The site of `make docs`: README.md is its home, docs/ its pages, docstrings its API page.
+"""Sphinx configuration of `make docs`: README.md is the home page, docs/ has the other pages.
 
-The source directory is the checkout, so that a link that works in the repository works on the site.
+The source directory is the checkout, so links work in the repository and on the site.
 """
 
 import re
@@ -15,10 +15,10 @@ from sphinx.util.docutils import SphinxDirective
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 
-import dssm_tf  # noqa: E402  (found through the line above)
+import dssm_tf  # noqa: E402  (needs the line above)
 from dssm_tf.common.quiet import load_tensorflow  # noqa: E402
 
-load_tensorflow()  # which autodoc would else do with its chatter
+load_tensorflow()  # otherwise autodoc imports it, with its log messages
 
 project = "dssm-tf"
 version = release = dssm_tf.__version__
@@ -54,21 +54,21 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 napoleon_custom_sections = [("Call arguments", "params_style"), "Reference"]
 
-html_theme = "furo"  # brings its own fonts and scripts: pages load nothing from elsewhere
+html_theme = "furo"  # has its own fonts and scripts, so pages load nothing from other sites
 html_title = "dssm-tf"
 html_copy_source = False
 html_show_sphinx = False
 
-_FROM_ELSEWHERE = re.compile(r"<(?:script|img|link)\b[^>]*?(?:src|href)=\"(?:https?:)?//[^\"]*")
+_EXTERNAL = re.compile(r"<(?:script|img|link)\b[^>]*?(?:src|href)=\"(?:https?:)?//[^\"]*")
 
 
 class Mermaid(SphinxDirective):
-    """A flowchart as a list of its boxes: drawing it would load a script from elsewhere."""
+    """A flowchart as a list of its boxes; drawing it would need a script of another site."""
 
     has_content = True
 
     def run(self):
-        """Each box, and those its arrows lead to."""
+        """A list of the boxes of the diagram, each with the boxes that its arrows point to."""
         labels, arrows = {}, {}
         for line in self.content:
             sides = [side.split("&") for side in re.split(r"\s*-->\s*", line)]
@@ -76,13 +76,13 @@ class Mermaid(SphinxDirective):
             for left, right in pairwise(names):
                 for name in filter(None, left):
                     arrows.setdefault(name, []).extend(filter(None, right))
-        found = nodes.bullet_list()
+        bullets = nodes.bullet_list()
         for name, label in labels.items():
             about = f": {label}" if label else ""
             about += f" → {', '.join(arrows[name])}" if name in arrows else ""
             paragraph = nodes.paragraph("", "", nodes.strong(name, name), nodes.Text(about))
-            found += nodes.list_item("", paragraph)
-        return [found]
+            bullets += nodes.list_item("", paragraph)
+        return [bullets]
 
     @staticmethod
     def _name(box, labels):
@@ -97,7 +97,7 @@ class Mermaid(SphinxDirective):
 
 
 def add_navigation(app, name, source):
-    """Puts the list of pages below the home page; a page that is not named comes last."""
+    """Adds the list of pages to the home page; pages that are not in NAVIGATION come last."""
     if name != root_doc:
         return
     named = {page for pages in NAVIGATION.values() for page in pages}
@@ -108,18 +108,18 @@ def add_navigation(app, name, source):
 
 
 def finish(app, exception):
-    """Makes README.html the first page, and refuses pages that load something from elsewhere."""
+    """Makes README.html the first page, and rejects pages that load something from another site."""
     if exception is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
     (out / "index.html").write_bytes((out / "README.html").read_bytes())
     for page in out.rglob("*.html"):
-        if found := _FROM_ELSEWHERE.search(page.read_text("utf-8")):
-            raise SphinxError(f"{page} loads something from elsewhere: {found[0]}")
+        if match := _EXTERNAL.search(page.read_text("utf-8")):
+            raise SphinxError(f"{page} loads something from another site: {match[0]}")
 
 
 def setup(app):
-    """What this file adds to Sphinx."""
+    """Registers the extensions of this file."""
     app.add_directive("mermaid", Mermaid)
     app.connect("source-read", add_navigation)
     app.connect("build-finished", finish)

@@ -1,8 +1,8 @@
-"""Semantic rankers from search click logs.
+"""Semantic rankers learned from search click logs.
 
-Query text and clicked titles in, a ranker of raw strings out. The names of `__all__` are the stable
-Python interface. Each is imported when it is first used (PEP 562), so `import dssm_tf` costs
-nothing and needs no other package.
+The input is queries and clicked titles; the result is a ranker of raw strings. The names in
+`__all__` are the stable Python interface. Each name is imported on first use (PEP 562), so
+`import dssm_tf` is fast and needs no other package.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Type checkers read these names in __init__.pyi. None is the name of a module or package directly
-# below this one: importing that would replace the name.
+# Type checkers read these names in __init__.pyi. No name equals that of a module or package
+# directly in dssm_tf, because importing the module would replace the name.
 _MODULES = {
-    "ClickData": "dssm_tf.api.click_data",
+    "ClickData": "dssm_tf.api",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
     "convert": "dssm_tf.commands.data",
@@ -50,8 +50,8 @@ def __getattr__(name: str) -> Any:
         if not str(error.name).startswith("dssm_tf."):
             raise
         raise ModuleNotFoundError(
-            f"dssm_tf.{name} is not part of dssm-runtime, which is installed here and has "
-            "dssm_tf.runtime.Ranker alone; for all of it install dssm-tf in its place.",
+            f"dssm_tf.{name} is not part of dssm-runtime, which is installed here and contains "
+            "only dssm_tf.runtime.Ranker. Install dssm-tf instead.",
             name=error.name,
         ) from None
     value = globals()[name] = getattr(module, name)

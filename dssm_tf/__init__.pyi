@@ -1,5 +1,5 @@
 from dssm_tf.analysis.explanation import explain as explain
-from dssm_tf.api.click_data import ClickData as ClickData
+from dssm_tf.api import ClickData as ClickData
 from dssm_tf.commands.benchmark import run_benchmark as run_benchmark
 from dssm_tf.commands.data import convert as convert
 from dssm_tf.commands.data import split as split

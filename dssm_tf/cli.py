@@ -1,4 +1,4 @@
-"""The `dssm` command: finds the command asked for, runs it, says in one line what went wrong."""
+"""The `dssm` program: runs a command and reports errors in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMANDS = {
     "train": "train a model on preprocessed clicks",
     "evaluate": "rank judged queries and measure NDCG, MRR, recall",
     "benchmark": "compare systems on your own click log",
-    "tune": "search for better settings",
+    "tune": "search for the best settings",
     "mine": "find hard negatives to train on",
     "teach": "write a larger model's scores for a small model to learn",
     "export": "write a SavedModel for TensorFlow Serving, or a compact model",
@@ -23,14 +23,14 @@ COMMANDS = {
     "index": "index a corpus for search",
     "search": "search a corpus",
     "serve": "answer requests over gRPC and REST, with a search page",
-    "explain": "say why a title matches a query",
+    "explain": "explain why a title matches a query",
     "report": "write a page about a run",
     "data": "list, convert and split data sets",
     "demo": "try everything on bundled data",
 }
-"""What each does; `dssm_tf.commands` has a module of each name."""
+"""The commands and their purpose. `dssm_tf.commands` has a module for each."""
 
-_USUAL = """typical use:
+_TYPICAL_USE = """typical use:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
   dssm train --config dssm --data DATA --out RUN
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Returns:
-        0 done, 1 failed with a one-line reason on standard error, 2 wrong usage.
+        The exit code: 0 for success, 1 for a failure with a one-line reason on standard error, 2
+        for wrong usage.
     """
     quieten()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -61,9 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *words = words
     if name not in COMMANDS:
-        meant = did_you_mean(name, COMMANDS)
+        suggestion = did_you_mean(name, COMMANDS)
         sys.stderr.write(
-            f"dssm: there is no command {name!r}.{meant} (`dssm --help` lists them.)\n"
+            f"dssm: there is no command {name!r}.{suggestion} (`dssm --help` lists them.)\n"
         )
         return 2
     from dssm_tf.common.command_line import run
@@ -80,7 +81,7 @@ def _help() -> str:
             *(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items()),
             "\n`dssm COMMAND --help` lists the flags of a command.",
             "Ctrl-C stops a command; a second Ctrl-C ends the process at once.\n",
-            _USUAL,
+            _TYPICAL_USE,
         ]
     )
 

@@ -1,4 +1,4 @@
-"""Every baseline, by the name it has in tables and commands."""
+"""The registry of baselines, by their names in tables and commands."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ _CLASSES: tuple[type[Baseline[Any]], ...] = (
     PSI,
     DSEWithTfIdf,
 )
-"""In the order of the tables. Add a baseline here; its module must load without Keras."""
+"""Baselines in the order of tables. Add new ones here; their modules must load without Keras."""
 
 BASELINES: dict[str, type[Baseline[Any]]] = {baseline.name: baseline for baseline in _CLASSES}

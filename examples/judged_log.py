@@ -20,7 +20,7 @@ from dssm_tf import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.config.lists import JudgmentsConfig
 from dssm_tf.tables.cells import LARGEST_GRADE
-from dssm_tf.tables.click_log import LogRow, write_log
+from dssm_tf.tables.click_log import LogRow, log_frame, write_log
 from dssm_tf.tables.graded_lists import read_lists, write_lists
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from dssm_tf.tables.layout import Layout
@@ -77,7 +77,7 @@ def write_tables(
         for title, grade in zip(graded.titles, graded.values, strict=True)
     ]
     with atomic_directory(out) as folder:
-        write_log(folder / "clicks.tsv", clicks)
+        write_log(folder / "clicks.tsv", log_frame(clicks))
         write_corpus(folder / "corpus.tsv", [CorpusTitle(ids[title], title) for title in texts])
         write_lists(folder / "judgments.tsv", "grade", train)
         if test:

@@ -21,9 +21,9 @@ import numpy as np
 from dssm_tf import UserError, load
 from dssm_tf.analysis.activations import word_activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
-from dssm_tf.common.markdown import marked, plain, table
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
+from dssm_tf.reports.markdown import plain, table, with_bold
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -108,11 +108,11 @@ def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
         (word,) = vocabulary.words(word)[:1] or [word]
         if texts:
             rows = [
-                [marked(vocabulary.words(text), [word]), f"{cosine:.3f}"]
+                [with_bold(vocabulary.words(text), [word]), f"{cosine:.3f}"]
                 for text, cosine in contexts(tower, vocabulary, word, texts)
             ]
-            return table([marked(vocabulary.words(texts[0]), [word]), "cosine"], rows)
-        clicked = (w for title in ranker.prior.log_shares for w in vocabulary.words(title))
+            return table([with_bold(vocabulary.words(texts[0]), [word]), "cosine"], rows)
+        clicked = (w for title in ranker.prior.log_priors for w in vocabulary.words(title))
         nearest = neighbors(tower, vocabulary, word, clicked)[:10]
     else:
         raise UserError(f"{model} has no word vectors; expected a run or a saved doc2vec.")

@@ -6,9 +6,9 @@ encoded.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.terminal import say
 from dssm_tf.export import load
 from dssm_tf.runtime.vector_ranker import VectorRanker
-from dssm_tf.tables.judgments import CORPUS_COLUMNS
+from dssm_tf.tables.columns import CORPUS
 from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.read import rebatch
 from pipelines.frames import Release, Written, write_part
 from pipelines.output import output_directory, save
 from pipelines.runners import prepare
@@ -40,11 +42,9 @@ Titles = tuple[At, list[tuple[str, str]]]
 def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
     number, path = file
     with opened(Piece(number, path), layout) as table:
-        rows = (row for _, row in table.rows(CORPUS_COLUMNS))
-        part = 0
-        while titles := list(islice(rows, TITLES_A_FILE)):
-            yield (number, part), titles
-            part += 1
+        frames = (frame for frame, _ in table.scan(CORPUS))
+        for part, titles in enumerate(rebatch(frames, TITLES_A_FILE)):
+            yield (number, part), titles.select("doc_id", "title").rows()
 
 
 class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
@@ -101,9 +101,11 @@ def encode_corpus(
         UserError: bad input; no file of vectors is left.
     """
     prepare(beam_flags, [*input, output])
-    layout = Layout(title_fields=load.learned_fields(Path(model)))
+    layout = Layout(title_fields=load.model_title_fields(Path(model)))
     dimension = load.load_model(model).encode_titles([], prior=True).shape[1]
-    files = [*enumerate(one.path for one in find_files(input))]
+    matched = find_files(input)
+    say(*matched.notes, to=sys.stderr)
+    files = [*enumerate(file.path for file in matched.files)]
     with output_directory(output, overwrite=False) as place:
 
         def add_steps(pipeline: beam.Pipeline) -> None:

@@ -19,7 +19,7 @@ from pipelines import record_transforms, sums, transforms
 from pipelines.frames import Counts, Settings, Written, by_bucket, outputs, sum_counts
 from pipelines.options import NONE
 from pipelines.output import save
-from pipelines.sources import Piece
+from pipelines.sources import Piece, may_have_quotes, whole_if_quoted
 
 MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
@@ -47,7 +47,8 @@ class Manifest(NamedTuple):
 def unpacked_size(files: Iterable[FileMetadata]) -> int:
     """The bytes of files, those of `.gz` and Parquet unpacked, about four times as many."""
     return sum(
-        file.size_in_bytes * (4 if file.path.endswith((".gz", ".parquet")) else 1) for file in files
+        file.size_in_bytes * (4 if file.path.lower().endswith((".gz", ".parquet")) else 1)
+        for file in files
     )
 
 
@@ -72,7 +73,7 @@ def build(
     every = pipeline | "Every bucket" >> beam.Create(
         [(bucket, None) for bucket in range(1 << settings.bits)]
     )
-    log = pipeline | "Pieces" >> beam.Create(list(pieces)) | "Spread" >> beam.Reshuffle()
+    log = _spread(pipeline | "Pieces" >> beam.Create([*pieces]), "the log", pieces)
     curve: Any = None
     if options.position_weights not in (NONE, HARVESTING):
         curve = read_curve(options.position_weights)
@@ -84,12 +85,9 @@ def build(
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
         transforms.clean_sessions, settings, tags=["titles"]
     )
-    offered = (
-        pipeline
-        | "Pieces of the corpus" >> beam.Create(list(corpus))
-        | "Spread the corpus" >> beam.Reshuffle()
-        | "ReadCorpus" >> outputs(transforms.read_corpus, settings, tags=())
-    )
+    offered = _spread(
+        pipeline | "Pieces of the corpus" >> beam.Create([*corpus]), "the corpus", corpus
+    ) | "ReadCorpus" >> outputs(transforms.read_corpus, settings, tags=())
     queries = (read.main, sessions.main, every) | "SumQueries" >> by_bucket(
         sums.sum_queries, settings, tags=("titles", "words", "sizes")
     )
@@ -138,6 +136,13 @@ def build(
             pvalue.AsIter(read.rejects), curve,
         )
     )  # fmt: skip
+
+
+def _spread(created: Any, name: str, pieces: Sequence[Piece]) -> Any:
+    """Pieces among workers; files of CSV with quotes in one piece."""
+    if may_have_quotes(pieces):
+        return created | f"Join quoted files of {name}" >> whole_if_quoted()
+    return created | f"Spread {name}" >> beam.Reshuffle()
 
 
 def _write_manifest(

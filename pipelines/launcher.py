@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.terminal import say
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name, load_vocabulary
 from dssm_tf.positions.curve import write_curve
-from dssm_tf.tables.click_log import POSITION, REQUIRED
+from dssm_tf.tables.click_log import POSITION, log_columns
+from dssm_tf.tables.columns import raw
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.lines import reading
+from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import Tally
-from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.frames import BlockList, Settings
@@ -34,6 +39,7 @@ from pipelines.output import (
 )
 from pipelines.runners import LOCAL_RUNNERS, prepare, run
 from pipelines.sources import Piece, find_files, plan
+from pipelines.transforms import CORPUS_TITLES
 
 
 def preprocess(
@@ -56,12 +62,15 @@ def preprocess(
         UserError: bad input or settings; nothing is left at the output.
     """
     prepare(beam_flags, [*options.input, *options.corpus, options.output])
-    files, corpus = find_files(options.input), find_files(options.corpus, "--corpus")
+    ignore = options.ignore_other_files
+    files, notes = find_files(options.input, ignore_others=ignore)
+    corpus, more_notes = find_files(options.corpus, "--corpus", ignore_others=ignore)
+    say(*notes, *more_notes, to=sys.stderr)
     size = unpacked_size([*files, *corpus])
-    block_list, known = _block_list(options.block_list, options.rules), _known(options)
-    columns = REQUIRED if options.position_weights == NONE else (*REQUIRED, POSITION)
-    pieces = plan(files, options.layout, columns)
-    titles = plan(corpus, options.layout, ("title",), ())
+    block_list, known = _block_list(options), _known(options)
+    required = () if options.position_weights == NONE else (POSITION,)
+    pieces = plan(files, options.layout, log_columns(*required))
+    titles = plan(corpus, options.layout.corpus, CORPUS_TITLES)
     bits = ((options.shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
     with output_directory(options.output, overwrite=options.overwrite) as output:
         store = str(output.local / PARTS) if runner in LOCAL_RUNNERS else None
@@ -91,11 +100,15 @@ def preprocess(
         return _finish(manifest, settings, output, tally)
 
 
-def _block_list(path: str, rules: Rules) -> BlockList:
-    if not path:
+def _block_list(options: PreprocessOptions) -> BlockList:
+    if not options.block_list:
         return BlockList()
-    with reading(f"--block-list {path}"), open_bytes(path) as file:
-        return BlockList.parse(file.read().decode(), rules)
+    where = f"--block-list {options.block_list}"
+    with reading(where):
+        file = open_bytes(options.block_list)
+    with open_table(where, "txt", Layout(options.encoding), file) as table:
+        lines = [line for frame, _ in table.scan([raw("text")]) for line in frame["text"]]
+    return BlockList.parse("\n".join(lines), options.rules)
 
 
 def _known(options: PreprocessOptions) -> Vocabulary:
@@ -115,7 +128,9 @@ def _known(options: PreprocessOptions) -> Vocabulary:
 def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> Tally:
     """Lists the malformed rows, each with its file and its line in that file."""
     counts = manifest.counts
-    tally = Tally(counts.get("rows: read", 0), counts.get("clicks: read", 0))
+    most = (number for name, number in counts.items() if name.startswith("most clicks "))
+    tally = Tally()
+    tally.add(counts.get("rows: read", 0), counts.get("clicks: read", 0), max(most, default=0))
     before, lines = [], Counter[str]()
     for piece in pieces:
         before.append(lines[piece.path])
@@ -123,11 +138,12 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write("file\tline\treason\tclicks\ttext\n")
         for part in manifest.rejects:
-            for one in load(part.path):
-                row = one._replace(line=one.line + before[part.bucket])
-                name = pieces[part.bucket].path
-                tally.reject(name, row)
-                file.write(f"{name}\t{row.line}\t{row.reason}\t{row.clicks}\t{row.text}\n")
+            name = pieces[part.bucket].path
+            rows = [replace(row, line=row.line + before[part.bucket]) for row in load(part.path)]
+            tally.reject(name, rows)
+            for row in rows:
+                clicks = "unknown" if row.clicks is None else row.clicks
+                file.write(f"{name}\t{row.line}\t{row.reason}\t{clicks}\t{row.text}\n")
     return tally
 
 
@@ -137,10 +153,37 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None
     if not tally.rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
     tally.refuse(options.max_reject_fraction)
+    _refuse_robots(manifest, options)
     if f"{TRAIN}: pairs" not in manifest.counts:
         raise UserError(
             f"Nothing of the {tally.rows:,} rows of {where} is left to learn from "
             f"({'; '.join(tally.lines() + report.listed(manifest.counts))})."
+        )
+
+
+def _refuse_robots(manifest: Manifest, options: PreprocessOptions) -> None:
+    """Refuses a log of which most is dropped as the sessions of robots.
+
+    Raises:
+        UserError: rather one name stands for many people, or a limit is too low.
+    """
+    counts = manifest.counts
+    queries, clicks = "session with many queries", "session with many clicks"
+    dropped = sum(counts.get(f"dropped: {name}", 0) for name in (queries, clicks))
+    lost = counts.get("clicks of robots", 0)
+    fractions = (
+        dropped / (counts.get("rows: read") or 1), lost / (counts.get("clicks: read") or 1)
+    )  # fmt: skip
+    if max(fractions) > options.max_robot_fraction:
+        raise UserError(
+            f"{fractions[0]:.1%} of the rows and {fractions[1]:.1%} of the clicks are of sessions "
+            "that look like robots; allowed are "
+            f"{options.max_robot_fraction:.1%}: {counts.get(f'dropped: {queries}', 0):,} rows of "
+            f"sessions with more than {options.max_queries_per_session:,} distinct queries, "
+            f"{counts.get(f'dropped: {clicks}', 0):,} of sessions with more than "
+            f"{options.max_clicks_per_session:,} clicks. If session_id is not a session, such as a "
+            "mark for unknown, leave it empty; if it is, raise --max-robot-fraction, or "
+            "--max-queries-per-session and --max-clicks-per-session (0: keep all)."
         )
 
 
@@ -172,6 +215,6 @@ def _finish(
         # in order of buckets
         rows={kind: [one.rows for one in manifest.files if one.kind == kind] for kind in KINDS},
         files={names[one.path]: one.digest for one in manifest.files}
-        | {VOCABULARY: fingerprint(output.local / VOCABULARY)},
+        | {VOCABULARY: sha256_of(output.local / VOCABULARY)},
     ).save(output.local)
     return result

@@ -34,9 +34,9 @@ class PreprocessOptions:
     """The settings that the output depends on.
 
     Attributes:
-        input: click logs: .tsv .csv .jsonl (also .gz) or .parquet files, globs or directories;
-            columns query, title and optionally clicks, impressions, session_id, doc_id, timestamp,
-            and position, which --position-weights reads.
+        input: click logs: .tsv .csv .jsonl .ndjson (also .gz) or .parquet files, globs or
+            directories; columns query, title and optionally clicks, impressions, session_id,
+            doc_id, timestamp, and position, which --position-weights reads.
         output: directory to write; local or of any Beam file system, such as gs://.
         corpus: titles that can be found, clicked or not: files as for --input with a column title;
             rows without a title are counted and left out; training.title_queries learns those that
@@ -44,9 +44,13 @@ class PreprocessOptions:
         overwrite: replace an earlier output of preprocess; local ones only.
         shards: files of each kind to write, rounded up to a power of two: the log is grouped into
             as many pieces, and a worker holds one at a time; 0: by the size of the input.
+        ignore_other_files: leave out what else directories of --input and --corpus hold: files of
+            other formats and subdirectories.
         max_reject_fraction: fail if a larger share of the rows, or of the clicks, is malformed.
-        encoding: encoding of --input and --corpus, such as cp1252.
+        encoding: encoding of --input, --corpus and --block-list, such as cp1252.
         columns: what the files call their columns, such as query=search_term,title=product_title.
+        corpus_columns: what --corpus calls its columns, such as title=name; by default as --columns
+            says.
         title_fields: columns that make up a title, separated by commas, such as
             title,brand,category, in both --input and --corpus. A title is then one text,
             Halo␟Microsoft␟Games.
@@ -55,6 +59,8 @@ class PreprocessOptions:
             several words or =word drop the query that equals them; # starts a comment.
         max_queries_per_session: drop sessions with more distinct queries (bots); 0: keep all.
         max_clicks_per_session: drop sessions with more clicks (spam); 0: keep all.
+        max_robot_fraction: fail if these two limits drop a larger share of the rows, or of the
+            clicks.
         vocabulary_size: letter trigrams to keep at most, by frequency in the training part and in
             titles that were not clicked there.
         vocabulary_from: a run or an earlier output of preprocess: its letter trigrams keep their
@@ -87,14 +93,17 @@ class PreprocessOptions:
     overwrite: bool = False
     shards: Annotated[int, Field(ge=0, le=1 << 17)] = 0
     max_reject_fraction: Annotated[float, Field(ge=0, le=1)] = MAX_REJECTED
+    ignore_other_files: bool = False
     encoding: str = "utf-8"
     columns: str = ""
+    corpus_columns: str = ""
     title_fields: str = "title"
 
     min_clicks: Positive = 1
     block_list: str = ""
     max_queries_per_session: Natural = 100
     max_clicks_per_session: Natural = 500
+    max_robot_fraction: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     vocabulary_size: Positive = 30_000
     vocabulary_from: str = ""
@@ -123,7 +132,9 @@ class PreprocessOptions:
     @property
     def layout(self) -> Layout:
         """What the names of the files do not say."""
-        return Layout(self.encoding, self.fields, parse_columns(self.columns))
+        columns = parse_columns(self.columns)
+        corpus_columns = parse_columns(self.corpus_columns, "--corpus-columns")
+        return Layout(self.encoding, self.fields, columns, corpus_columns)
 
     @property
     def fields(self) -> tuple[str, ...]:

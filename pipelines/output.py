@@ -85,11 +85,11 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
     files are moved one by one, the spec last, without which no reader accepts it.
 
     Raises:
-        UserError: `path` exists and may not be replaced, see `refuse_others`, or nothing can be
+        UserError: `path` exists and may not be replaced, see `check_replaceable`, or nothing can be
             written there.
     """
     if is_local(path):
-        with atomic_directory(Path(path), own=OWN if overwrite else ()) as directory:
+        with atomic_directory(Path(path), owned_patterns=OWN if overwrite else ()) as directory:
             yield from _filled(str(directory), directory)
         return
     parts = _probe(path)

@@ -15,7 +15,7 @@ from polars import col
 from pyarrow import parquet
 
 from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
-from dssm_tf.text.columns import fingerprints, normal_forms, words_read
+from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.frames import Part, Settings, Written, counted, write_part
 from pipelines.negatives import DRAW, NONE, NegativePool, add_drawn, add_shown, among, mix, random

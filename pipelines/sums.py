@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from polars import col
 
 from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
-from dssm_tf.text.columns import fingerprints, normal_forms, words_read
+from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
 from pipelines.frames import Group, Settings, counted, fold, parts_of

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 
@@ -51,7 +51,7 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
     def __init__(self, *, data: str | Path, **tfds_arguments: Any) -> None:
         self._data = Preprocessed(Path(data))
-        version = fingerprint(Path(data, SPEC))[:16]
+        version = sha256_of(Path(data, SPEC))[:16]
         tfds_arguments["config"] = tfds.core.BuilderConfig(name=version)
         super().__init__(**tfds_arguments)
 
@@ -63,7 +63,7 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
-        return {split: self._generate_examples(split) for split in self._data.splits}
+        return {split: self._generate_examples(split) for split in self._data.nonempty_splits}
 
     def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate(read_examples(self._data, split))
@@ -74,7 +74,7 @@ def read_examples(data: Preprocessed, split: str) -> Iterator[dict[str, Any]]:
     queries, titles = data.texts("queries"), data.texts("titles")
     query_words, title_words = data.words("queries"), data.words("titles")
     _, ngrams = data.distinct_words
-    for query, row, clicks in zip(*(one.tolist() for one in data.parts[split]), strict=True):
+    for query, row, clicks in zip(*(one.tolist() for one in data.splits[split]), strict=True):
         numbers = [one for one in row if one >= 0]
         yield {
             "clicks": clicks,

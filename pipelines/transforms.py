@@ -25,10 +25,10 @@ from polars import col
 from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE, ExaminationCurve
 from dssm_tf.positions.estimation import estimate
 from dssm_tf.positions.impressions import ImpressionCounts
-from dssm_tf.tables.cells import clean_text
-from dssm_tf.tables.click_log import log_blocks
+from dssm_tf.tables.click_log import click_totals, scan_log
+from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
-from dssm_tf.text.columns import fingerprints, normal_forms
+from dssm_tf.tables.text_columns import fingerprints, normal_forms
 from dssm_tf.text.rules import Rules
 from pipelines.frames import (
     Group,
@@ -47,6 +47,8 @@ from pipelines.sources import Piece, opened
 MAX_ROWS_HELD = 500_000
 _MOST_CELLS = 200_000
 """Of a larger log a sample of the queries says how often positions are looked at."""
+CORPUS_TITLES = (clean_text("title"),)
+"""What is read of a corpus."""
 SIDES = {"query": "q", "title": "t"}
 """The columns of texts, and of their fingerprints."""
 
@@ -75,6 +77,7 @@ def read_piece(
     counts: Counter[str] = Counter()
     held: list[pl.DataFrame] = []
     rejects: list[Reject] = []
+    most_clicks = 0
 
     def send() -> Iterator[Any]:
         if rejects:
@@ -87,9 +90,9 @@ def read_piece(
         rejects.clear()
 
     with opened(piece, options.layout) as table:
-        for block, bad in log_blocks(table):
-            rows = pl.DataFrame(block)
+        for rows, bad in scan_log(table):
             good = rows.filter(used)
+            most_clicks = max(most_clicks, click_totals(rows)[1])
             counts.update(
                 {
                     "rows: read": len(rows),
@@ -112,8 +115,10 @@ def read_piece(
                 yield from send()
         yield from send()
         counts[f"lines {piece.number}"] = table.lines
+        counts[f"most clicks {piece.number}"] = most_clicks
         if settings.store:  # a sign for the launcher, which is on this machine
-            Path(settings.store, f"read-{piece.number}").touch()
+            for number in range(piece.number, piece.number + piece.pieces):
+                Path(settings.store, f"read-{number}").touch()
         yield counted(counts)
 
 
@@ -198,6 +203,7 @@ def clean_sessions(group: Group, settings: Settings) -> Iterator[Any]:
             "dropped: session with many queries": pairs.filter(why=1)["rows"].sum(),
             "dropped: session with many clicks": pairs.filter(why=2)["rows"].sum(),
             "dropped: repeated in session": pairs.filter(human).select(repeats.sum()).item(),
+            "clicks of robots": pairs.filter(~human)["clicks"].sum(),
             "sessions: in all": pairs["s"].n_unique(),
         }
     )
@@ -217,10 +223,10 @@ def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
         main   (bucket of titles, corpus);
         counts dict[str, int].
     """
-    with opened(piece, settings.options.layout) as table:
-        for (titles,), rejects in table.blocks({"title": clean_text}):
+    with opened(piece, settings.options.layout.corpus) as table:
+        for titles, rejects in table.scan(CORPUS_TITLES, strict=False):
             yield counted({"corpus: rows without a title": len(rejects)})
-            found = keyed(pl.Series("title", titles.to_pylist(), pl.String), settings.options.rules)
+            found = keyed(titles["title"], settings.options.rules)
             yield from settings.send("corpus", found.select(fp="t", text="title", clicks=0))
 
 
@@ -241,8 +247,8 @@ def estimate_curve(pieces: Any, options: PreprocessOptions) -> Any:
 
 def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
     with opened(piece, options.layout) as table:
-        for block, _ in log_blocks(table):
-            cells = pl.DataFrame(block).filter(col.position > 0)
+        for rows, _ in scan_log(table):
+            cells = rows.filter(col.position > 0)
             for side in SIDES:
                 cells = cells.join(keyed(cells[side], options.rules).drop("form"), on=side)
             yield Part("cells", as_ipc(typed("cells", cells)))

@@ -1,1 +1,1 @@
-"""Tests; `reference/` holds the oracles."""
+"""Tests. `reference/` contains independent implementations to compare with."""

@@ -1,11 +1,12 @@
-"""Names the test files that a change can touch: those that use what has changed, however far.
+"""Lists the test files that directly or indirectly use a changed file.
 
     python -m tests.changed [REVISION]
 
-compares with REVISION, by default main, uncommitted changes included. A module uses another if it
-imports it, at the top or in a function, or names it in a string, as tables of lazily imported
-modules and command lines do; naming a package there means all of it. A test also uses the
-conftest.py files above it. A file that is not Python stands for the modules that name it.
+compares with REVISION, by default main, and includes uncommitted changes. A module uses another if
+it imports it, at the top or in a function, or names it in a string, as tables of lazily imported
+modules and command lines do. The name of a package in a string stands for all its modules. A test
+also uses the conftest.py files of its directories. A change of a file that is not Python counts as
+a change of the modules that name the file.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ NAME = re.compile(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 
 
 def _names(source: str, scripts: bool) -> Iterator[str]:
-    """Dotted names that a module imports, and those in its strings, with `*` for all of a package.
+    """Dotted names that a module imports or has in strings; `.*` stands for all of a package.
 
-    Strings of several words are prose in a package, and `scripts` in a test.
+    Strings of several words are read only if `scripts` is true: in tests they may be code, in
+    packages they are prose.
     """
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -53,30 +55,32 @@ def uses(root: Path) -> dict[Path, set[Path]]:
         name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
         modules.setdefault(name, set()).add(path)
         modules.setdefault(".".join((*path.parts[:-1], "*")), set()).add(path)
-    found = {}
+    used_files = {}
     for path, source in sources.items():
-        used = {parent / "conftest.py" for parent in path.parents} if _is_test(path) else set()
+        used_paths = (
+            {parent / "conftest.py" for parent in path.parents} if _is_test(path) else set()
+        )
         for name in _names(source, scripts=path.parts[0] == "tests"):
-            while name and name not in modules:  # what a module defines
+            while name and name not in modules:  # drops names that a module defines
                 name = name.rpartition(".")[0]
-            used |= modules.get(name, set())
-        found[path] = (used & sources.keys()) - {path}
-    return found
+            used_paths |= modules.get(name, set())
+        used_files[path] = (used_paths & sources.keys()) - {path}
+    return used_files
 
 
 def touched(changed: Iterable[Path], root: Path) -> list[Path]:
     """The test files that use any of the changed files; paths are relative to `root`."""
-    direct = uses(root)
-    reached = set(changed)
-    for path in [path for path in reached if path.suffix != ".py"]:
-        reached |= {user for user in direct if path.name in (root / user).read_text("utf-8")}
-    while more := {user for user, used in direct.items() if used & reached} - reached:
-        reached |= more
-    return sorted(path for path in reached & direct.keys() if _is_test(path))
+    used_files = uses(root)
+    affected = set(changed)
+    for path in [path for path in affected if path.suffix != ".py"]:
+        affected |= {user for user in used_files if path.name in (root / user).read_text("utf-8")}
+    while users := {user for user, used in used_files.items() if used & affected} - affected:
+        affected |= users
+    return sorted(path for path in affected & used_files.keys() if _is_test(path))
 
 
 def main(revision: str = "main") -> None:
-    """Prints the test files, one a line."""
+    """Prints the test files, one per line."""
     command = f"git diff --name-only --merge-base {revision} && git ls-files -o --exclude-standard"
     lines = subprocess.check_output(command, shell=True, cwd=CHECKOUT, text=True).splitlines()
     for path in touched(map(Path, lines), CHECKOUT):

@@ -1,4 +1,4 @@
-"""A tiny click log as the directory preprocess writes, made without Beam, and read by hand."""
+"""Writes small click logs as preprocess does, without Beam, and reads the rows of batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.growth import grow
@@ -28,7 +28,7 @@ ALPHA = 0.75
 
 
 class Click(NamedTuple):
-    """A (query, title) pair of a log and how often it was clicked."""
+    """A (query, title) pair of a log and its number of clicks."""
 
     query: str
     title: str
@@ -37,19 +37,19 @@ class Click(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """A written directory and what is in it."""
+    """A preprocessed directory and its content."""
 
     path: Path
     vocabulary: Vocabulary
     spec: Spec
     titles: list[str]
-    """By number."""
+    """In the order of their numbers."""
     pairs: dict[str, list[Click]]
-    """By part."""
+    """By split."""
 
 
 def click_log(pairs: int = 48, seed: int = 0) -> list[Click]:
-    """Queries such as `fox red 3` that name the animal and colour of the title they click.
+    """Queries such as `fox red 3` with the animal, and often the color, of the clicked title.
 
     30 titles of one to four words; some queries click two titles, some pairs many times.
     """
@@ -58,16 +58,18 @@ def click_log(pairs: int = 48, seed: int = 0) -> list[Click]:
         " ".join(["the"] * (i % 2) + [color, animal] + ["story"] * (i % 3 == 0))
         for i, (color, animal) in enumerate((c, a) for c in COLORS for a in ANIMALS)
     ]
-    found: dict[tuple[str, str], Click] = {}
+    clicks_by_pair: dict[tuple[str, str], Click] = {}
     number = 0
-    while len(found) < pairs:
+    while len(clicks_by_pair) < pairs:
         # Low numbers are drawn more often: a few titles are popular.
         title = titles[int(len(titles) * random.random() ** 2)]
         color, animal = [word for word in FOLDED.words(title) if word not in ("the", "story")]
         query = random.choice([f"{animal} {color} {number}", f"{color} {animal}s", animal])
         number += 1
-        found.setdefault((query, title), Click(query, title, random.choice([1, 1, 2, 3, 9])))
-    return list(found.values())
+        clicks_by_pair.setdefault(
+            (query, title), Click(query, title, random.choice([1, 1, 2, 3, 9]))
+        )
+    return list(clicks_by_pair.values())
 
 
 def write_data(
@@ -79,19 +81,19 @@ def write_data(
     shards: int = 2,
     seed: int = 0,
     rules: Rules = FOLDED,
-    known: Vocabulary | None = None,
+    earlier_vocabulary: Vocabulary | None = None,
 ) -> Data:
-    """Writes what preprocess writes for a log.
+    """Writes a directory as preprocess does.
 
     Args:
-        directory: made.
+        directory: directory to create.
         log: distinct pairs.
-        validation: queries of the validation part, or the share of them.
-        negatives: recorded a pair; fewer where no more titles are left.
-        shards: files a split.
-        seed: of the negatives and of the share.
-        rules: of the texts.
-        known: an earlier vocabulary, which this one goes on from.
+        validation: queries of the validation split, or their fraction.
+        negatives: number of recorded negatives per pair; fewer if there are not enough titles.
+        shards: number of files per split.
+        seed: seed of the negatives and of the validation split.
+        rules: rules of the texts.
+        earlier_vocabulary: a vocabulary that this one extends.
     """
     random = Random(seed)
     queries, titles, _ = zip(*log, strict=True)
@@ -101,63 +103,63 @@ def write_data(
     pairs: dict[str, list[Click]] = {"train": [], "validation": []}
     for click in log:
         pairs["validation" if click.query in validation else "train"].append(click)
-    clicks, times, ngrams = Counter(), Counter(), Counter()
+    clicks, query_counts, ngrams = Counter(), Counter(), Counter()
     for query, title, count in pairs["train"]:
         clicks[rules.key(title)] += count
-        times[rules.key(title)] += 1
+        query_counts[rules.key(title)] += 1
         for word in (*rules.words(query), *rules.words(title)):
             ngrams.update(letter_ngrams(word))
-    vocabulary = grow(known or Vocabulary([], rules), ngrams, 10_000)
+    vocabulary = grow(earlier_vocabulary or Vocabulary([], rules), ngrams, 10_000)
     texts = {
         "queries": _by_fingerprint(queries, rules), "titles": _by_fingerprint(titles, rules)
     }  # fmt: skip
     rows_of_queries, rows_of_titles = map(_rows, texts.values())
-    ends = {
+    ids_of_click = {
         click: (rows_of_queries[rules.key(click.query)], rows_of_titles[rules.key(click.title)])
         for click in log
     }
     clicked: list[set[int]] = [set() for _ in rows_of_queries]
-    for query, title in ends.values():
+    for query, title in ids_of_click.values():
         clicked[query].add(title)
     words = {kind: [vocabulary.words(key) for key in keys] for kind, keys in texts.items()}
-    every = {word for lists in words.values() for some in lists for word in some}
-    place = _rows(sorted(every, key=_unsigned))
+    distinct_words = {word for lists in words.values() for text in lists for word in text}
+    row_of_word = _rows(sorted(distinct_words, key=_unsigned))
     directory.mkdir(parents=True)
     vocabulary.save(directory / VOCABULARY)
     integers = pa.list_(pa.int32())
     columns = {
         "titles": {
             "clicks": pa.array([round(clicks[key]) for key in texts["titles"]], pa.int64()),
-            "queries": pa.array([times[key] for key in texts["titles"]], pa.int32()),
+            "queries": pa.array([query_counts[key] for key in texts["titles"]], pa.int32()),
         },
         "queries": {"clicked": pa.array(list(map(sorted, clicked)), integers)},
     }
     for kind, keys in texts.items():
-        numbers = [[place[word] for word in some] for some in words[kind]]
+        numbers = [[row_of_word[word] for word in text] for text in words[kind]]
         table = {"text": pa.array([*keys.values()]), "words": pa.array(numbers, integers)}
         parquet.write_table(pa.table(table | columns[kind]), directory / file_name(kind, 0, 1))
-    hashed = word_records((word, vocabulary.look_up(word)) for word in place)
+    hashed = word_records((word, vocabulary.look_up(word)) for word in row_of_word)
     (directory / file_name("words", 0, 1)).write_bytes(hashed)
-    rows = {kind: [len(keys)] for kind, keys in (texts | {"words": place}).items()}
-    for part, of_part in pairs.items():
-        size = max(1, -(-len(of_part) // shards))
-        count = shards if of_part else 0
-        held = [of_part[shard * size : (shard + 1) * size] for shard in range(count)]
-        rows[part] = [*map(len, held)]
-        for shard, some in enumerate(held):
-            numbers = np.zeros((len(some), 2 + negatives), int)
-            for at, click in enumerate(some):
-                query, own = ends[click]
-                others = [one for one in rows_of_titles.values() if one not in clicked[query]]
-                drawn = random.sample(others, min(negatives, len(others)))
-                numbers[at] = [query, own, *drawn, *[own] * (negatives - len(drawn))]
-            found = pair_records(
+    rows = {kind: [len(keys)] for kind, keys in (texts | {"words": row_of_word}).items()}
+    for split, split_pairs in pairs.items():
+        size = max(1, -(-len(split_pairs) // shards))
+        count = shards if split_pairs else 0
+        shard_pairs = [split_pairs[shard * size : (shard + 1) * size] for shard in range(count)]
+        rows[split] = [*map(len, shard_pairs)]
+        for shard, rows_of_shard in enumerate(shard_pairs):
+            numbers = np.zeros((len(rows_of_shard), 2 + negatives), int)
+            for row, click in enumerate(rows_of_shard):
+                query, title = ids_of_click[click]
+                others = [other for other in rows_of_titles.values() if other not in clicked[query]]
+                sampled = random.sample(others, min(negatives, len(others)))
+                numbers[row] = [query, title, *sampled, *[title] * (negatives - len(sampled))]
+            records = pair_records(
                 numbers[:, 0],
                 numbers[:, 1:],
-                np.array([click.clicks for click in some], np.float32),
+                np.array([click.clicks for click in rows_of_shard], np.float32),
                 *map(len, texts.values()),
             )
-            (directory / file_name(part, shard, count)).write_bytes(found)
+            (directory / file_name(split, shard, count)).write_bytes(records)
     spec = Spec(
         rules=vocabulary.rules,
         title_fields=("title",),
@@ -181,24 +183,24 @@ def _unsigned(key: str) -> int:
 
 
 def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
-    """The first text of each key, in the order of their numbers."""
-    found: dict[str, str] = {}
+    """The first text of each key, sorted by the unsigned hash of the key."""
+    text_by_key: dict[str, str] = {}
     for text in texts:
-        found.setdefault(rules.key(text), text)
-    return {key: found[key] for key in sorted(found, key=_unsigned)}
+        text_by_key.setdefault(rules.key(text), text)
+    return {key: text_by_key[key] for key in sorted(text_by_key, key=_unsigned)}
 
 
 def seal(directory: Path, spec: Spec) -> Spec:
-    """Writes the spec with the checksums of the files, as they are now."""
+    """Writes the spec with the current checksums of the files."""
     paths = [path for kind in KINDS for path in spec.paths(directory, kind)]
-    files = {path.name: fingerprint(path) for path in [*paths, directory / VOCABULARY]}
+    files = {path.name: sha256_of(path) for path in [*paths, directory / VOCABULARY]}
     spec = replace(spec, files=files)
     spec.save(directory)
     return spec
 
 
-# What a row of a batch means, whatever the layout of the tensors: the trigrams of its query and
-# of its clicked title, and how heavily each title counts as a candidate beside it.
+# Rows of batches, independent of the layout of the tensors: the trigrams of the query and of the
+# clicked title, and the weights of the other candidates.
 
 Text = tuple[tuple[int, ...], ...]  # trigram ids, word after word
 
@@ -216,11 +218,11 @@ class Row(NamedTuple):
 
 
 def texts_of(inputs, size: int) -> tuple[list[Text], list[Text]]:
-    """The queries and the titles of a batch of so many rows."""
+    """The queries and the titles of a batch with `size` rows."""
 
-    def rows(parts) -> list[tuple[int, ...]]:
-        parts = parts if isinstance(parts, tuple) else (parts,)
-        return [tuple(int(i) for i in row if i) for part in parts for row in part.numpy()]
+    def rows(buckets) -> list[tuple[int, ...]]:
+        buckets = buckets if isinstance(buckets, tuple) else (buckets,)
+        return [tuple(int(i) for i in row if i) for bucket in buckets for row in bucket.numpy()]
 
     def texts(batch) -> list[Text]:
         table, tokens = rows(batch["word_ngrams"]), rows(batch["tokens"])
@@ -228,8 +230,8 @@ def texts_of(inputs, size: int) -> tuple[list[Text], list[Text]]:
         return [tuple(table[t] for t in tokens[row]) for row in order]
 
     if "texts" in inputs:
-        both = texts(inputs["texts"])
-        return both[:size], both[size:]
+        texts_of_batch = texts(inputs["texts"])
+        return texts_of_batch[:size], texts_of_batch[size:]
     return texts(inputs["query"]), texts(inputs["titles"])
 
 
@@ -237,15 +239,15 @@ def rows_of(inputs, labels, weights) -> list[Row]:
     """The rows of a batch's tensors."""
     queries, titles = texts_of(inputs, len(weights))
     mask, correction, targets = (labels[k].numpy() for k in ("mask", "correction", "targets"))
-    heaviness = np.where(mask, np.exp(correction.astype(np.float64)), 0.0)
-    found = []
+    exp_corrections = np.where(mask, np.exp(correction.astype(np.float64)), 0.0)
+    rows = []
     for i, columns in enumerate(inputs["candidates"].numpy()):
         (clicked,) = np.flatnonzero(targets[i])
         assert targets[i, clicked] == 1
         rivals: dict[Text, float] = defaultdict(float)
-        for place in np.flatnonzero(heaviness[i]):
-            if place != clicked:
-                rivals[titles[columns[place]]] += heaviness[i, place]
-        positive, weight = heaviness[i, clicked], float(weights[i])
-        found.append(Row(queries[i], titles[columns[clicked]], positive, dict(rivals), weight))
-    return found
+        for column in np.flatnonzero(exp_corrections[i]):
+            if column != clicked:
+                rivals[titles[columns[column]]] += exp_corrections[i, column]
+        positive, weight = exp_corrections[i, clicked], float(weights[i])
+        rows.append(Row(queries[i], titles[columns[clicked]], positive, dict(rivals), weight))
+    return rows

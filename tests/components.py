@@ -1,4 +1,4 @@
-"""The components that a configuration may name, and parameters for tests of all of them."""
+"""The towers and losses that configurations can name, with arguments for tests of all of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _VALUES = (0.25, 2, 5, True, False, (5, 4), "random_normal")
 
 
 def _configs(section: type[Section], field: str) -> dict[str, Any]:
-    """The classes of a field, by the name that chooses them in YAML."""
+    """The configuration classes of a field, by their name in YAML."""
     classes = section_classes(section.model_fields[field].annotation)
-    return {component_name(one): one for one in classes if component_name(one) != "custom"}
+    return {
+        component_name(config): config for config in classes if component_name(config) != "custom"
+    }
 
 
 TOWER_CONFIGS = _configs(Config, "tower")
@@ -37,12 +39,12 @@ LOSS_CLASSES: dict[str, type[RankingLoss]] = {
 
 
 def defaults(config: type[Component]) -> dict[str, Any]:
-    """The default of every field but the name."""
+    """The default of every field except the name."""
     return config().arguments()
 
 
 def small_sizes(config: type[Component]) -> dict[str, Any]:
-    """Sizes that a test can afford; all other fields keep their defaults."""
+    """Small values for the size fields, to speed up tests; other fields keep their defaults."""
     sizes: dict[str, Any] = {}
     for field, default in defaults(config).items():
         if isinstance(default, tuple):
@@ -53,7 +55,7 @@ def small_sizes(config: type[Component]) -> dict[str, Any]:
 
 
 def changed_values(config: type[Component]) -> dict[str, Any]:
-    """For every field a value that is not the default."""
+    """A value other than the default for every field."""
     return {
         field: next(
             value for value in _VALUES if value != default and _is_valid(config, field, value)
@@ -73,7 +75,7 @@ def build_loss(kind: str, **arguments: Any) -> RankingLoss:
 
 
 def copy_of(component: Any) -> Any:
-    """What Keras makes of a component that it has written."""
+    """Serializes and deserializes a component with Keras."""
     return keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(component))
 
 

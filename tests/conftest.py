@@ -1,4 +1,4 @@
-"""What every test may rely on."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, settings
 
 # Before any import of TensorFlow, here and in the processes that tests start.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if "PYTEST_XDIST_WORKER" in os.environ:  # the workers together use the cores, not each of them
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
-# Tracing a training makes some million objects that stay; looking for garbage among them after
-# every 700 new ones takes a tenth of its time.
+# Tracing a training step creates a million long-lived objects. With the default thresholds, garbage
+# collection takes a tenth of the time.
 gc.set_threshold(50_000, 20, 20)
 
-# Time limits per example fail on busy machines without telling anything about the code.
+# There are no time limits per example, because examples may be slow on busy machines.
 settings.register_profile(
     "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -33,7 +33,7 @@ LONGEST = {"test_readme.py", "test_killed.py", "test_tune.py"}
 
 
 def pytest_collection_modifyitems(items):
-    """The longest files first, so that no worker is left alone with one at the end."""
+    """Runs the longest files first, so that no worker runs one of them at the end."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
@@ -45,7 +45,7 @@ def checkout() -> Path:
 
 @pytest.fixture
 def write(tmp_path) -> Callable[[str, str | bytes], Path]:
-    """Writes a file; its content is text or bytes, packed if the name says so."""
+    """Writes text or bytes to a file, compressed if its name ends in .gz."""
 
     def write(name, content):
         data = content if isinstance(content, bytes) else content.encode()

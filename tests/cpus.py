@@ -1,10 +1,10 @@
-"""Runs the tests marked `numeric` as other CPUs and other numbers of threads would compute them.
+"""Runs the tests marked `numeric` with the instructions of several CPUs and numbers of threads.
 
     python -m tests.cpus [ARGUMENTS FOR PYTEST ...]
 
-What a sum of floats comes to depends on the order of its terms, and that on the instructions of
-the CPU, on the library that uses them, and on the threads that share the sum. What this CPU cannot
-do is left out, and said.
+A sum of floats depends on the order of its terms, which depends on the instructions of the CPU, on
+the library that uses them, and on the number of threads. Instructions that this CPU lacks are
+skipped with a message.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ TESTS = Path(__file__).resolve().parent
 
 
 class Cpu(NamedTuple):
-    """How tests are computed.
+    """A CPU and number of threads to run the tests with.
 
     Args:
-        name: what the output calls it.
-        threads: of TensorFlow, within an operation and beside others, and of NumPy.
-        settings: environment variables: TensorFlow's, oneDNN's and OpenBLAS's.
-        needs: the flag of /proc/cpuinfo without which it cannot be computed here.
-        left_out: tests it cannot compute, as pytest's `-k` has them.
+        name: name in the output.
+        threads: number of threads of TensorFlow, within and between operations, and of NumPy.
+        settings: environment variables of TensorFlow, oneDNN and OpenBLAS.
+        needs: a required flag of /proc/cpuinfo.
+        deselected: an expression for pytest's `-k` that excludes tests this CPU cannot run.
     """
 
     name: str
     threads: int
     settings: dict[str, str]
     needs: str = ""
-    left_out: str = ""
+    deselected: str = ""
 
 
-def one_dnn(most: str, blas: str) -> dict[str, str]:
-    """oneDNN with no later instructions than `most`, and OpenBLAS as of such a CPU."""
+def one_dnn(max_isa: str, blas: str) -> dict[str, str]:
+    """Limits oneDNN to the instruction set `max_isa`, and OpenBLAS to those of a CPU."""
     return {
-        "TF_ENABLE_ONEDNN_OPTS": "1", "ONEDNN_MAX_CPU_ISA": most, "OPENBLAS_CORETYPE": blas
+        "TF_ENABLE_ONEDNN_OPTS": "1", "ONEDNN_MAX_CPU_ISA": max_isa, "OPENBLAS_CORETYPE": blas
     }  # fmt: skip
 
 
-# TensorFlow asks the CPU itself whether it has AVX-512, and on one that has gives oneDNN bfloat16
-# to multiply, which crashes where oneDNN was told to leave AVX-512 alone.
+# TensorFlow checks the CPU for AVX-512 and then multiplies bfloat16 with oneDNN, which crashes if
+# oneDNN is limited to older instructions.
 NO_BFLOAT16 = "not bfloat16"
 CPUS = [
     Cpu("oneDNN off, 8 threads", 8, {"TF_ENABLE_ONEDNN_OPTS": "0"}),
@@ -62,15 +62,15 @@ def main(arguments: list[str]) -> int:
     ]
     names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
     cpuinfo, failed = Path("/proc/cpuinfo"), 0
-    known = cpuinfo.read_text("ascii").split() if cpuinfo.exists() else ()
+    cpu_flags = cpuinfo.read_text("ascii").split() if cpuinfo.exists() else ()
     for cpu in CPUS:
-        if cpu.needs and cpu.needs not in known:
-            print(f"{cpu.name}: left out, this CPU has no {cpu.needs}", flush=True)  # noqa: T201
+        if cpu.needs and cpu.needs not in cpu_flags:
+            print(f"{cpu.name}: skipped, this CPU has no {cpu.needs}", flush=True)  # noqa: T201
             continue
         print(f"{cpu.name}:", flush=True)  # noqa: T201
         failed += subprocess.call(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-             "-m", "numeric and not slow", "-k", cpu.left_out, *files, *arguments],
+             "-m", "numeric and not slow", "-k", cpu.deselected, *files, *arguments],
             env=os.environ | {name: str(cpu.threads) for name in names} | cpu.settings,
             cwd=TESTS.parent,
         ) != 0  # fmt: skip

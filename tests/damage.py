@@ -1,10 +1,10 @@
-"""Damage as disks, cut copies and curious people do it, the same for a seed."""
+"""Random damage to files, reproducible by a seed."""
 
 from __future__ import annotations
 
 from random import Random
 
-BITS = (
+FRAGMENTS = (
     b"\x00",
     b'"',
     b"\n",
@@ -27,18 +27,18 @@ BITS = (
 )
 
 
-def mangled(raw: bytes, random: Random) -> bytes:
-    """The bytes with a few changes: flipped, cut, doubled or strange ones."""
+def corrupted(raw: bytes, random: Random) -> bytes:
+    """The bytes with a few changes: flipped bits, deleted, repeated or inserted bytes."""
     data = bytearray(raw)
     for _ in range(random.choice([1, 1, 2, 8])):
-        at, other = sorted(random.randrange(len(data) + 1) for _ in range(2))
+        start, end = sorted(random.randrange(len(data) + 1) for _ in range(2))
         match random.randrange(5):
-            case 0 if at < len(data):
-                data[at] ^= 1 << random.randrange(8)
+            case 0 if start < len(data):
+                data[start] ^= 1 << random.randrange(8)
             case 1:
-                del data[at:other]
+                del data[start:end]
             case 2:
-                data[at:at] = data[at:other]
+                data[start:start] = data[start:end]
             case _:
-                data[at:at] = random.choice(BITS) * random.choice([1, 1, 300])
+                data[start:start] = random.choice(FRAGMENTS) * random.choice([1, 1, 300])
     return bytes(data)

@@ -1,4 +1,4 @@
-"""A limit on the size of files, which a write meets as it meets a full disk."""
+"""A limit on the size of files, to simulate a full disk."""
 
 import resource
 from contextlib import contextmanager

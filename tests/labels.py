@@ -1,4 +1,4 @@
-"""What a loss is told of a batch's candidates, the clicked one in column 0."""
+"""Labels of a batch's candidates for tests of losses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import numpy as np
 
 
 def labels(mask: Any, correction: Any = 0.0, clicked: int = 0) -> dict[str, np.ndarray]:
-    """Labels of a mask `(batch, columns)`, without a correction if none is given."""
+    """Labels with the given mask `(batch, columns)`.
+
+    Args:
+        mask: which candidates count.
+        correction: `(batch, columns)` or a number.
+        clicked: column of the clicked title.
+    """
     mask = np.asarray(mask, bool)
     targets = np.zeros(mask.shape, np.float32)
     targets[:, clicked] = 1
@@ -19,6 +25,6 @@ def labels(mask: Any, correction: Any = 0.0, clicked: int = 0) -> dict[str, np.n
     }
 
 
-def all_count(scores: Any) -> dict[str, np.ndarray]:
-    """Labels of plain candidates for scores `(batch, columns)`."""
+def unmasked_labels(scores: Any) -> dict[str, np.ndarray]:
+    """Labels for scores `(batch, columns)` if every candidate counts."""
     return labels(np.ones(np.shape(scores)))

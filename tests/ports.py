@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody listens at."""
+"""Free ports of this machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from contextlib import ExitStack
 
 
 def free_ports(count: int) -> list[int]:
-    """Numbers that are free as long as nobody takes them."""
+    """Numbers of ports that no process listens on at the moment."""
     with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in held]
+        servers = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
+        return [server.getsockname()[1] for server in servers]

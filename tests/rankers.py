@@ -7,18 +7,18 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment
 
 
 class TableRanker:
-    """Looks scores up, 0 where there is none; counts what it is asked."""
+    """Reads scores from a table, 0 if a pair is missing, and records the calls."""
 
     def __init__(self, table, name="table"):
         self.name = name
         self.table = table
-        self.asked = []
+        self.calls = []
 
     def score(self, query, titles):
         return np.array([self.table.get((query, title), 0.0) for title in titles])
 
     def score_matrix(self, queries, titles):
-        self.asked.append((list(queries), titles))
+        self.calls.append((list(queries), titles))
         return np.stack([self.score(query, titles) for query in queries])
 
 
@@ -40,7 +40,7 @@ BAD = TableRanker({("hat", "green tie"): 2.0, ("hat", "blue box"): 1.0, ("shoe",
 
 
 def texts(name, count):
-    """Texts that a task keeps in this order."""
+    """Texts in the order in which a task sorts them."""
     return sorted((f"{name} {number}" for number in range(count)), key=tie_key)
 
 

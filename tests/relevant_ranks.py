@@ -1,4 +1,4 @@
-"""Ranks of the relevant titles of a whole score matrix."""
+"""Ranks of the relevant titles in a score matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far one number may lie from itself in two computations that are both right."""
+"""Bound of the rounding error between two correct computations of the same sum."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 
 def rounding(terms: int, size: float, dtype: str = "float32") -> float:
-    """Bound of the difference of two sums of the same numbers, added in other orders.
+    """Bound of the difference between two sums of the same numbers in different orders.
 
-    CPUs, thread counts and batches of other shapes have orders of their own.
+    The order depends on the CPU, the number of threads and the shape of the batch.
 
     Args:
-        terms: how many numbers.
-        size: what they come to without their signs.
-        dtype: what is added.
+        terms: number of terms.
+        size: sum of the absolute values.
+        dtype: number type of the sums.
 
     Reference: Higham 2002, "Accuracy and stability of numerical algorithms", eq. 4.4.
     """

@@ -1,4 +1,4 @@
-"""A finished run with random weights, without the time that training takes."""
+"""A finished run with random weights, written without training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NDCG = {
 def finished_run(
     out: Path, data: Data, config: Mapping[str, Any], prior_weight: float = 0.1, seed: int = 0
 ) -> Path:
-    """Writes the directory that `dssm train` would, and returns it."""
+    """Writes the directory of a finished run and returns it."""
     settings = parse_config(dict(config))
     records = Preprocessed(data.path)
     if settings.whole_words:

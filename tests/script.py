@@ -1,4 +1,4 @@
-"""Python code in a process of its own, where nothing is imported yet."""
+"""Runs Python code in a new process, where nothing is imported yet."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.conftest import CHECKOUT
 
 
 def python(code: str, *arguments: object, **environment: str) -> str:
-    """What code prints; it must end with 0 and say nothing else."""
-    done = subprocess.run(
+    """Runs code and returns its output; asserts exit code 0 and an empty standard error."""
+    process = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=CHECKOUT, capture_output=True, text=True, env=os.environ | environment,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout

@@ -1,4 +1,4 @@
-"""Which tests `make test-changed` runs."""
+"""Selection of the tests that `make test-changed` runs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ INNER = {"tests/deep/test_inner.py", "tests/test_lazy.py", "tests/test_cli.py"}
         ("docs/page.md", set()),
     ],
 )
-def test_a_change_touches_the_tests_that_use_it(tmp_path, changed, expected):
+def test_a_change_selects_the_tests_that_use_it(tmp_path, changed, expected):
     for name, source in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(source)
     assert {str(path) for path in touched([Path(changed)], tmp_path)} == expected
 
 
-def test_a_baseline_is_used_by_its_own_tests_and_the_contract(checkout):
-    found = touched([Path("dssm_tf/baselines/ulm.py")], checkout)
-    assert {"test_ulm.py", "test_contract.py"} <= {path.name for path in found}
-    assert "test_peephole_lstm.py" not in {path.name for path in found}
+def test_a_change_of_a_baseline_selects_its_tests_and_the_contract(checkout):
+    test_files = touched([Path("dssm_tf/baselines/ulm.py")], checkout)
+    assert {"test_ulm.py", "test_contract.py"} <= {path.name for path in test_files}
+    assert "test_peephole_lstm.py" not in {path.name for path in test_files}

@@ -1,4 +1,4 @@
-"""Configurations: every error names the key, what was received and what is allowed."""
+"""Configurations: errors name the key, the received value and the allowed values."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ from tests.conftest import CHECKOUT
 from tests.script import python
 
 CONFIGS = CHECKOUT / "configs"
-EVERY = [str(path.relative_to(CONFIGS))[:-5] for path in sorted(CONFIGS.glob("**/*.yaml"))]
-FITTED = [name for name in EVERY if load_baseline(find_config(name))]
-SHIPPED = [name for name in EVERY if name not in FITTED]
+ALL_CONFIGS = [str(path.relative_to(CONFIGS))[:-5] for path in sorted(CONFIGS.glob("**/*.yaml"))]
+BASELINE_CONFIGS = [name for name in ALL_CONFIGS if load_baseline(find_config(name))]
+TOWER_CONFIG_NAMES = [name for name in ALL_CONFIGS if name not in BASELINE_CONFIGS]
 TOWER = "tower: {name: lstm}\n"
 
 
-def written(folder: Path, text: str) -> Path:
+def write_config(folder: Path, text: str) -> Path:
     path = folder / "model.yaml"
     path.write_text(text, "utf-8")
     return path
 
 
-def refusal(folder: Path, text: str, *overrides: str) -> str:
+def error_message(folder: Path, text: str, *overrides: str) -> str:
     with pytest.raises(UserError) as caught:
-        load_config(written(folder, text), overrides)
+        load_config(write_config(folder, text), overrides)
     message = str(caught.value)
     assert "\n" not in message
     return message
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", TOWER_CONFIG_NAMES)
 def test_every_shipped_configuration_loads(name):
     config = load_config(find_config(name))
     assert parse_config(yaml.safe_load(config.dump())) == config
     assert load_config(CONFIGS / f"{name}.yaml") == config
 
 
-@pytest.mark.parametrize("name", FITTED)
-def test_every_baseline_s_configuration_is_a_row_of_the_benchmark(name):
+@pytest.mark.parametrize("name", BASELINE_CONFIGS)
+def test_every_configuration_of_a_baseline_is_a_row_of_the_benchmark(name):
     path = find_config(name)
     base, parameters = load_baseline(path)
     (row,) = choose_systems([name])
     assert (row.name, row.kind, row.base) == (name, "baseline", base)
-    if name in BASELINES:  # the best practice is what a new user gets without a file
+    if name in BASELINES:  # such a configuration has the defaults of the baseline
         plain, configured = BASELINES[base](), BASELINES[base](**parameters)
         assert configured.parameters() == plain.parameters()
     with pytest.raises(UserError, match="configures a baseline, which `dssm benchmark` fits"):
         load_config(path)
 
 
-def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
+def test_invalid_configurations_of_baselines_are_refused(tmp_path):
     path = tmp_path / "mine.yaml"
     for text, message in [
         ("baseline: {size: 3}\n", "expected only `baseline:`, with its `name`"),
@@ -82,10 +82,10 @@ def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
             choose_systems([str(path)])
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(name):
+@pytest.mark.parametrize("name", ALL_CONFIGS)
+def test_every_shipped_configuration_has_a_header_with_paper_expectation_and_command(name):
     first, command = "tower:", f"dssm train --config {name} "
-    if name in FITTED:
+    if name in BASELINE_CONFIGS:
         first, command = "baseline:", f"--systems bm25,{name} "
     header = find_config(name).read_text("utf-8").partition(first)[0]
     for part in ("# Paper:", "# Expect:", "# Command:", command):
@@ -96,14 +96,14 @@ def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(name):
         assert re.search(r"table|figure|sec\.", fields["Paper"])
 
 
-def test_values_are_read_and_the_rest_has_defaults(tmp_path):
+def test_values_are_read_and_other_keys_have_their_defaults(tmp_path):
     text = (
         "tower: {name: dssm, widths: [288, 96], dropout: 0.1}\n"
         "shared_towers: true\nloss: {name: click_softmax, gamma: 7.5}\n"
         "optimizer: {name: nesterov, learning_rate: 1e-3, clip_norm: 5}\n"
         "training: {epochs: 3}\nranking: {prior: 0.05}\n"
     )
-    config = load_config(written(tmp_path, text))
+    config = load_config(write_config(tmp_path, text))
     assert config.tower == DSSMConfig(widths=(288, 96), dropout=0.1)
     assert (config.shared_towers, config.loss.gamma, config.ranking.prior) == (True, 7.5, 0.05)
     assert config.optimizer.learning_rate == 0.001  # YAML reads 1e-3 as text
@@ -111,7 +111,7 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
     assert config.training.batch_size == Config(tower=config.tower).training.batch_size
 
 
-BESIDE_A_TOWER = [
+ERRORS_BESIDE_A_TOWER = [
     ("gama: 1", "gama is not a key … allowed here: tower, shared_towers, whole_words, loss"),
     ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
     ("training:", "training: needs keys below it, of epochs … None"),
@@ -173,7 +173,7 @@ BESIDE_A_TOWER = [
     ("judgments: {file: j, loss: {name: hinge}}", "name must be one of listwise_softmax"),
     ("judgments: {file: j, grades: 3}", "judgments.grades is not a key"),
 ]
-WHOLE = [
+ERRORS_OF_WHOLE_FILES = [
     ("tower: {name: lstm, widths: [3]}", "tower.widths is not a key … cells, peepholes"),
     ("tower: {name: cnn}", "tower.name must be one of dssm, clsm … 'cnn'"),
     ("tower: {cells: 3}", "tower.name must be one of dssm, clsm … {'cells': 3}"),
@@ -192,10 +192,11 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"), [*((TOWER + text, parts) for text, parts in BESIDE_A_TOWER), *WHOLE]
+    ("text", "parts"),
+    [*((TOWER + text, parts) for text, parts in ERRORS_BESIDE_A_TOWER), *ERRORS_OF_WHOLE_FILES],
 )
 def test_an_error_names_the_key_what_was_received_and_what_is_allowed(tmp_path, text, parts):
-    message = refusal(tmp_path, text)
+    message = error_message(tmp_path, text)
     assert "model.yaml" in message
     for part in parts.split(" … "):
         assert part in message
@@ -210,16 +211,16 @@ SIZES = [
 ]
 
 
-@pytest.mark.parametrize(("tower", "key", "nothing"), SIZES)
-def test_no_size_of_a_tower_is_nothing(tower, key, nothing):
+@pytest.mark.parametrize(("tower", "key", "empty"), SIZES)
+def test_no_size_of_a_tower_may_be_0_or_empty(tower, key, empty):
     with pytest.raises(UserError, match=rf" tower.{key}: .*(equal to|at least) 1.*; received"):
-        parse_config({"tower": {"name": tower, key: nothing}})
+        parse_config({"tower": {"name": tower, key: empty}})
 
 
-def test_further_problems_are_counted_and_long_values_cut(tmp_path):
+def test_further_problems_are_counted_and_long_values_truncated(tmp_path):
     text = TOWER + "training: {epochs: 0, xla: maybe}\nloss: {gamma: 0}"
-    assert refusal(tmp_path, text).endswith("received 0. (2 more problems)")
-    assert len(refusal(tmp_path, TOWER + f"loss: {{gamma: [{'1, ' * 500}]}}")) < 250
+    assert error_message(tmp_path, text).endswith("received 0. (2 more problems)")
+    assert len(error_message(tmp_path, TOWER + f"loss: {{gamma: [{'1, ' * 500}]}}")) < 250
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path):
@@ -233,7 +234,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
             load_config(tmp_path / name)
 
 
-def test_a_name_is_a_path_or_else_a_shipped_configuration(tmp_path, monkeypatch):
+def test_a_name_is_first_a_path_and_then_a_shipped_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"nope is neither a file nor .* those are .*dssm.*lstm"):
         find_config("nope")
@@ -242,8 +243,8 @@ def test_a_name_is_a_path_or_else_a_shipped_configuration(tmp_path, monkeypatch)
     assert find_config("lstm") == Path("lstm")
 
 
-def test_overrides_win_over_the_file_the_last_over_the_first_and_make_sections(tmp_path):
-    path = written(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\nloss:\n")
+def test_overrides_replace_values_and_earlier_overrides_and_create_sections(tmp_path):
+    path = write_config(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\nloss:\n")
     overrides = ["training.epochs=5", "training.epochs=6", "tower.cells=32", "loss.gamma=2.5",
                  "optimizer.options={beta_1: 0.8}", "training.xla=true"]  # fmt: skip
     config = load_config(path, overrides)
@@ -262,22 +263,22 @@ def test_overrides_win_over_the_file_the_last_over_the_first_and_make_sections(t
         ("training.epochs=[1", "not a YAML value"),
     ],
 )
-def test_a_wrong_override_is_refused_by_name(tmp_path, override, reason):
-    message = refusal(tmp_path, TOWER + "loss: {gamma: 3}\n", override)
+def test_an_invalid_override_is_named_in_the_error(tmp_path, override, reason):
+    message = error_message(tmp_path, TOWER + "loss: {gamma: 3}\n", override)
     assert f"--set '{override}'" in message
     assert reason in message
 
 
 @pytest.mark.parametrize(("override", "in_file"), [("tower.name=lstm", True), ("tower.x=3", False)])
-def test_a_key_of_the_file_that_no_longer_fits_is_told_apart(tmp_path, override, in_file):
-    message = refusal(tmp_path, "tower: {name: dssm, widths: [4]}", override)
+def test_the_error_says_if_an_override_makes_a_key_of_the_file_invalid(tmp_path, override, in_file):
+    message = error_message(tmp_path, "tower: {name: dssm, widths: [4]}", override)
     assert ("The file has it; replace the whole section" in message) == in_file
 
 
 @pytest.mark.parametrize("tower", TOWER_CONFIGS)
 @pytest.mark.parametrize("loss", CLICK_LOSS_CONFIGS)
 @pytest.mark.parametrize("graded", GRADED_LOSS_CONFIGS)
-def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, loss, graded):
+def test_a_dumped_configuration_loads_unchanged_and_has_every_value(tmp_path, tower, loss, graded):
     graded_loss = {"name": graded, **changed_values(GRADED_LOSS_CONFIGS[graded])}
     table = {"file": "a b.tsv", "loss": graded_loss}
     config = parse_config(
@@ -297,7 +298,7 @@ def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, l
         }
     )
     dumped = config.dump()
-    assert load_config(written(tmp_path, dumped)) == config
+    assert load_config(write_config(tmp_path, dumped)) == config
     raw = yaml.safe_load(dumped)
     assert set(raw) == set(Config.model_fields)
     for section in ("tower", "loss", "training"):

@@ -1,4 +1,4 @@
-"""The notebook of docs/: checked in as it was executed, and it still runs."""
+"""The notebook in docs/ is checked in with its outputs, and it runs."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def shown(notebook):
-    """All that its cells print."""
+def printed_text(notebook):
+    """The text that all cells print."""
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
     assert not [output for output in outputs if output.output_type == "error"]
     return "".join(output.get("text", "") for output in outputs)
 
 
-def test_it_is_checked_in_executed_from_top_to_bottom_and_small(checkout, notebook):
+def test_the_notebook_is_checked_in_executed_in_order_and_small(checkout, notebook):
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    text = shown(notebook)
+    text = printed_text(notebook)
     assert "grand canyon" in text
     assert "\x1b" not in text
-    assert not re.search(r"/(home|tmp|work|root|usr)/", text)  # of the machine it ran on
+    assert not re.search(r"/(home|tmp|work|root|usr)/", text)  # paths of a machine
     assert (checkout / NOTEBOOK).stat().st_size < LARGEST
     kinds = [kind for cell in cells for output in cell.outputs for kind in output.get("data", {})]
     assert kinds.count("image/png") == 2
 
 
 @pytest.mark.slow
-def test_it_runs_and_says_what_it_did(checkout, notebook, tmp_path, monkeypatch):
+def test_the_notebook_runs_and_prints_similar_results(checkout, notebook, tmp_path, monkeypatch):
     from nbclient import NotebookClient
 
     monkeypatch.setenv("PYTHONPATH", str(checkout))
-    written = shown(notebook)
+    checked_in_text = printed_text(notebook)
     NotebookClient(
         notebook, timeout=3000, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
-    # Sums of floats differ by machine, and what was learned with them, but not by much.
-    for text in (written, shown(notebook)):
+    # Trained models differ slightly between machines.
+    for text in (checked_in_text, printed_text(notebook)):
         assert "'grand' is in the title" in text
         (ndcg,) = re.findall(r"^lstm +(\.\d+|\d\.\d+)", text, re.M)
         assert float(ndcg) == pytest.approx(0.92, abs=0.03)

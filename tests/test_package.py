@@ -1,4 +1,4 @@
-"""The package itself: what is shipped, what an import costs, what an empty environment gets."""
+"""The package: files of the distributions, cost of imports, and installation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_SOURCE = shutil.ignore_patterns(
 )
 PACKAGES = ("dssm_tf", "pipelines", "serving")
 HEAVY = {"tensorflow", "keras", "apache_beam", "matplotlib", "tensorflow_ranking", "sklearn"}
-# What a Beam worker runs on a row, and the proof that it needs no model code to do so.
+# Functions that a Beam worker calls per row; they must not import any model code.
 WORKER_FUNCTIONS = """
 import sys
 import dssm_tf.text.vocabulary
@@ -32,30 +32,30 @@ assert "tensorflow" not in sys.modules and "keras" not in sys.modules
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """What `command` prints; its errors are shown when it fails."""
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    """Runs a command and returns its output; a failure shows its errors."""
+    process = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
+    assert process.returncode == 0, f"{command}\n{process.stdout}\n{process.stderr}"
+    return process.stdout
 
 
 @pytest.fixture(scope="module")
 def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheel and the source distribution of a copy of the checkout, built without a network."""
+    """The wheel and the source distribution, built from a copy of the checkout without network."""
     folder = tmp_path_factory.mktemp("distributions")
     source = shutil.copytree(checkout, folder / "source", ignore=NOT_SOURCE)
-    # The wheel is built from the source distribution: what that one lacks, the wheel lacks too.
+    # The wheel is built from the source distribution, so files missing there are missing here too.
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source)
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}
 
 
-def installed(folder: Path, *what: str | Path) -> Path:
-    """Installs into an empty environment; returns its folder of programs."""
-    programs = folder / "environment" / "bin"
-    venv.create(programs.parent, with_pip=True)
-    run(programs / "python", "-m", "pip", "install", "--quiet", *what)
-    return programs
+def install(folder: Path, *requirements: str | Path) -> Path:
+    """Installs requirements into an empty environment; returns its `bin` directory."""
+    bin_directory = folder / "environment" / "bin"
+    venv.create(bin_directory.parent, with_pip=True)
+    run(bin_directory / "python", "-m", "pip", "install", "--quiet", *requirements)
+    return bin_directory
 
 
 def test_the_import_contract_covers_every_package(checkout):
@@ -72,12 +72,12 @@ def test_the_import_contract_covers_every_package(checkout):
         for path in (checkout / "dssm_tf").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert packages - covered == {"dssm_tf.__init__"}  # which imports nothing
+    assert packages - covered == {"dssm_tf.__init__"}  # it imports nothing
     assert covered - packages == {"pipelines"}
 
 
 @pytest.mark.parametrize(
-    ("file", "parts"),
+    ("file", "phrases"),
     [
         ("LICENSE", ("Version 2.0, January 2004", "END OF TERMS AND CONDITIONS")),
         ("NOTICE", ("Berant",)),
@@ -85,21 +85,25 @@ def test_the_import_contract_covers_every_package(checkout):
         ("dssm_tf/datasets/cora/ATTRIBUTION.md", ("MIT licence", "Planetoid")),
     ],
 )
-def test_the_whole_licence_and_the_attributions_of_shipped_data_are_there(checkout, file, parts):
+def test_the_license_and_the_attributions_of_shipped_data_are_complete(checkout, file, phrases):
     text = (checkout / file).read_text("utf-8")
-    assert all(part in text for part in parts)
+    assert all(phrase in text for phrase in phrases)
 
 
-def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
+def test_the_wheel_contains_the_code_and_all_package_data(checkout, distributions):
     with zipfile.ZipFile(distributions["wheel"]) as wheel:
-        held = set(wheel.namelist())
-        metadata = next(name for name in held if name.endswith(".dist-info/METADATA"))
+        names = set(wheel.namelist())
+        metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
         description = wheel.read(metadata).decode("utf-8")
     expected = {
         f"{'dssm_tf/' * pattern.startswith('configs')}{path.relative_to(checkout).as_posix()}"
         for pattern in (
             "dssm_tf/datasets/webquestions/*.*",
-            *(f"{one}/**/*.{kind}" for one in PACKAGES for kind in ("py", "html", "css", "js")),
+            *(
+                f"{package}/**/*.{kind}"
+                for package in PACKAGES
+                for kind in ("py", "html", "css", "js")
+            ),
             "serving/tfserving/**/*",
             "configs/**/*.yaml",
         )
@@ -107,15 +111,15 @@ def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert {"dssm_tf/cli.py", "dssm_tf/configs/dssm.yaml"} <= expected
-    assert expected <= held, sorted(expected - held)
-    assert not [name for name in held if name.startswith("tests/")]
+    assert expected <= names, sorted(expected - names)
+    assert not [name for name in names if name.startswith("tests/")]
     assert f"\nVersion: {dssm_tf.__version__}\n" in description
 
 
 def test_an_environment_without_any_dependency_runs_the_worker_functions(tmp_path, distributions):
-    """Beam workers hash text before, and often without, TensorFlow."""
-    programs = installed(tmp_path, "--no-index", "--no-deps", distributions["wheel"])
-    run(programs / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
+    """Beam workers may have no TensorFlow."""
+    bin_directory = install(tmp_path, "--no-index", "--no-deps", distributions["wheel"])
+    run(bin_directory / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
 
 
 @pytest.mark.slow
@@ -123,20 +127,20 @@ def test_a_source_distribution_installs_and_runs_in_an_empty_environment(
     tmp_path, checkout, distributions
 ):
     constraints = checkout / "constraints.txt"
-    programs = installed(tmp_path, "-c", constraints, distributions["sdist"])
-    run(programs / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
-    for command, said in (
-        ([programs / "dssm"], "usage: dssm"),
-        ([programs / "python", "-m", "pipelines.preprocess"], "--input"),
+    bin_directory = install(tmp_path, "-c", constraints, distributions["sdist"])
+    run(bin_directory / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
+    for command, expected in (
+        ([bin_directory / "dssm"], "usage: dssm"),
+        ([bin_directory / "python", "-m", "pipelines.preprocess"], "--input"),
     ):
-        assert said in run(*command, "--help", cwd=tmp_path)
+        assert expected in run(*command, "--help", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
     "code", ["import dssm_tf", "from dssm_tf.cli import main; assert main(['--help']) == 0"]
 )
-def test_starting_is_silent_and_cheap(code):
-    """Nothing heavy and few modules; seconds would measure the machine and its neighbours."""
+def test_starting_prints_nothing_and_imports_few_modules(code):
+    """Counts modules because times depend on the machine and its load."""
     *_, last = python(f"{code}\nimport sys; print(*sys.modules)").splitlines()
     modules = set(last.split())
     assert not {*HEAVY, "numpy", "rich"} & modules

@@ -1,4 +1,4 @@
-"""`configs/paper/` holds what the papers state, and nothing of our own."""
+"""`configs/paper/` has exactly the settings that the papers state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dssm_tf.config import config_directories, find_config, load_baseline, load_
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.optimizers import ScheduledNesterov
 from tests.reference.paper_settings import (
-    AS_IT_IS,
+    OFF_IN_PAPERS,
     P16,
     P16_MOMENTUM,
     S14,
@@ -29,26 +29,26 @@ def configuration(name):
     return load_config(find_config(f"paper/{name}"))
 
 
-def test_every_configuration_of_a_tower_is_a_row_of_a_paper():
+def test_every_paper_configuration_of_a_tower_is_a_row_of_a_paper():
     paths = [path for directory in config_directories() for path in directory.glob("paper/*.yaml")]
     assert {path.stem for path in paths if load_baseline(path) is None} == set(ROWS)
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_sizes_negatives_and_gamma_are_the_row_s(name):
+def test_sizes_negatives_and_gamma_are_those_of_the_row(name):
     config, row = configuration(name), ROWS[name]
     assert {key: getattr(config.tower, key) for key in row.tower} == row.tower
     assert config.negatives.recorded == row.negatives
     assert row.gamma in (None, config.loss.gamma)
     # Nesterov's options are fields of its own; another test compares them with the paper's.
-    expected = {key: value for key, value in AS_IT_IS.items() if key != "optimizer.options"}
+    expected = {key: value for key, value in OFF_IN_PAPERS.items() if key != "optimizer.options"}
     assert {key: attrgetter(key)(config) for key in expected} == expected
-    assert getattr(config.optimizer, "options", {}) == AS_IT_IS["optimizer.options"]
+    assert getattr(config.optimizer, "options", {}) == OFF_IN_PAPERS["optimizer.options"]
     assert config.optimizer.schedule.name == "constant"
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.millions])
-def test_two_towers_have_the_parameters_that_the_table_counts(name):
+def test_two_towers_have_the_number_of_parameters_in_the_table(name):
     config = configuration(name)
     smaller, larger = (
         build_model(config.tower, config.shared_towers, trigrams).count_params()
@@ -58,14 +58,14 @@ def test_two_towers_have_the_parameters_that_the_table_counts(name):
 
 
 @pytest.mark.parametrize("name", P16)
-def test_p16_trains_by_nesterov_s_method_with_its_momentum_and_a_threshold(name):
+def test_p16_trains_with_nesterovs_momentum_schedule_and_gradient_clipping(name):
     config = configuration(name)
     optimizer = config.optimizer.build(1000)
     assert isinstance(optimizer, ScheduledNesterov)
     assert optimizer.clip_norm == config.optimizer.clip_norm > 0
-    ends, middle, share = P16_MOMENTUM.values()
+    ends, middle, fraction = P16_MOMENTUM.values()
     updates = np.arange(1000)
-    at_an_end = (updates < share * 1000) | (updates >= (1 - share) * 1000)
+    at_an_end = (updates < fraction * 1000) | (updates >= (1 - fraction) * 1000)
     assert np.array(optimizer.momentum_at(updates)) == pytest.approx(
         np.where(at_an_end, ends, middle)
     )

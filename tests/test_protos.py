@@ -1,4 +1,4 @@
-"""The generated message classes are those of the .proto files beside them."""
+"""The generated message classes match the .proto files next to them."""
 
 from __future__ import annotations
 
@@ -16,44 +16,46 @@ SCALARS = {
 
 
 def declared(source: str) -> set[tuple[str, str]]:
-    """The place and the line of every field, and of every value of an enumeration."""
-    found, inside = set(), []
+    """Pairs of message and line for every field, and of enumeration and line for every value."""
+    declarations, open_messages = set(), []
     for line in map(str.strip, source.splitlines()):
         if opening := re.fullmatch(r"(?:message|enum) (\w+) {", line):
-            inside.append(opening[1])
+            open_messages.append(opening[1])
         elif line == "}":
-            inside.pop()
-        elif inside and line and not line.startswith("//"):
-            found.add((".".join(inside), re.sub(r"[\w.]+\.", "", line)))
-    assert not inside
-    return found
+            open_messages.pop()
+        elif open_messages and line and not line.startswith("//"):
+            declarations.add((".".join(open_messages), re.sub(r"[\w.]+\.", "", line)))
+    assert not open_messages
+    return declarations
 
 
 def kind(field) -> str:
-    """The type of a field as it is declared."""
+    """The type of a field as written in a declaration."""
     message = field.message_type
     if message and message.GetOptions().map_entry:
         return f"map<string, {kind(message.fields_by_name['value'])}>"
-    named = message or field.enum_type
-    name = named.name if named else SCALARS[field.type]
+    composite = message or field.enum_type
+    name = composite.name if composite else SCALARS[field.type]
     return f"repeated {name}" if field.is_repeated else name
 
 
 def compiled(file) -> set[tuple[str, str]]:
-    """The same of a file's descriptor."""
-    messages, found = list(file.message_types_by_name.values()), set()
+    """The same pairs from a file's descriptor; see `declared`."""
+    messages, declarations = list(file.message_types_by_name.values()), set()
     enums = list(file.enum_types_by_name.values())
-    for message in messages:  # which grows
-        messages += [one for one in message.nested_types if not one.GetOptions().map_entry]
+    for message in messages:  # the list grows during the loop
+        messages += [nested for nested in message.nested_types if not nested.GetOptions().map_entry]
         enums += message.enum_types
         for field in message.fields:
-            found.add((message.full_name, f"{kind(field)} {field.name} = {field.number};"))
+            declarations.add((message.full_name, f"{kind(field)} {field.name} = {field.number};"))
     for enum in enums:
-        found |= {(enum.full_name, f"{one.name} = {one.number};") for one in enum.values}
-    return {(place.removeprefix(f"{file.package}."), line) for place, line in found}
+        declarations |= {
+            (enum.full_name, f"{value.name} = {value.number};") for value in enum.values
+        }
+    return {(name.removeprefix(f"{file.package}."), line) for name, line in declarations}
 
 
-def test_generated_code_is_that_of_its_proto_file(checkout):
+def test_generated_classes_equal_their_proto_file(checkout):
     file = predict_pb2.DESCRIPTOR
     source = (checkout / file.name).read_text("utf-8")
     assert compiled(file) == declared(source)

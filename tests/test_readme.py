@@ -1,4 +1,4 @@
-"""README.md keeps what it promises: every block runs as it is printed, in order, in one folder."""
+"""Every code block of README.md runs, in order, in one folder."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ LINES = 160
 def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_path):
     blocks = BLOCK.findall((checkout / "README.md").read_text("utf-8"))
     log = click_log(240)
-    rows = "".join(f"{one.query}\t{one.title}\t{1706702400 + n}\n" for n, one in enumerate(log))
+    rows = "".join(
+        f"{click.query}\t{click.title}\t{1706702400 + n}\n" for n, click in enumerate(log)
+    )
     (tmp_path / "clicks.tsv").write_text(f"query\ttitle\ttimestamp\n{rows}", "utf-8")
-    titles = "".join(f"{i}\t{t}\n" for i, t in enumerate(sorted({one.title for one in log})))
+    titles = "".join(f"{i}\t{t}\n" for i, t in enumerate(sorted({click.title for click in log})))
     (tmp_path / "corpus.tsv").write_text(f"doc_id\ttitle\n{titles}", "utf-8")
     program = tmp_path / "bin" / "dssm"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dssm_tf.cli "$@"\n', "utf-8")
     program.chmod(0o755)
     path = f"{program.parent}:{os.environ['PATH']}"
-    chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
-    env = chatty | {"PATH": path, "PYTHONPATH": str(checkout)}
-    shown = {}
-    blocks.remove(("bash", "make demo\n"))  # has a test of its own
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
+    env = environment | {"PATH": path, "PYTHONPATH": str(checkout)}
+    outputs = {}
+    blocks.remove(("bash", "make demo\n"))  # has a separate test
     for language, code in blocks:
         command = ["bash", "-e", "-c"] if language == "bash" else [sys.executable, "-c"]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, code], cwd=tmp_path, env=env, capture_output=True, text=True
         )
-        assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
-        shown[code] = done.stdout
-        assert not CHATTER.findall(done.stdout + done.stderr)
-        printed = [line[2:] for line in code.splitlines() if line.startswith("# ")]
-        assert printed == (done.stdout.splitlines() if language == "python" else [])
-    (search,) = (out for code, out in shown.items() if "dssm search" in code)
+        assert process.returncode == 0, f"{code}\n{process.stdout}\n{process.stderr}"
+        outputs[code] = process.stdout
+        assert not CHATTER.findall(process.stdout + process.stderr)
+        expected_output = [line[2:] for line in code.splitlines() if line.startswith("# ")]
+        assert expected_output == (process.stdout.splitlines() if language == "python" else [])
+    (search,) = (out for code, out in outputs.items() if "dssm search" in code)
     assert "red fox" in search
     assert (tmp_path / "BENCH" / "report.html").exists()
 
@@ -48,5 +50,5 @@ def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_pat
 def test_the_readme_is_short_and_every_file_it_names_exists(checkout):
     text = (checkout / "README.md").read_text("utf-8")
     assert len(text.splitlines()) <= LINES
-    named = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)}
-    assert not [name for name in named if not (checkout / name).exists()]
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)}
+    assert not [name for name in links if not (checkout / name).exists()]

@@ -1,5 +1,5 @@
 """Explains trained models: training curves, word contributions, recurrent cells and CLSM neurons.
 
-May import `model` and the layers below it. Functions return plain arrays; `common/figures` draws
-them.
+May import `model` and the layers below it. Functions return plain arrays; `reports/figures.py`
+plots them.
 """

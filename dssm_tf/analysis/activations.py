@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dssm_tf.analysis.cells import Reading
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.text_features import TextFeatures
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from dssm_tf.analysis.cells import most_active
 from dssm_tf.analysis.explanation import Explanation, TextExplanation
-from dssm_tf.common import markdown as report
-from dssm_tf.common.markdown import marked, plain, table
+from dssm_tf.reports import markdown as report
+from dssm_tf.reports.markdown import plain, table, with_bold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> st
                     for heading, column in other_side.columns().items()
                 }
         words = (
-            marked([word], [0] if row < len(bold) and bold[row] else [])
+            with_bold([word], [0] if row < len(bold) and bold[row] else [])
             for row, word in enumerate(side.words)
         )
         cells = ([_cell(value) for value in column] for column in columns.values())
@@ -73,7 +73,7 @@ def summary_lines(explanation: Explanation) -> list[str]:
 
 def figures(explanation: Explanation) -> dict[str, Figure]:
     """The figures of an explanation by file name: word weights, and gates and active cells."""
-    from dssm_tf.common.figures import heat_maps, word_weights
+    from dssm_tf.reports.figures import heat_maps, word_weights
 
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}

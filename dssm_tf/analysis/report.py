@@ -16,14 +16,14 @@ from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.rendering import markdown
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.figures import lines
-from dssm_tf.common.markdown import plain, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.run_files import CONFIG, HISTORY
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.reports.figures import lines
+from dssm_tf.reports.markdown import plain, table
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.recurrent import RecurrentTower
 
@@ -64,9 +64,9 @@ def report(
             f"--beside {ranker.name}: the reported run has this name; choose another with NAME=RUN."
         )
     others = [SemanticRanker.load(path, name) for name, path in (beside or {}).items()]
-    log_shares = ranker.prior.log_shares
+    log_priors = ranker.prior.log_priors
     evaluation: Evaluation | None = None
-    texts: list[Any] = sorted(log_shares, key=lambda title: (-log_shares[title], title))
+    texts: list[Any] = sorted(log_priors, key=lambda title: (-log_priors[title], title))
     if judgments:
         evaluation = evaluate({ranker.name: ranker}, judgments, corpus)
         texts = list(dict.fromkeys(evaluation.task.queries))
@@ -74,7 +74,7 @@ def report(
     sections = [
         f"# Report of {plain(ranker.name)}",
         f"The run {plain(str(run))} has {ranker.model.count_params():,} parameters and "
-        f"{len(log_shares):,} clicked titles; their log-prior has weight "
+        f"{len(log_priors):,} clicked titles; their log-prior has weight "
         f"{ranker.prior_weight:g}.",
         "## Training",
         *(f"![]({name}.svg)" for name in figures),
@@ -119,10 +119,10 @@ def _metrics_section(
     ]
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
-    yield from caution("These means rest on", evaluation.measured_queries)
+    yield from small_sample_warning("These means rest on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]
     # Ties are in a random order that is the same in each run.
-    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
+    order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     order = order[np.argsort(-values[order], kind="stable")]
     for heading, selected in (
         ("Best", order[:_EXPLAINED_QUERIES]),

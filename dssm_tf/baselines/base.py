@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 from dssm_tf.baselines.state import read_state, restore, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError, did_you_mean
-from dssm_tf.evaluation.ranker import LISTS
+from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -143,7 +143,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         checked = type(self)(**{**self.parameters(), **values})
         other = self.model_copy(update=checked.parameters())
         if not values.keys().isdisjoint(self.cache_key_params):
-            other._cached_encode = lru_cache(LISTS)(other._encode_titles)
+            other._cached_encode = lru_cache(CACHED_TITLE_LISTS)(other._encode_titles)
         return other
 
     def save(self, directory: Path | str) -> None:
@@ -199,7 +199,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         """Scores by `learned` from now on."""
         self._learned = learned
         self._build_index()
-        self._cached_encode = lru_cache(LISTS)(self._encode_titles)
+        self._cached_encode = lru_cache(CACHED_TITLE_LISTS)(self._encode_titles)
         return self
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Bi-phrases: pairs of short phrases that translate each other, cut out of word alignments."""
+"""Bi-phrases: pairs of short phrases that translate each other, extracted from word alignments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Links = NDArray[np.bool_]
 
 _PAIRS = 512  # aligned at once
 _WORDS = 100  # aligned words per text; queries and titles are shorter
-_TIE = 1e-6  # more than the error of the probabilities, less than what tells words apart
+_TIE = 1e-6  # above rounding errors, below the differences of unequal probabilities
 _LARGEST_VOCABULARY = 2_000_000  # three ids and their length still fit into an int64
 
 
@@ -34,7 +34,7 @@ class PairBlock(NamedTuple):
 
 
 def pair_blocks(queries: Tokens, titles: Tokens) -> Iterator[PairBlock]:
-    """All pairs, those of like lengths together; texts are cut after 100 words."""
+    """All pairs, those of similar lengths together; texts are truncated to 100 words."""
     order = np.lexsort([np.minimum(texts.lengths, _WORDS) for texts in (titles, queries)])
     for start in range(0, len(order), _PAIRS):
         pairs = order[start : start + _PAIRS]
@@ -51,13 +51,13 @@ def _padded(texts: Tokens, rows: Ids) -> Ids:
 
 
 def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_matrix) -> Links:
-    """The symmetrised word alignment of each pair: `(pairs, J, I)`.
+    """The symmetrized word alignment of each pair: `(pairs, J, I)`.
 
     Each query word is linked to the title word that most likely gave it, and each title word to
     the query word that most likely gave it, where anything could. Of equally likely words the same
     word comes first, then the first in the text: words of one title that are in no other are
     equally likely, and there are many in a small log. The two directions are joined by
-    `symmetrise`.
+    `symmetrize`.
 
     Args:
         block: the pairs.
@@ -71,7 +71,7 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
     forward, backward = np.zeros((2, *inside.shape))
     forward[inside] = np.asarray(to_query[title, query]).ravel() * tie_break
     backward[inside] = np.asarray(to_title[query, title]).ravel() * tie_break
-    return symmetrise(_best(forward, 2), _best(backward, 1))
+    return symmetrize(_best(forward, 2), _best(backward, 1))
 
 
 def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
@@ -82,12 +82,13 @@ def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
     return best
 
 
-def symmetrise(query_links: Links, title_links: Links) -> Links:
+def symmetrize(query_links: Links, title_links: Links) -> Links:
     """Joins the alignments of the two directions: grow-diag-final-and.
 
-    It starts from the links in both. A link of either is added when it touches one that is
-    there, diagonally too, and its query word or its title word has none yet; again, in reading
-    order, until nothing changes. At last links of either are added whose two words both have none.
+    It starts from the links in both directions. Links of either direction are added in reading
+    order, repeatedly, until none is added: a link must touch an added one, also diagonally, and its
+    query word or its title word must have no link yet. Finally it adds the links of either
+    direction whose words both have no link.
 
     Args:
         query_links: `(pairs, J, I)`, at most one link per query word.
@@ -97,7 +98,7 @@ def symmetrise(query_links: Links, title_links: Links) -> Links:
     """
     both, either = query_links & title_links, query_links | title_links
     links = both.copy()
-    # One cell after the other, as the order decides who comes first; all pairs at once.
+    # Cells are visited one by one, because their order matters; all pairs at the same time.
     cells = np.argwhere((either & ~both).any(axis=0)).tolist()
 
     def free(j: int, i: int) -> tuple[Links, Links]:
@@ -178,7 +179,7 @@ def extract(
     to_title: sparse.csr_matrix,
     longest: int,
 ) -> tuple[Ids, Ids, sparse.csr_matrix]:
-    """Aligns clicked pairs, cuts out their bi-phrases and counts them.
+    """Aligns clicked pairs, extracts their bi-phrases and counts them.
 
     `P(q | w)` is the clicks on pairs with the bi-phrase `(q, w)`, each occurrence counted, over the
     clicks on pairs with any bi-phrase `(., w)`.

@@ -22,8 +22,8 @@ class ClickedPairs(NamedTuple):
     """The distinct queries and clicked titles of a log, without those that have no word.
 
     Attributes:
-        queries: normalised, one per pair.
-        titles: normalised, one per pair.
+        queries: normalized, one per pair.
+        titles: normalized, one per pair.
         clicks: `(pairs,)`, summed over the log.
     """
 

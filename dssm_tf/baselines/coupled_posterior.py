@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.base import Floats
 
 _FLOOR = 1e-200
-_WORTH_COPYING = 0.7  # converged pairs are set aside when less than this fraction remains
+_WORTH_COPYING = 0.7  # converged pairs are removed when less than this fraction remains
 
 
 class PairWords(NamedTuple):
@@ -53,9 +53,9 @@ class Posterior(NamedTuple):
 
     Attributes:
         mixtures: tilted by the multipliers, up to a factor, `(pairs, topics)`.
-        likelihoods: the normaliser of each word, `(pairs, words)`.
+        likelihoods: the normalizer of each word, `(pairs, words)`.
         fractions: fraction of the side's words that each topic has, `(pairs, topics)`.
-        objective: log of the normalisers of all its words, in nats, `(pairs,)`.
+        objective: log of the normalizers of all its words, in nats, `(pairs,)`.
     """
 
     mixtures: Floats

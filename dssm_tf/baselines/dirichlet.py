@@ -21,7 +21,7 @@ def log_likelihoods(
     """`queries @ log((counts + mu background) / (lengths + mu))`: `(queries, titles)`, in nats.
 
     Args:
-        queries: how often each query holds each feature, `(queries, features)`.
+        queries: how often each query contains each feature, `(queries, features)`.
         counts: of features in titles, `(features, titles)`; need not be whole numbers.
         background: the features' probabilities, `(features,)`; those of 0 are left out.
         lengths: words of each title, `(titles,)`.
@@ -39,7 +39,7 @@ def log_likelihoods(
 
 
 def log_gains(counts: sparse.csr_matrix, prior: Floats) -> tuple[sparse.csr_matrix, Floats]:
-    """`log(counts + prior)` in two parts, of which only the first depends on the title.
+    """`log(counts + prior)` in two parts; only the first depends on the title.
 
     Args:
         counts: `(features, titles)`.

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, PrivateAttr
 from dssm_tf.baselines.base import Baseline, Click, Floats
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt, Seed
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.rules import FOLDED
@@ -27,7 +27,7 @@ class ParagraphVectors:
     """The weights of a trained model.
 
     Attributes:
-        texts: normalised, sorted; those that training read.
+        texts: normalized, sorted; those that training read.
         words: in gensim's order.
         counts: occurrences of each word, `(words,)`.
         word_vectors: `(words, size)`.
@@ -163,7 +163,7 @@ class Doc2Vec(Baseline[ParagraphVectors]):
         return _gensim().Doc2Vec(vector_size=options.pop("size"), workers=1, **options)
 
     def _vector(self, text: str) -> Vectors:
-        """The vector of a normalised text.
+        """The vector of a normalized text.
 
         A new text is inferred as by gensim's `infer_vector`, but from a start that depends on the
         text alone. `infer_vector` starts from Python's `hash` of the text, which differs between
@@ -196,5 +196,7 @@ def _gensim() -> Any:
     try:
         from gensim.models import doc2vec
     except ImportError as error:
-        raise UserError(f"doc2vec needs the gensim library: {install('baselines')}.") from error
+        raise UserError(
+            f"doc2vec needs the gensim library: {install_command('baselines')}."
+        ) from error
     return doc2vec

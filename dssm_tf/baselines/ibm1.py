@@ -1,4 +1,4 @@
-"""IBM model 1: which word of one text each word of its partner comes from, learned by EM."""
+"""IBM model 1: translation probabilities of words, learned from pairs of texts by EM."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def translate(
     Reference: Brown et al. 1993, sec. 4.1.
     """
     sources, targets, words = source.counts, target.counts, source.size
-    # A group is a distinct word of a target, a cell its meeting with a distinct word of the source.
+    # A group is a distinct word of a target text; a cell is a group with a distinct source word.
     pair = np.repeat(np.arange(len(target)), np.diff(targets.indptr))
     sizes = np.diff(sources.indptr)[pair]
     starts = np.cumsum(sizes) - sizes
@@ -67,13 +67,13 @@ def translate(
     probabilities = np.full(len(entries), 1 / max(words, 1))
     log_likelihoods = []
     for step in range(iterations + 1):
-        shares = counts * probabilities[entry]
-        sums = np.add.reduceat(shares, starts) if len(shares) else shares
+        expectations = counts * probabilities[entry]
+        sums = np.add.reduceat(expectations, starts) if len(expectations) else expectations
         log_likelihoods.append(float(group_weights @ np.log(sums / lengths) / weights.sum()))
         if step == iterations:
             break
-        shares *= np.repeat(group_weights / sums, sizes)
-        expected = np.bincount(entry, shares, len(entries))
+        expectations *= np.repeat(group_weights / sums, sizes)
+        expected = np.bincount(entry, expectations, len(entries))
         probabilities = expected / np.bincount(rows, expected)[rows]
         step_done(step + 1, log_likelihoods[-1])
     table = sparse.csr_matrix((probabilities, (rows, columns)), shape=(words, words))

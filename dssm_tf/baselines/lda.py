@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.topic_model import TopicModel, Topics, collect
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt
 from dssm_tf.common.progress import progress_of
 
@@ -85,5 +85,5 @@ def load_tomotopy() -> ModuleType:
             return importlib.import_module("tomotopy")
     except ImportError as error:
         raise UserError(
-            f"lda samples with tomotopy, which is not installed: {install('baselines')}."
+            f"lda samples with tomotopy, which is not installed: {install_command('baselines')}."
         ) from error

@@ -16,7 +16,7 @@ from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdfStatistics, idf_of
 from dssm_tf.common.field_types import PositiveInt, Seed
 
-_LARGEST_DENSE = 200  # titles or words up to which the whole decomposition is faster
+_LARGEST_DENSE = 200  # titles or words up to which the full decomposition is faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class LSAStatistics(TfIdfStatistics):
     Attributes:
         terms: see `TfIdfStatistics`.
         idf: see `TfIdfStatistics`.
-        singular_values: `S`, falling, `(topics,)`.
+        singular_values: `S` in descending order, `(topics,)`.
         directions: `U`, `(words, topics)`.
     """
 
@@ -37,8 +37,8 @@ class LSAStatistics(TfIdfStatistics):
 class LSA(Baseline[LSAStatistics]):
     """Scores a title by the cosine of its semantic vector and the query's.
 
-    The matrix of the titles' TF-IDF vectors, words by titles, is cut to its largest
-    singular values, `C ~ U S V'`. A text with the TF-IDF vector `x` has the semantic
+    The matrix of the titles' TF-IDF vectors, words by titles, is truncated to its
+    largest singular values, `C ~ U S V'`. A text with the TF-IDF vector `x` has the semantic
     vector `S^power U' x`, so titles outside the corpus and queries need no fitting.
 
     Reference: Deerwester et al. 1990; Shen et al. 2014, sec. 2.2.
@@ -58,7 +58,7 @@ class LSA(Baseline[LSAStatistics]):
         default=-1.0,
         description="Power of the singular values. -1 is the projection `A = U S^-1` of Shen et "
         "al., in which rare directions weigh as much as frequent ones. 0 is `U`: the cosine of the "
-        "columns of the cut matrix, by which Deerwester et al. compare titles.",
+        "columns of the truncated matrix, by which Deerwester et al. compare titles.",
     )
     seed: Seed = Field(
         default=0, description="Seed of the vector that the decomposition starts from."
@@ -88,7 +88,7 @@ class LSA(Baseline[LSAStatistics]):
 
 
 def _strongest(matrix: sparse.csr_matrix, count: int, seed: int) -> tuple[Floats, Floats]:
-    """The largest singular values, falling, and their directions `(words, count)`."""
+    """The largest singular values in descending order, and their directions `(words, count)`."""
     smaller = min(matrix.shape)
     if smaller <= max(_LARGEST_DENSE, count):
         _, values, transposed = np.linalg.svd(matrix.toarray(), full_matrices=False)

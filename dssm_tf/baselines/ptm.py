@@ -43,7 +43,7 @@ class PTM(TranslationModel[PhraseTranslations]):
     the fraction that the phrase `w` has of the title's phrases of up to `longest` words,
 
         P_ph(q | D) = sum over phrases w of P(q | w) P(w | D)
-        p(q | D) = (1 - s) ((1 - phrase_share) P_mx(q | D) + phrase_share P_ph(q | D))
+        p(q | D) = (1 - s) ((1 - phrase_fraction) P_mx(q | D) + phrase_fraction P_ph(q | D))
                    + s P(q | C),  s = mu / (|D| + mu),
 
     with `P_mx` and `P(q | C)` as in `WTM` for a single word, 0 for a longer phrase, the phrase
@@ -57,7 +57,7 @@ class PTM(TranslationModel[PhraseTranslations]):
         (1 - phrase_weight) (score of `WTM`) + phrase_weight log P_pt(Q | D)
 
     The paper uses one title phrase per query phrase, that of the pair's word alignment. The sum
-    over title phrases needs no alignment of every query with every title, and is what the word
+    over title phrases needs no alignment of every query with every title, as the word
     model does. Words left out in `WTM` are left out here, and no phrase spans them.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
@@ -69,16 +69,16 @@ class PTM(TranslationModel[PhraseTranslations]):
         "mu": (1.0, 3.0, 10.0),
         "self_weight": (0.1, 0.2, 0.4, 0.8, 1.0),
         "phrase_weight": (0.0, 0.1, 0.2, 0.4, 1.0),
-        "phrase_share": (0.5, 0.8, 0.95),
+        "phrase_fraction": (0.5, 0.8, 0.95),
     }
 
     phrase_weight: Fraction = Field(
         default=0.1, description="Weight of the phrase model in the score; 0 is `wtm`."
     )
-    phrase_share: Annotated[float, Field(gt=0, lt=1)] = Field(
+    phrase_fraction: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.8,
         description="Weight of phrases against single words inside the phrase model. It is below "
-        "1, because a word must be reachable alone.",
+        "1, because single words must keep a probability.",
     )
     longest: Annotated[int, Field(ge=1, le=3)] = Field(
         default=3, description="Largest number of words in a phrase."
@@ -107,7 +107,7 @@ class PTM(TranslationModel[PhraseTranslations]):
 
     def _encode_titles(self, titles: tuple[str, ...]) -> tuple[Tokens, sparse.csr_matrix]:
         tokens = self.learned.terms.tokens(titles)
-        return tokens, self._phrase_shares(tokens)
+        return tokens, self._phrase_counts(tokens)
 
     def _score(self, queries: Sequence[str], encoded: Any) -> Floats:
         scores = super()._score(queries, encoded[0])
@@ -117,17 +117,17 @@ class PTM(TranslationModel[PhraseTranslations]):
         return scores
 
     def _phrase_scores(
-        self, queries: Sequence[str], titles: Tokens, shares: sparse.csr_matrix
+        self, queries: Sequence[str], titles: Tokens, phrase_counts: sparse.csr_matrix
     ) -> Floats:
         """`log P_pt(Q | D)`, one step for each word of a query."""
         tokens = self.learned.terms.tokens(queries)
         words = np.unique(tokens.ids[tokens.ids >= 0])
         words = words[self._background[words] > 0]
         gains, floors = log_gains(
-            self._all_counts(words, titles, shares), self.mu * self._background[words]
+            self._all_counts(words, titles, phrase_counts), self.mu * self._background[words]
         )
         word_at = index_in(tokens.ids, words)
-        phrases_at, phrase_gains = self._phrase_gains(tokens, shares)
+        phrases_at, phrase_gains = self._phrase_gains(tokens, phrase_counts)
         smoothing = np.log(titles.lengths + self.mu)
         scores = np.zeros((len(queries), len(titles)))
         for query, score in enumerate(scores):
@@ -149,16 +149,16 @@ class PTM(TranslationModel[PhraseTranslations]):
         return scores
 
     def _all_counts(
-        self, words: Ids, titles: Tokens, shares: sparse.csr_matrix
+        self, words: Ids, titles: Tokens, phrase_counts: sparse.csr_matrix
     ) -> sparse.csr_matrix:
         """`|D| p(q | D)` of single words before smoothing: `(words, titles)`."""
         single = phrase_keys(words, np.arange(len(words)), 1, len(self.learned.terms))
         phrases = index_in(single, self.learned.query_phrases)
-        by_words = (1 - self.phrase_share) * self._mixed_counts(words, titles)
-        by_phrases = self.phrase_share * (self._phrase_origins[phrases] @ shares)
+        by_words = (1 - self.phrase_fraction) * self._mixed_counts(words, titles)
+        by_phrases = self.phrase_fraction * (self._phrase_origins[phrases] @ phrase_counts)
         return (by_words + by_phrases).tocsr()
 
-    def _phrase_shares(self, titles: Tokens) -> sparse.csr_matrix:
+    def _phrase_counts(self, titles: Tokens) -> sparse.csr_matrix:
         """`|D| P(w | D)` of the known title phrases: `(title phrases, titles)`."""
         indices, texts = [], []
         phrases = np.zeros(len(titles))
@@ -170,27 +170,27 @@ class PTM(TranslationModel[PhraseTranslations]):
         index, text = np.concatenate(indices), np.concatenate(texts)
         known = index >= 0
         height = len(self.learned.title_phrases)
-        shares = count_table(index[known], text[known], height, len(titles))
-        shares.data *= (titles.lengths / np.maximum(phrases, 1))[shares.indices]
-        return shares
+        counts = count_table(index[known], text[known], height, len(titles))
+        counts.data *= (titles.lengths / np.maximum(phrases, 1))[counts.indices]
+        return counts
 
     def _phrase_gains(
-        self, queries: Tokens, shares: sparse.csr_matrix
+        self, queries: Tokens, phrase_counts: sparse.csr_matrix
     ) -> tuple[Ids, sparse.csr_matrix]:
         """The known phrases of two words or more in the queries, and their gains.
 
         Returns:
-            For each length from 2 and each token of the queries the phrase that ends there, -1
-            for none, `(longest - 1, tokens)`; and `log(|D| phrase_share P_ph(q | D))` where it is
-            above `log 0`, `(phrases, titles)`.
+            The phrase of each length from 2 that ends at each token of the queries, -1 for none,
+            `(longest - 1, tokens)`; and `log(|D| phrase_fraction P_ph(q | D))` where it is finite,
+            `(phrases, titles)`.
         """
         ends = np.full((self.longest - 1, len(queries.ids)), -1)
         for length in range(2, self.longest + 1):
             starts, index = _phrases(queries, length, self.learned.query_phrases)
             ends[length - 2, starts + length - 1] = index
         phrases = np.unique(ends[ends >= 0])
-        gains = (self._phrase_origins[phrases] @ shares).tocsr()
-        gains.data = np.log(self.phrase_share * gains.data)
+        gains = (self._phrase_origins[phrases] @ phrase_counts).tocsr()
+        gains.data = np.log(self.phrase_fraction * gains.data)
         return index_in(ends, phrases), gains
 
 

@@ -34,8 +34,9 @@ class TrigramStatistics(TfIdfStatistics):
 class TrigramTfIdf(TfIdf):
     """Scores a title by the cosine of two TF-IDF vectors of letter trigrams, from 0 to 1.
 
-    Differs from `TfIdf` by counting trigrams. It reads what a click model reads but learns from no
-    clicks, so it measures what clicks are worth. It is hard to beat on a small log.
+    Differs from `TfIdf` by counting trigrams. It reads the same trigrams as the DSSM but
+    learns nothing from clicks, so a comparison of the two shows the value of clicks. It is hard to
+    beat on a small log.
 
     Reference: Salton and Buckley 1988 for the weights; Huang et al. 2013 for the trigrams.
     """

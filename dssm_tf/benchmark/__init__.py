@@ -1,10 +1,15 @@
-"""`dssm benchmark`: many systems, one log, one set of judgments, one table.
+"""`dssm benchmark`: compares many systems on one log and one set of judgments, in one table.
 
-`teacher` writes another model's scores for a small one to learn from. May import every package but
-commands and tuning.
+`benchmark` is the main program: prepare, fit, fuse, measure, test, write. Each system and seed is
+fitted in a separate process (`fit`), in a folder named by a hash of everything that its run depends
+on. A fit is skipped if its folder contains a run, so a killed benchmark resumes. The other steps
+are cheap and repeated on each call.
 
-`benchmark` is the program, top to bottom: prepare, fit, fuse, measure, test, write. Each system and
-seed is fitted in a process of its own (`fit`) in a folder named by all that its run depends on;
-where the run is, the fit is done, so a killed benchmark resumes. What is left is cheap and done
-anew each time.
+`teacher` writes the scores of another model, from which a small model learns.
+
+May import every package except commands and tuning.
 """
+
+from dssm_tf.common.siblings import import_siblings
+
+import_siblings()

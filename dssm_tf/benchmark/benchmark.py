@@ -1,4 +1,4 @@
-"""The whole of a benchmark, top to bottom: prepare, fit, fuse, measure, test, write."""
+"""The main program of a benchmark: prepare, fit, fuse, measure, test, write."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import polars as pl
 
 from dssm_tf.benchmark.external import in_training_log
 from dssm_tf.benchmark.fit import ABOUT, JOB, RUN
-from dssm_tf.benchmark.folds import folds, of_fold
-from dssm_tf.benchmark.fusion import PRIOR, Hybrid, fuse
+from dssm_tf.benchmark.folds import assign_folds, select_fold
+from dssm_tf.benchmark.fusion import PRIOR, Hybrid, rank_hybrid
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone, refuse_others
+from dssm_tf.common.files import check_replaceable, exclusive_lock
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.evaluation.evaluate import compare, evaluate_run
@@ -35,7 +35,7 @@ from dssm_tf.reports.files import write
 from dssm_tf.text.rules import FOLDED
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
-"""The systems that superscripts refer to unless `against` names others (S14 table 4)."""
+"""Default systems that superscripts refer to (Shen et al. 2014, table 4)."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,14 @@ def measure_systems(options: Options) -> Evaluation:
     for metric in (*metrics, options.tune):
         parse_metric(metric)
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
-    rows, hybrids = _table(options, systems)
-    refuse_others(out, (WORK, "*"))
+    rows, hybrids = _create_rows(options, systems)
+    check_replaceable(out, (WORK, "*"))
+    options.sources.check()
     (out / WORK).mkdir(parents=True, exist_ok=True)
-    with alone(out / WORK):
+    with exclusive_lock(out / WORK):
         inputs = prepare(options.sources, out)
         task, facts = inputs.task(), inputs.facts()
-        fold = folds(task)
+        fold = assign_folds(task)
         for system in systems:
             ensure_data(inputs, system.negatives)
         jobs = {}
@@ -89,7 +90,7 @@ def measure_systems(options: Options) -> Evaluation:
         reasons = fit_all(jobs, options.jobs)
         errors = {jobs[folder]["name"]: reason for folder, reason in reasons.items() if reason}
 
-        # Runs and their costs and notes, by row and seed.
+        # Runs with their costs and notes, by row name and seed.
         results: dict[str, dict[int | None, tuple[pl.DataFrame, dict[str, Any]]]] = defaultdict(
             dict
         )
@@ -102,12 +103,12 @@ def measure_systems(options: Options) -> Evaluation:
             for hybrid in hybrids:
                 members = [name for name in hybrid.members if name != PRIOR]
                 if failed := [name for name in members if not results[name]]:
-                    if not hybrid.with_prior:  # else the row above says so
+                    if not hybrid.with_prior:  # otherwise the row above reports the error
                         errors[hybrid.name] = f"its member {failed[0]} has no result"
                     continue
                 for seed in max((results[name] for name in members), key=len):
                     runs = {name: _run_of_seed(results[name], seed) for name in members}
-                    results[hybrid.name][seed] = fuse(
+                    results[hybrid.name][seed] = rank_hybrid(
                         hybrid, runs, log_prior, task, fold, options.tune
                     )
                 progress.advance()
@@ -115,26 +116,28 @@ def measure_systems(options: Options) -> Evaluation:
         for row in rows:
             row.error = errors.get(row.name)
             for seed, (run, about) in results[row.name].items():
-                row.seeds.append(evaluate_run(of_fold(run, fold), task, metrics, seed, about))
+                row.seeds.append(evaluate_run(select_fold(run, fold), task, metrics, seed, about))
         rows = [row for row in rows if row.seeds or row.error]
-        done = [row for row in rows if row.seeds]
-        if not done:
+        measured_rows = [row for row in rows if row.seeds]
+        if not measured_rows:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
-        against = _against(options.against, [row.name for row in done])
+        against = _reference_systems(options.against, [row.name for row in measured_rows])
         keys = [FOLDED.key(query) for query in task.queries]
-        logged = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
+        log_keys = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
         models = [Path(system.base) for system in systems if system.kind == "model"]
-        learned = [in_training_log(task.queries, path) for path in models]
-        known = np.array([key in logged for key in keys])
-        seen = [known, *(mask for mask in learned if mask is not None)]
+        training_logs = [in_training_log(task.queries, path) for path in models]
+        in_log = np.array([key in log_keys for key in keys])
+        log_masks = [in_log, *(mask for mask in training_logs if mask is not None)]
         evaluation = Evaluation(
             task,
             metrics,
             rows,
-            compare(done, metrics, task.counted, _pairs(done, against)),
+            compare(
+                measured_rows, metrics, task.has_relevant, _pairs_to_test(measured_rows, against)
+            ),
             against,
-            seen=np.any(seen, axis=0),
-            half=fold,
+            in_log=np.any(log_masks, axis=0),
+            fold=fold,
             settings={
                 "seeds": options.seeds,
                 "tune": options.tune,
@@ -142,7 +145,7 @@ def measure_systems(options: Options) -> Evaluation:
                 "overrides": list(options.overrides),
                 "log": {"rows": facts["rows"], "split": facts["split"]},
                 "inputs": facts["files"],
-                "models": {system.name: system.fingerprints for system in systems if system.files},
+                "models": {system.name: system.file_hashes for system in systems if system.files},
                 "versions": versions(),
             },
         )
@@ -153,7 +156,7 @@ def measure_systems(options: Options) -> Evaluation:
 def _run_of_seed(
     results: Mapping[int | None, tuple[pl.DataFrame, dict[str, Any]]], seed: int | None
 ) -> pl.DataFrame:
-    """The run of a seed. A system that is not random has one run, which goes with every seed."""
+    """The run of a seed. A system that is not random has one run, which is used for every seed."""
     run, _ = results[seed] if seed in results else list(results.values())[-1]
     return run
 
@@ -163,11 +166,23 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
 
     Args:
         jobs: the jobs of `fit` by folder.
-        at_a_time: processes at a time; each may use an equal share of the cores.
+        at_a_time: number of parallel processes, which share the cores equally.
+
+    Returns:
+        By folder, why the fit failed; empty if it succeeded.
     """
     threads = str(max(1, (os.cpu_count() or 1) // at_a_time))
-    few = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
-    environment = {**dict.fromkeys(few, threads), "TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
+    thread_variables = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "TF_NUM_INTRAOP_THREADS",
+    )
+    environment = {
+        **dict.fromkeys(thread_variables, threads),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **os.environ,
+    }
     running: list[subprocess.Popen[bytes]] = []
 
     def run(folder: Path) -> str:
@@ -205,18 +220,18 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
 
 
 def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
-    """The folder of a fit, named by everything that its run depends on."""
+    """The folder of a fit, named by a hash of everything that its run depends on."""
     stem = re.sub(r"[^\w.+=-]+", "_", job["name"])[:60]
     seed = "" if job["seed"] is None else f"-seed{job['seed']}"
     name = f"{stem}{seed}-{digest(job, inputs.facts()['key'])}"
     return (inputs.folder.parent / "systems" / name).resolve()
 
 
-def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list[Hybrid]]:
-    """The rows, still empty, and which of them are hybrids; checks all names.
+def _create_rows(options: Options, systems: Sequence[System]) -> tuple[list[Row], list[Hybrid]]:
+    """Creates the rows without results, and the hybrids among them, and checks all names.
 
     Raises:
-        UserError: a name is unknown, or two rows have one name.
+        UserError: a name is unknown, or two rows have the same name.
     """
     names = [system.name for system in systems]
     clash = next((name for name in names if names.count(name) > 1), None)
@@ -244,8 +259,8 @@ def _table(options: Options, systems: Sequence[System]) -> tuple[list[Row], list
     return [*rows.values()], [*hybrids.values()]
 
 
-def _against(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The systems that superscripts refer to, and the same with the prior, unless they failed."""
+def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The systems that superscripts refer to, each without and with the prior, unless it failed."""
     if "all" in requested:
         return tuple(names)
     requested = requested or [name for name in _PAPER_REFERENCES if name in names] or names[:1]
@@ -253,10 +268,10 @@ def _against(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in both if name in names)
 
 
-def _pairs(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
+def _pairs_to_test(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[Row, Row]]:
     """The pairs of rows to test: both with the prior, both without, or one system in both forms.
 
-    So no system with the prior is compared with another one without.
+    A system with the prior is never compared with another system without it.
     """
     return [
         (later, earlier)

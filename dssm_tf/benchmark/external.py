@@ -1,4 +1,4 @@
-"""Systems that exist already: encoders and saved models, their size and latency."""
+"""Systems that need no fit, encoders and saved models, and their size and latency."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError, install
-from dssm_tf.evaluation.runs import Scores
+from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.evaluation.runs import ScoreFunction
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load_model
 from dssm_tf.model.run_files import QUERY_IDS, were_learned
@@ -25,7 +25,7 @@ _TIMED_QUERIES = 50  # scored one at a time
 
 
 def in_training_log(queries: Sequence[str], path: Path) -> NDArray[np.bool_] | None:
-    """Whether the log that a saved model learned from has queries, `(queries,)`; None: unknown."""
+    """Whether a saved model's training log has the queries, `(queries,)`; None if unknown."""
     model = find_model(path)
     if model is None or not (model.run_files / QUERY_IDS).exists():
         return None
@@ -46,8 +46,8 @@ def load_encoder(model: str) -> tuple[Encode, float]:
 
         transformer = SentenceTransformer(model, device="cpu")
     except ModuleNotFoundError as error:
-        raise UserError(f"--encoder {model}: {error}; {install('encoders')}") from error
-    except Exception as error:  # the library, its parts and the network raise almost any kind
+        raise UserError(f"--encoder {model}: {error}; {install_command('encoders')}") from error
+    except Exception as error:  # the library and the network raise almost any type of error
         reason = str(error).split("\n")[0]
         raise UserError(f"--encoder {model} cannot be loaded: {reason}") from error
 
@@ -59,10 +59,13 @@ def load_encoder(model: str) -> tuple[Encode, float]:
 
 
 def load_teacher(model: str) -> tuple[Encode, Encode]:
-    """Queries to unit vectors, and titles: of a trained model, else of sentence-transformers.
+    """Loads a teacher: a trained model, or else a model of sentence-transformers.
+
+    Returns:
+        Two functions from texts to unit vectors, for queries and for titles.
 
     Raises:
-        UserError: it cannot be loaded.
+        UserError: the model cannot be loaded.
     """
     if find_model(Path(model)):
         ranker = load_model(model)
@@ -71,15 +74,15 @@ def load_teacher(model: str) -> tuple[Encode, Encode]:
     return encode, encode
 
 
-def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> Scores:
-    """Scores by the inner product of unit vectors; a list of titles is encoded once.
+def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunction:
+    """Scores by the inner product of unit vectors; repeated calls encode a list of titles once.
 
     Args:
-        queries: raw queries to unit vectors `(queries, dimension)`.
-        titles: the same for titles.
+        queries: from raw queries to unit vectors `(queries, dimension)`.
+        titles: from raw titles to unit vectors.
         distinct: from titles to those that the model distinguishes, and the index of each title
-            among them: a product of matrices can differ in the last bit between equal columns. By
-            default all different texts.
+            among them. It ensures that equal titles have equal scores: equal columns of a matrix
+            product can differ in the last bit. By default, titles are equal if their texts are.
     """
     distinct = distinct or partial(np.unique, return_inverse=True)
 
@@ -95,29 +98,29 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> Scores:
     return scores
 
 
-def cosine_scorer(ranker: Any) -> Scores:
-    """Scores of a trained model by its cosine, without its prior; other rankers as they are."""
+def cosine_scorer(ranker: Any) -> ScoreFunction:
+    """The cosine of a trained model, without its prior; the unchanged scores of other rankers."""
     if isinstance(ranker, VectorRanker):
         distinct = ranker.vocabulary.rules.distinct
         return cosines(ranker.encode_queries, ranker.encode_titles, distinct)
-    scores: Scores = ranker.score_matrix
+    scores: ScoreFunction = ranker.score_matrix
     return scores
 
 
 def size_mb(directory: Path) -> float:
-    """Size on disk of the files that scoring needs, without training logs."""
+    """Size in MB of the files that scoring needs, without training logs."""
     files = (path for path in directory.rglob("*") if path.is_file())
     needed = (path for path in files if "logs" not in path.relative_to(directory).parts)
     return sum(path.stat().st_size for path in needed) / 1e6
 
 
-def latency_us(scores: Scores, task: RankingTask) -> float:
-    """The median time to score one query against its titles, which are already encoded."""
+def latency_us(scores: ScoreFunction, task: RankingTask) -> float:
+    """The median time in microseconds to score a query against its titles, encoded before."""
     rows = np.linspace(0, len(task.queries) - 1, min(_TIMED_QUERIES, len(task.queries))).astype(int)
     latencies = []
     for row in rows:
         judged = task.judged.filter(pl.col("query") == row)["title"]
-        titles = task.titles if task.whole_corpus else tuple(task.titles[i] for i in judged)
+        titles = task.titles if task.ranks_corpus else tuple(task.titles[i] for i in judged)
         scores([""], titles)
         started = time.perf_counter()
         scores([task.queries[row]], titles)

@@ -1,8 +1,8 @@
-"""One system, one seed, in a process of its own: `python -m dssm_tf.benchmark.fit FOLDER`.
+"""Fits one system with one seed in a separate process: `python -m dssm_tf.benchmark.fit FOLDER`.
 
-Reads `job.json` in the folder; writes `model/`, `about.json` and, last, `run.parquet` there. A
-tower's run resumes where it was when the process was killed. The last line on the error stream says
-why a fit failed.
+Reads `job.json` in the folder; writes `model/`, `about.json` and, last, `run.parquet` there. The
+training of a tower resumes after a kill. If a fit fails, the last line of standard error gives the
+reason.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dssm_tf.benchmark.external import (
     load_encoder,
     size_mb,
 )
-from dssm_tf.benchmark.folds import FINAL, by_fold, choose, describe_choice, folds, grid
+from dssm_tf.benchmark.folds import FINAL, assign_folds, choose, describe_choice, grid, join_folds
 from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.runs import Scores, make_run, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import ScoreFunction, make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import load
 from dssm_tf.tables.trec import read_run
@@ -50,15 +50,15 @@ class Candidate(NamedTuple):
 
     Attributes:
         about: costs and notes.
-        scores: the scores that titles are ranked by; or a ranking that exists already.
-        timed: scores to measure the latency of, if not `scores`.
+        scores: the function that scores titles; or a ready run.
+        timed: the function whose latency is measured, if not `scores`.
         setting: values of the tuned parameters by name.
         baseline: the fitted model to save.
     """
 
     about: dict[str, Any]
-    scores: Scores | pl.DataFrame
-    timed: Scores | None = None
+    scores: ScoreFunction | pl.DataFrame
+    timed: ScoreFunction | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
     baseline: Baseline[Any] | None = None
 
@@ -73,10 +73,10 @@ class Fit(NamedTuple):
 
 
 def fit(folder: Path) -> None:
-    """Fits, tunes parameters, ranks and writes.
+    """Fits a system, tunes its parameters, ranks, and writes the model and the run.
 
     Raises:
-        UserError: the system cannot learn from these inputs or gives unusable scores.
+        UserError: the system cannot learn from these inputs, or its scores are unusable.
     """
     job = json.loads((folder / JOB).read_text("utf-8"))
     inputs = Inputs(folder.parents[1] / INPUTS)
@@ -87,17 +87,15 @@ def fit(folder: Path) -> None:
         scores = candidate.scores
         return scores if isinstance(scores, pl.DataFrame) else make_run(job["name"], scores, task)
 
-    fold, about = folds(task), dict[str, Any]()
+    fold, about = assign_folds(task), dict[str, Any]()
     chosen = [0] * 3
     if len(candidates) > 1:
         metric, count = job["tune"], len(task.queries)
         ranks = (relevant_ranks(run_of(candidate), task) for candidate in candidates)
         values = [per_query(frame, count, [metric])[metric] for frame in ranks]
         best = choose(np.stack(values), fold)
-        chosen, about = (
-            best or chosen,
-            describe_choice([candidates[index].setting for index in best]),
-        )
+        about = describe_choice([candidates[index].setting for index in best])
+        chosen = best or chosen
     runs = {index: run_of(candidates[index]) for index in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
@@ -111,19 +109,20 @@ def fit(folder: Path) -> None:
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
     with atomic_write(folder / RUN, "wb") as file:
-        by_fold([runs[index] for index in chosen]).write_parquet(file)
+        join_folds([runs[index] for index in chosen]).write_parquet(file)
 
 
 def _popularity(system: Fit) -> list[Candidate]:
-    """Every query ranks by the titles' prior alone."""
+    """Ranks the titles by their prior, in the same order for every query."""
     prior = system.inputs.prior()
     return [Candidate({}, lambda queries, titles: np.tile(prior(titles), (len(queries), 1)))]
 
 
 def _baseline(system: Fit) -> list[Candidate]:
-    """A baseline with every combination of its search spaces, fitted no more often than needed.
+    """A baseline with every combination of its search spaces.
 
-    Parameters with a value in the job are not tuned.
+    Only parameters in `refit_search_space` need a new fit. Parameters with a value in the job are
+    not tuned.
     """
     from dssm_tf.systems import BASELINES
 
@@ -150,7 +149,7 @@ def _baseline(system: Fit) -> list[Candidate]:
 
 
 def _tower(system: Fit) -> list[Candidate]:
-    """A trained tower by its cosine; the prior is added in a further row, as for every system."""
+    """A trained tower, ranked by its cosine; a further row adds the prior, as for every system."""
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
     from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -165,33 +164,36 @@ def _tower(system: Fit) -> list[Candidate]:
     result = train(loaded, system.inputs.data(job["negatives"]), model, quiet=True)
     ranker = SemanticRanker.load(model, job["name"])
     shutil.rmtree(folder / "compact", ignore_errors=True)
-    form = export_compact(model, folder / "compact")
+    compact = export_compact(model, folder / "compact")
     about = {
-        # The time of an interrupted training is known since its last start only.
+        # If the training was interrupted, only the time since its last start is known.
         "training_seconds": None if resumed else result.seconds or None,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
-        "megabytes": size_mb(form),
+        "megabytes": size_mb(compact),
         **about_vocabulary(ranker.vocabulary.unknown_share(system.task.queries)),
     }
     if result.convergence_warning:
         about["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
-    deployed = cosine_scorer(CompactRanker.load(form))
+    deployed = cosine_scorer(CompactRanker.load(compact))
     return [Candidate(about, cosine_scorer(ranker), timed=deployed)]
 
 
 def _saved(system: Fit) -> list[Candidate]:
-    """A saved model by its cosine, without its prior; or a saved baseline."""
+    """A saved model, ranked by its cosine without its prior; or a saved baseline."""
     path = Path(system.job["base"])
     ranker: Any = load(path, system.job["name"])
     about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
     if not isinstance(ranker, Baseline):
         about |= about_vocabulary(ranker.vocabulary.unknown_share(system.task.queries))
-    known = in_training_log(system.task.queries, path)
-    if known is None or known.any():  # a log without a judged query holds no judged click
-        log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
-        about["notes"] += [f"was trained elsewhere, on {log}: that may include judged clicks"]
+    judged_in_log = in_training_log(system.task.queries, path)
+    # A training log without judged queries contains no judged clicks.
+    if judged_in_log is None or judged_in_log.any():
+        log = "an unknown log"
+        if judged_in_log is not None:
+            log = f"a log that contains {judged_in_log.sum():,} of the judged queries"
+        about["notes"] += [f"was trained elsewhere, on {log}: it may include judged clicks"]
     return [Candidate(about, cosine_scorer(ranker))]
 
 
@@ -214,12 +216,12 @@ KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {
     "model": _saved,
     "run": _run,
 }
-"""From a kind of system to its candidates: one, or several that cross validation chooses from."""
+"""By kind of system, a function that creates its candidates. Cross-validation chooses one."""
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the benchmark is killed, so that a new one can take its place."""
-    os.read(0, 1)  # until the other end of the pipe is closed
+    """Ends this process when the benchmark ends, so that a new benchmark can use the folder."""
+    os.read(0, 1)  # returns when the other end of the pipe is closed
     os._exit(1)
 
 

@@ -1,11 +1,11 @@
-"""Two-fold cross validation of parameters, as in the papers.
+"""Two-fold cross-validation of parameters, as in the papers.
 
-The queries are split in two folds. A setting reported on one fold is chosen on the other, so no
+The queries are split into two folds. The setting reported on one fold is chosen on the other, so no
 query's judgments affect the values measured on it. A final setting is chosen on all queries; it is
 for deployment and never reported.
 
-If the settings of the folds differ, a run has the rankings of all queries by each of them, in a
-column `fold`: a hybrid chooses its weights for one fold by rankings of the other.
+If the settings of the folds differ, a run contains the rankings of all queries by each setting, in
+a column `fold`. A hybrid needs them: it chooses its weights for one fold on the other.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
 
 FINAL = 2
-"""The setting to deploy, after those of folds 0 and 1."""
+"""Index of the setting to deploy, after those of folds 0 and 1."""
 
 
-def folds(task: RankingTask) -> NDArray[np.int64]:
-    """Halves the queries by the fingerprints of their normalised texts: `(queries,)`, 0 or 1.
+def assign_folds(task: RankingTask) -> NDArray[np.int64]:
+    """Splits the queries into halves by a hash of their normalized texts: `(queries,)`, 0 or 1.
 
-    Queries that normalise to one text are in one fold. The queries that means count are split
-    evenly; the others are in the first fold.
+    Queries with the same normalized text are in the same fold. The queries with a relevant title
+    are split evenly; the others are in fold 0.
     """
     keys = [FOLDED.key(query) for query in task.queries]
     counted = {keys[row] for row in task.relevant["query"]}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))
-    fold = {key: index % 2 for index, key in enumerate(ordered)}
-    return np.array([fold.get(key, 0) for key in keys], np.int64)
+    fold_by_key = {key: index % 2 for index, key in enumerate(ordered)}
+    return np.array([fold_by_key.get(key, 0) for key in keys], np.int64)
 
 
 def grid(search_space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -53,14 +53,15 @@ def grid(search_space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
     """The best setting on fold 1, on fold 0, and on all queries.
 
-    If means differ by rounding only, the first setting is the best.
+    If means differ only by rounding, the first setting wins.
 
     Args:
         values: a metric, `(settings, queries)`, NaN for queries that means leave out.
-        fold: see `folds`.
+        fold: `(queries,)`, see `assign_folds`.
 
     Returns:
-        The settings for fold 0, for fold 1 and `FINAL`; empty if a fold has no query to choose by.
+        Indices of the settings for fold 0, for fold 1 and `FINAL`; empty if a fold has no query
+        with a value.
     """
     counted = ~np.isnan(values[0])
     masks = [counted & (fold == 1), counted & (fold == 0), counted]
@@ -73,27 +74,27 @@ def describe_choice(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The chosen settings, for `metrics.json`.
 
     Args:
-        chosen: the settings of folds 0 and 1 and the final one; empty if nothing could be chosen.
+        chosen: the settings for folds 0 and 1 and the final one; empty if none could be chosen.
     """
     if not chosen:
         return {"chosen": "nothing: fewer than two different queries have a relevant title"}
-    halves = [{"reported_on": f"half {1 + number}", "values": chosen[number]} for number in (0, 1)]
+    halves = [{"reported_on": f"half {1 + fold}", "values": chosen[fold]} for fold in (0, 1)]
     return {"chosen": halves, "final": chosen[FINAL]}
 
 
-def by_fold(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Joins the runs of folds 0, 1 and the final setting, unless they are the same run."""
+def join_folds(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Joins the runs of folds 0, 1 and the final setting, unless all are the same object."""
     if all(run is runs[0] for run in runs):
         return runs[0]
-    return pl.concat(run.with_columns(fold=pl.lit(number)) for number, run in enumerate(runs))
+    return pl.concat(run.with_columns(fold=pl.lit(fold)) for fold, run in enumerate(runs))
 
 
-def of_fold(run: pl.DataFrame, fold: NDArray[np.int64]) -> pl.DataFrame:
-    """Each query ranked by the setting of a fold.
+def select_fold(run: pl.DataFrame, fold: NDArray[np.int64]) -> pl.DataFrame:
+    """Selects for each query the ranking by the setting of one fold.
 
     Args:
-        run: with or without a column `fold`.
-        fold: `(queries,)`: each query's fold for reports, see `folds`, or `FINAL` for all.
+        run: a run, with or without a column `fold`.
+        fold: `(queries,)`: each query's fold, see `assign_folds`, or `FINAL` for all queries.
     """
     if "fold" not in run.columns:
         return run

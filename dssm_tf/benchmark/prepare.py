@@ -1,4 +1,4 @@
-"""From the user's files to what every system of the benchmark reads, once."""
+"""Converts the user's files to the inputs that all systems of a benchmark read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
@@ -19,7 +19,7 @@ from dssm_tf.common.versions import digest
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.tables.click_log import read_logs, write_log
+from dssm_tf.tables.click_log import SCHEMA, read_logs, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     read_corpus,
@@ -31,14 +31,19 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import (
     HELD_OUT,
     Split,
-    check_shares,
+    check_fractions,
+    check_has_times,
     is_held_out,
     judged_by_clicks,
+    split_by_mask,
     split_log,
 )
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.typos import with_typo
+
+if TYPE_CHECKING:
+    from pipelines.sources import InputFiles
 
 WORK, INPUTS = "work", "inputs"
 RECORDED = 4
@@ -51,17 +56,21 @@ _PATHS = ("clicks", "judgments", "corpus")
 
 @dataclass(frozen=True)
 class Sources:
-    """The user's files, and how judgments are made of them.
+    """The user's files, and how judgments are made from them.
 
     Attributes:
         clicks: log files, globs or directories.
-        judgments: a table; None to judge by clicks.
+        judgments: a table; None to make judgments from clicks.
         corpus: table of titles.
-        judge_later: the share of the log's rows, the latest, that judges and is not learned from.
-        hold_out_queries: the share of the queries that is judged and not learned from.
-        layout: of all files.
-        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
-        typos: whether each judged query gets a typing error, see `with_typo`.
+        judge_later: fraction of the log's rows, the latest ones, used as judgments and not for
+            training.
+        hold_out_queries: fraction of the queries used for evaluation and not for training.
+        layout: layout of all files.
+        max_reject_fraction: fraction of the log's rows, and of its clicks, that may be malformed.
+        typos: whether to add a typing error to each judged query, see `with_typo`.
+        ignore_other_files: whether directories may contain other files than tables.
+        max_robot_fraction: fraction of the rows, and of the clicks, that may be dropped because
+            their sessions look like those of robots.
     """
 
     clicks: Sequence[str]
@@ -72,25 +81,39 @@ class Sources:
     layout: Layout = field(default_factory=Layout)
     max_reject_fraction: float = MAX_REJECTED
     typos: bool = False
+    ignore_other_files: bool = False
+    max_robot_fraction: float = 0.5
 
     def check(self) -> None:
-        """Refuses options that do not go together.
+        """Checks that the options can be combined and that the files exist.
 
         Raises:
-            UserError: saying which.
+            UserError: two options exclude each other, an option or a file is missing, or the log
+                lacks the timestamps by which it is split.
         """
-        later, held_out = self.judge_later, self.hold_out_queries
-        check_shares(later, held_out)
+        later, query_fraction = self.judge_later, self.hold_out_queries
+        check_fractions(later, query_fraction)
         if later and self.judgments:
             raise UserError("--judge-later: cannot be combined with --judgments.")
-        if not (self.judgments or later or held_out):
+        if not (self.judgments or later or query_fraction):
             raise UserError(
                 "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "
                 "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
             )
 
-    def log_files(self) -> list[Path]:
-        """The log's files, each once, as preprocess finds them.
+        for flag, path in self._tables().items():
+            if not path.is_file():
+                raise UserError(f"--{flag} {path} cannot be read: there is no such file.")
+        if later is not None:
+            check_has_times(self.log_files().paths, self.layout)
+
+    def _tables(self) -> dict[str, Path]:
+        """The tables besides the log, by flag."""
+        tables = {"judgments": self.judgments, "corpus": self.corpus}
+        return {flag: path for flag, path in tables.items() if path}
+
+    def log_files(self) -> InputFiles:
+        """The log's files, without duplicates, as preprocess lists them.
 
         Raises:
             UserError: an entry matches nothing, or a file is of no known format.
@@ -100,14 +123,14 @@ class Sources:
         load_beam()
         from pipelines.sources import find_files
 
-        return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
+        return find_files(self.clicks, "--clicks", ignore_others=self.ignore_other_files)
 
     def files(self) -> dict[str, dict[str, str]]:
-        """By flag, the SHA-256 of each file."""
-        given = {"judgments": self.judgments, "corpus": self.corpus}
-        paths = {"clicks": self.log_files()} | {flag: [one] for flag, one in given.items() if one}
+        """The SHA-256 of each file, by flag and path."""
+        tables = {flag: [path] for flag, path in self._tables().items()}
+        paths = {"clicks": self.log_files().paths} | tables
         return {
-            flag: {str(one): fingerprint(one) for one in found} for flag, found in paths.items()
+            flag: {str(path): sha256_of(path) for path in files} for flag, files in paths.items()
         }
 
 
@@ -116,10 +139,13 @@ class Inputs:
     """A directory that `prepare` wrote.
 
     Attributes:
-        folder: holds clicks, judgments, perhaps a corpus, and the log as preprocess writes it.
+        folder: contains clicks, judgments, a corpus if there is one, and the preprocessed log.
+        max_robot_fraction: fraction of the log that may be dropped as robots; checked when
+            `prepare` writes the directory.
     """
 
     folder: Path
+    max_robot_fraction: float = 1.0
 
     def task(self) -> RankingTask:
         """The queries, titles and grades."""
@@ -128,28 +154,28 @@ class Inputs:
         return RankingTask(read_judgments(self.folder / _JUDGMENTS), corpus)
 
     def data(self, negatives: int = RECORDED) -> Path:
-        """The directory of the log, preprocessed with so many negatives."""
+        """The directory of the log, preprocessed with the given number of negatives."""
         return self.folder / f"data-{negatives}"
 
     def clicks(self) -> list[Click]:
-        """The log as every system gets it: cleaned, one row a query and title."""
+        """The cleaned log that all systems learn from, one row per query and title."""
         from dssm_tf.data.preprocessed import Preprocessed
 
         return Preprocessed(self.data()).log()
 
     def facts(self) -> dict[str, Any]:
-        """Where the inputs are from, and how the log was read and split."""
-        found: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
-        return found
+        """Facts about the inputs: file hashes, and how the log was read and split."""
+        facts: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
+        return facts
 
     def titles(self) -> list[str]:
-        """What statistics of titles are taken from: the corpus; without one, all titles known."""
+        """The titles for statistics such as IDF: the corpus, or else all judged or clicked ones."""
         task = self.task()
-        clicked = [] if task.whole_corpus else [title for _, title, _ in self.clicks()]
+        clicked = [] if task.ranks_corpus else [title for _, title, _ in self.clicks()]
         return sorted({*task.titles, *clicked}, key=tie_key)
 
     def prior(self) -> TitlePrior:
-        """The log-prior of titles by the clicks, in nats."""
+        """The log-prior of titles, from their clicks, in nats."""
         from dssm_tf.data.format import Title
 
         clicked = (Title(title, int(clicks)) for _, title, clicks in self.clicks())
@@ -157,7 +183,7 @@ class Inputs:
 
 
 def prepare(sources: Sources, out: Path) -> Inputs:
-    """Checks, cleans and writes the inputs, or finds them done; says what of the log is used.
+    """Checks, cleans and writes the inputs, unless done before, and prints how the log is used.
 
     Args:
         sources: the user's files.
@@ -168,10 +194,10 @@ def prepare(sources: Sources, out: Path) -> Inputs:
     """
     sources.check()
     inputs, files = Inputs(out / WORK / INPUTS), sources.files()
-    others = {name: one for name, one in vars(sources).items() if name not in _PATHS}
-    key = digest([[flag, *found.values()] for flag, found in files.items()], others)
+    options = {name: value for name, value in vars(sources).items() if name not in _PATHS}
+    key = digest([[flag, *hashes.values()] for flag, hashes in files.items()], options)
     if not inputs.folder.exists() or inputs.facts()["key"] != key:
-        shutil.rmtree(inputs.folder, ignore_errors=True)  # those of other files or options
+        shutil.rmtree(inputs.folder, ignore_errors=True)  # inputs from other files or options
         with progress_of("reading the click log", None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
     say(*inputs.facts()["said"])
@@ -179,48 +205,52 @@ def prepare(sources: Sources, out: Path) -> Inputs:
 
 
 def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
-    layout, later, share = sources.layout, sources.judge_later, sources.hold_out_queries
+    layout, later, query_fraction = sources.layout, sources.judge_later, sources.hold_out_queries
     corpus: Sequence[CorpusTitle] | None = None
     if sources.corpus:
-        corpus = read_corpus(sources.corpus, layout)
+        corpus = read_corpus(sources.corpus, layout.corpus)
     judgments = read_judgments(sources.judgments, layout) if sources.judgments else []
-    rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
-    rows.sort()  # no figure depends on the order of a log
-    said = tally.lines()
+    files = sources.log_files()
+    rows, tally = read_logs(files.paths, layout, sources.max_reject_fraction)
+    rows = rows.sort(*SCHEMA)  # no figure depends on the order of a log
+    summary_lines = [*files.notes, *tally.lines()]
     if not judgments:
-        parts = split_log(rows, later, share)
-        judgments, corpus = judged_by_clicks(parts, corpus)
-        said.append(parts.in_words())
-    elif share:
-        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
-        # Queries of the log that nobody judged need not be held out.
-        chosen = {FOLDED.key(one.query) for one in judgments}
-        of_judged = [row for row in rows if FOLDED.key(row.query) in chosen]
-        others = [row for row in rows if FOLDED.key(row.query) not in chosen]
-        parts = Split(others, of_judged)
+        split = split_log(rows, later, query_fraction)
+        judgments, corpus, notes = judged_by_clicks(split, corpus)
+        summary_lines += [split.summary(), *notes]
+    elif query_fraction:
+        judgments = [
+            judgment
+            for judgment in judgments
+            if is_held_out(judgment.query, query_fraction, HELD_OUT)
+        ]
+        # Queries of the log without judgments need not be held out.
+        judged_keys = {FOLDED.key(judgment.query) for judgment in judgments}
+        held_out = [query for query in rows["query"].unique() if FOLDED.key(query) in judged_keys]
+        split = split_by_mask(rows, rows["query"].is_in(held_out))
     else:
-        parts = Split(rows, rows)
+        split = Split(rows, rows)
     if sources.typos:
-        judgments = [one._replace(query=with_typo(one.query)) for one in judgments]
-        said.append("each judged query has a typing error")
-    RankingTask(judgments, corpus)  # what is wrong shows before the slow part
+        judgments = [judgment._replace(query=with_typo(judgment.query)) for judgment in judgments]
+        summary_lines.append("each judged query has a typing error")
+    RankingTask(judgments, corpus)  # raises errors before the slow steps
     facts |= {
         "rows": tally.described(),
-        "split": "" if sources.judgments else parts.in_words(),
-        "said": said,
+        "split": "" if sources.judgments else split.summary(),
+        "said": summary_lines,
     }
     with atomic_directory(folder) as aside:
         write_judgments(aside / _JUDGMENTS, judgments)
         if corpus is not None:
             write_corpus(aside / _CORPUS, corpus)
-        write_log(aside / _LOG, parts.learned)
-        ensure_data(Inputs(aside))
+        write_log(aside / _LOG, split.train)
+        ensure_data(Inputs(aside, sources.max_robot_fraction))
         with atomic_write(aside / _FACTS) as file:
             json.dump(facts, file, indent=2)
 
 
 def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
-    """Preprocesses the log with so many negatives, where that is not done yet."""
+    """Preprocesses the log with the given number of negatives, unless done before."""
     from pipelines.beam_log import load_beam, quiet_log
 
     load_beam()
@@ -229,9 +259,15 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
 
     target = inputs.data(negatives)
     if not target.exists():
-        # The titles that every query ranks, for the towers to know; judged titles alone are not.
+        # Towers may use the titles of a corpus, which every query ranks, but not judged titles.
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
-        options = PreprocessOptions(log, str(target), corpus, negatives=negatives)
+        options = PreprocessOptions(
+            log,
+            str(target),
+            corpus,
+            negatives=negatives,
+            max_robot_fraction=inputs.max_robot_fraction,
+        )
         with quiet_log():
             preprocess(options)

@@ -1,4 +1,4 @@
-"""Which systems a benchmark holds: names, sweeps and configurations to things to fit."""
+"""The systems of a benchmark, parsed from names, sweeps and configurations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.benchmark.prepare import RECORDED
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
@@ -20,17 +20,17 @@ _GROUPS = ("all", "baselines", "towers")
 
 @dataclass(frozen=True)
 class System:
-    """A row of the table: a system to fit, to train, or to use as it is.
+    """A row of the table: a system to fit, to train, or to use without fitting.
 
     Attributes:
-        name: of the row.
+        name: name of the row.
         kind: a key of `fit.KINDS`: a `tower` is trained, a `baseline` fitted.
-        base: the baseline's name in `BASELINES`; the tower's configuration as YAML; the file, the
-            directory or the encoder's name for systems that exist already.
+        base: the baseline's name in `BASELINES`; the tower's configuration as YAML; or the file,
+            directory or name of an existing system.
         parameters: parameters of the baseline.
         seeded: whether the result depends on a seed.
-        negatives: recorded negatives the configuration needs.
-        sweep: the key and the value that make the row one of a sweep.
+        negatives: number of recorded negatives that the configuration needs.
+        sweep: key and value, if the row belongs to a sweep.
         files: existing files that the result depends on.
     """
 
@@ -44,13 +44,13 @@ class System:
     files: Sequence[Path] = ()
 
     def job(self, seed: int | None, tune: str) -> dict[str, Any]:
-        """The job for `fit`: everything besides the inputs that the result depends on."""
-        return {**asdict(self), "files": self.fingerprints, "seed": seed, "tune": tune}
+        """The job for `fit`: everything that the result depends on, except the inputs."""
+        return {**asdict(self), "files": self.file_hashes, "seed": seed, "tune": tune}
 
     @property
-    def fingerprints(self) -> dict[str, str]:
+    def file_hashes(self) -> dict[str, str]:
         """The SHA-256 of each of `files`."""
-        return {str(path): fingerprint(path) for path in self.files}
+        return {str(path): sha256_of(path) for path in self.files}
 
 
 def choose_systems(
@@ -59,15 +59,15 @@ def choose_systems(
     overrides: Sequence[str] = (),
     existing: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[System]:
-    """The systems that the command line names, in table order.
+    """The systems named on the command line, in table order.
 
     Args:
-        names: names of `BASELINES`, configurations (shipped names or files), `POPULARITY`, groups;
-            a configuration with another name as `NAME=CONFIGURATION`.
-        sweeps: `SYSTEM.KEY=V1,V2,...`, a row per value.
+        names: names of `BASELINES`, configurations (shipped names or files), `POPULARITY`, or
+            groups; `NAME=CONFIGURATION` gives a configuration another row name.
+        sweeps: `SYSTEM.KEY=V1,V2,...`, one row per value.
         overrides: `KEY=VALUE` settings of every tower's configuration.
-        existing: by kind and row name, the file or directory of a system that exists already; of
-            an encoder it may be a name.
+        existing: by kind and row name, the file or directory of an existing system, or the name of
+            an encoder.
 
     Raises:
         UserError: a name, key or value is unknown.
@@ -76,7 +76,7 @@ def choose_systems(
 
     groups = {"baselines": [*BASELINES], "towers": shipped_configs()}
     groups["all"] = [POPULARITY, *groups["baselines"], *groups["towers"]]
-    sources: dict[str, str] = {}  # by row, a baseline or a configuration
+    sources: dict[str, str] = {}  # by row name, a baseline or a configuration
     for entry in names:
         if entry in groups:
             sources |= {name: name for name in groups[entry]}
@@ -104,14 +104,14 @@ def shipped_configs() -> list[str]:
 def _system(
     row: str, source: str, overrides: Sequence[str], parameters: Mapping[str, Any] | None = None
 ) -> System:
-    """A row of a baseline or a configuration, with further parameters."""
+    """A row for a baseline or a configuration, with additional parameters."""
     from dssm_tf.systems import BASELINES
 
     parameters = parameters or {}
     if source == POPULARITY:
         return System(row, POPULARITY)
     if source in BASELINES:
-        base, configured, where = source, dict[str, Any](), ""
+        base, configured, location = source, dict[str, Any](), ""
     else:
         try:
             path = find_config(source)
@@ -122,30 +122,30 @@ def _system(
                 f"{', '.join(known)}.{did_you_mean(source, known)}"
             ) from None
         if not (baseline := load_baseline(path)):
-            words = [f"{key}={_plain(value)}" for key, value in parameters.items()]
-            config = load_config(path, [*overrides, *words])
+            assignments = [f"{key}={_plain(value)}" for key, value in parameters.items()]
+            config = load_config(path, [*overrides, *assignments])
             negatives = max(RECORDED, config.negatives.recorded)
             return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
-        (base, configured), where = baseline, f"{path}: "
+        (base, configured), location = baseline, f"{path}: "
     check_name("baseline", base, BASELINES)
     settings = {**configured, **parameters}
     try:
         BASELINES[base](**settings)
-    except (TypeError, ValueError) as error:  # before anything is fitted
-        raise UserError(f"{where}{error}") from None
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{location}{error}") from None
     return System(row, "baseline", base, settings, "seed" in BASELINES[base].model_fields)
 
 
 def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
     """One system per value of a sweep.
 
-    The values are written as in a YAML list, so `[300],[300,128]` are two.
+    The values are parsed as a YAML list, so `[300],[300,128]` are two values.
     """
     from dssm_tf.systems import BASELINES
 
     target, _, text = entry.partition("=")
     known = {name: name for name in (*BASELINES, *shipped_configs())} | {**sources}
-    # The longest prefix that names a system, since a configuration's file name may have dots.
+    # The longest prefix that names a system: names of configuration files may contain dots.
     name = max((name for name in known if target.startswith(f"{name}.")), key=len, default="")
     key = target[len(name) + 1 :]
     try:
@@ -153,11 +153,11 @@ def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> 
     except ValueError:
         values = []
     if not name or not key or not values:
-        first = target.partition(".")[0]
+        name_prefix = target.partition(".")[0]
         raise UserError(
             f"--sweep {entry!r}: expected SYSTEM.KEY=V1,V2,..., such as "
             "lstm.tower.cells=32,64,96 or plsa.topics=100,500, SYSTEM one of "
-            f"{', '.join(known)}.{did_you_mean(first, known)}"
+            f"{', '.join(known)}.{did_you_mean(name_prefix, known)}"
         )
     return [
         replace(
@@ -169,7 +169,7 @@ def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> 
 
 
 def _plain(value: Any) -> str:
-    """A value as YAML reads it back, without spaces.
+    """Formats a value as YAML without spaces.
 
     >>> _plain([300, 128]), _plain(0.5), _plain("tanh")
     ('[300,128]', '0.5', 'tanh')

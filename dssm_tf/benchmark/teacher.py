@@ -1,4 +1,4 @@
-"""Another model's cosines as scores that a small model learns from."""
+"""Scores of a teacher model, from which a small model learns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.tables.graded_lists import GradedList
 
-_QUERIES = 256  # scored at once
+_QUERIES = 256  # number of queries per batch
 
 
 def teach(
@@ -24,21 +24,21 @@ def teach(
     seed: int = 0,
     progress: bool = False,
 ) -> Iterator[GradedList]:
-    """The teacher's scores of chosen titles for every query of a log, its validation part too.
+    """The teacher's scores of some titles for every query of a log, including validation queries.
 
-    Chosen are the clicked titles; those that the teacher ranks first, which are the hard ones; and
-    others drawn at random, by which a student learns what is far away.
+    The titles of a query are the clicked ones; the ones that the teacher ranks first, which are
+    hard to tell apart; and random ones, from which the student learns low scores.
 
     Args:
-        data: what preprocess wrote.
-        teacher: queries to unit vectors, and titles.
-        best: titles a query that the teacher ranks first.
-        random: titles a query drawn from all.
-        seed: of the draw.
-        progress: whether it is shown.
+        data: the preprocessed log.
+        teacher: functions from queries to unit vectors, and from titles.
+        best: number of titles per query that the teacher ranks first.
+        random: number of random titles per query.
+        seed: seed of the random titles.
+        progress: whether to show progress.
 
     Raises:
-        UserError: nothing would be chosen.
+        UserError: `best` and `random` are both 0, or one is negative.
     """
     if min(best, random) < 0 or best + random < 1:
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
@@ -49,9 +49,9 @@ def teach(
         for start in range(0, len(queries), _QUERIES):
             block = queries[start : start + _QUERIES]
             for row, scores in enumerate(encode_queries(block) @ vectors.T, start):
-                first = top_columns(scores, max(best, 1))[:best].tolist()
-                drawn = rng.integers(0, len(titles), random).tolist()
-                places = list(dict.fromkeys([*clicked[row], *first, *drawn]))
-                texts = tuple(titles[place] for place in places)
-                yield GradedList(queries[row], texts, tuple(map(float, scores[places])))
+                best_titles = top_columns(scores, max(best, 1))[:best].tolist()
+                sampled = rng.integers(0, len(titles), random).tolist()
+                indices = list(dict.fromkeys([*clicked[row], *best_titles, *sampled]))
+                texts = tuple(titles[index] for index in indices)
+                yield GradedList(queries[row], texts, tuple(map(float, scores[indices])))
                 task.advance()

@@ -1,4 +1,4 @@
-"""`dssm benchmark`: flags to options; light, so that --help is quick."""
+"""`dssm benchmark`: compares systems on a click log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Share, Tables
+from dssm_tf.commands.flags import PLAIN, OptionalFraction, TableFlags
 from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -23,10 +23,12 @@ def run_benchmark(
     out: Path,
     judgments: Path | None = None,
     corpus: Path | None = None,
-    judge_later: Share = None,
-    hold_out_queries: Share = None,
-    tables: Tables = PLAIN,
+    judge_later: OptionalFraction = None,
+    hold_out_queries: OptionalFraction = None,
+    tables: TableFlags = PLAIN,
     max_reject_fraction: float = 0.1,
+    max_robot_fraction: float = 0.5,
+    ignore_other_files: bool = False,
     typos: bool = False,
     systems: str = "all",
     seeds: int = 3,
@@ -41,10 +43,11 @@ def run_benchmark(
     against: str = "",
     jobs: int = os.cpu_count() or 1,
 ) -> None:
-    """Measure many systems on the same judgments, with tests, in one table.
+    """Measure many systems on the same judgments and test their differences.
 
-    Fits or trains every system for every seed, ranks, and writes report.html, report.md,
-    metrics.json, per_query.tsv and runs/. The same command resumes and retries failed systems.
+    Fits or trains every system with every seed, ranks, and writes report.html, report.md,
+    metrics.json, per_query.tsv and runs/. Run the same command again to resume, or to retry failed
+    systems.
 
         dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH
 
@@ -54,37 +57,41 @@ def run_benchmark(
         judgments: table with query_id, query, doc_id, title, grade; `dssm data convert trec`
             makes one from TREC qrels.
         corpus: table with doc_id, title: rank all of it.
-        judge_later: SHARE: instead of --judgments, judge by the latest SHARE of the clicks and
-            learn from the others.
-        hold_out_queries: SHARE: take SHARE of the queries out of the click log and measure on
-            them; without --judgments, their clicks are the judgments.
-        tables: how they are laid out.
-        max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
-        typos: measure on queries with one typing error each, the same in every run.
+        judge_later: FRACTION: instead of --judgments, use the latest FRACTION of the log's rows as
+            judgments, however many clicks each row has, and learn from the others.
+        hold_out_queries: FRACTION: remove FRACTION of the queries from the click log and measure
+            on them; without --judgments, their clicks are the judgments.
+        tables: layout of the tables.
+        max_reject_fraction: fraction of the log's rows, and of its clicks, that may be malformed.
+        max_robot_fraction: fraction of the training rows, and of their clicks, that may be dropped
+            because their sessions have as many queries or clicks as those of robots.
+        ignore_other_files: skip other files and subdirectories in the directories of --clicks.
+        typos: add one typing error to each judged query, the same in every run.
         systems: comma-separated baselines and configurations by name, configuration files,
-            `popularity`, or the groups all, baselines, towers; NAME=FILE, or a name that comes with
-            the package such as NAME=paper/lstm-96, is the row NAME.
-        seeds: seeds of each random system.
+            `popularity`, or the groups all, baselines, towers. NAME=FILE or NAME=CONFIGURATION,
+            such as small=paper/lstm-32, sets the name of the row.
+        seeds: number of seeds of each random system.
         overrides: KEY=VALUE: a setting of every configuration; may be repeated.
         sweep: SYSTEM.KEY=V1,V2: one row per value, such as lstm.tower.cells=32,64 or
             plsa.topics=100,500; may be repeated.
-        model: [NAME=]DIR: a trained system: what `dssm train` or `dssm export`
-            wrote, or the directory of a saved baseline; may be repeated.
+        model: [NAME=]DIR: an existing model that `dssm train` or `dssm export` wrote, or the
+            directory of a saved baseline; may be repeated.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         encoder: [NAME=]MODEL: rank by the cosine of an encoder: the name or directory of a
             sentence-transformers model; may be repeated.
-        hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores; every
-            single system has a row with the prior anyway; comma-separated, may be repeated.
+        hybrid: A+B[+prior]: a row that adds the weighted scores of other rows, and the titles'
+            log-prior; comma-separated, may be repeated. Every single system has a row with the
+            prior anyway.
         metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
         tune: metric by which cross-validation chooses parameters.
         against: comma-separated rows that tests and superscripts compare with, or all; by default
             bm25, ptm and dssm, if present.
-        jobs: systems to run in parallel, by default one per core.
+        jobs: number of systems to fit in parallel, by default one per core.
 
     Raises:
         UserError: an input or a flag is unusable, or a system failed; the others are in the table.
     """
-    # Only now: the command line must answer --help without these.
+    # Imported here so that --help is fast.
     load_tensorflow()
     from dssm_tf.benchmark.benchmark import Options, measure_systems
     from dssm_tf.benchmark.prepare import Sources
@@ -95,7 +102,7 @@ def run_benchmark(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, judge_later, hold_out_queries,
-                tables.layout(), max_reject_fraction, typos,
+                tables.layout(), max_reject_fraction, typos, ignore_other_files, max_robot_fraction,
             ),
             out=out,
             systems=_names(systems),
@@ -123,5 +130,5 @@ def run_benchmark(
 
 
 def _names(text: str) -> list[str]:
-    """Names between commas; those inside brackets belong to a name, as in `a.widths=[4,2]`."""
+    """Splits names at commas, except inside brackets as in `a.widths=[4,2]`."""
     return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Share, Tables
+from dssm_tf.commands.flags import PLAIN, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
 
@@ -100,10 +101,11 @@ def split(
     clicks: Annotated[tuple[str, ...], Parameter(consume_multiple=True)],
     out: Path,
     corpus: Path | None = None,
-    judge_later: Share = None,
-    hold_out_queries: Share = None,
+    judge_later: OptionalFraction = None,
+    hold_out_queries: OptionalFraction = None,
     max_reject_fraction: float = 0.1,
-    tables: Tables = PLAIN,
+    ignore_other_files: bool = False,
+    tables: TableFlags = PLAIN,
 ) -> None:
     """Split your own click log into clicks and judgments.
 
@@ -118,10 +120,14 @@ def split(
     Args:
         clicks: click logs: TSV, CSV, JSONL or Parquet files, globs or directories
         out: directory to write, new
-        corpus: table with doc_id, title; the titles of the log if not given
-        judge_later: share of the rows, the latest ones, that become judgments
+        corpus: table with doc_id, title; clicks join it by the log's doc_id, else by title. If not
+            given, the titles of the log under its doc_id
+        judge_later: share of the rows, the latest ones, that become judgments, however many clicks
+            a row stands for
         hold_out_queries: share of the queries whose clicks become judgments
         max_reject_fraction: fail if a larger share of the rows, or of the clicks, is malformed
+        ignore_other_files: leave out what else directories hold: files of other formats and
+            subdirectories
         tables: how the files are laid out
 
     Raises:
@@ -130,42 +136,51 @@ def split(
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.tables import splits
-    from dssm_tf.tables.click_log import read_logs, write_log
+    from dssm_tf.tables.click_log import SCHEMA, read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
     from pipelines.beam_log import load_beam
 
     load_beam()
     from pipelines.sources import find_files
 
-    splits.check_shares(judge_later, hold_out_queries)
+    splits.check_fractions(judge_later, hold_out_queries)
     if judge_later is None and hold_out_queries is None:
-        raise UserError("expected one of --judge-later, --hold-out-queries, each with a share.")
+        raise UserError("expected one of --judge-later, --hold-out-queries, each with a fraction.")
     refuse_existing(out)
     layout = tables.layout()
-    ranked = read_corpus(corpus, layout=layout) if corpus else None
-    files = [Path(one.path) for one in find_files(clicks, "--clicks")]
+    files = find_files(clicks, "--clicks", ignore_others=ignore_other_files)
+    if corpus is not None and not corpus.is_file():
+        raise UserError(f"--corpus {corpus} cannot be read: there is no such file.")
+    if judge_later is not None:
+        splits.check_has_times(files.paths, layout)
+    ranked = read_corpus(corpus, layout.corpus) if corpus else None
 
-    rows, tally = read_logs(files, layout, max_reject_fraction)
+    rows, tally = read_logs(files.paths, layout, max_reject_fraction)
     # No figure depends on the order of a log.
-    parts = splits.split_log(sorted(rows), judge_later, hold_out_queries)
-    judgments, titles = splits.judged_by_clicks(parts, ranked)
+    parts = splits.split_log(rows.sort(*SCHEMA), judge_later, hold_out_queries)
+    judgments, titles, notes = splits.judged_by_clicks(parts, ranked)
     words = [
+        *files.notes,
         *tally.lines(),
-        parts.in_words(),
-        f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
+        parts.summary(),
+        f"{len(judgments):,} judgments of {len({row.query_id for row in judgments}):,} queries, "
         f"{len(titles):,} titles",
+        *notes,
     ]
     with atomic_directory(out) as aside:
-        write_log(aside / CLICKS, parts.learned)
+        write_log(aside / CLICKS, parts.train)
         write_judgments(aside / JUDGMENTS, judgments)
         write_corpus(aside / CORPUS, titles)
         _write_notes(aside, "A click log, split by `dssm data split`", words)
+    log, judged, ranked_titles = (
+        shlex.quote(str(out / name)) for name in (CLICKS, JUDGMENTS, CORPUS)
+    )
     say(
         *words,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
-        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS} --output DATA",
-        f"      and, after training, dssm evaluate --model RUN --judgments "
-        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS} --out EVALUATION",
+        f"next: dssm preprocess --input {log} --corpus {ranked_titles} --output DATA",
+        f"      and, after training, dssm evaluate --model RUN --judgments {judged} "
+        f"--corpus {ranked_titles} --out EVALUATION",
     )
 
 

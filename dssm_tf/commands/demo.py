@@ -1,4 +1,4 @@
-"""`dssm demo`: click log to served ranker on bundled questions, by the commands that one types."""
+"""`dssm demo`: runs the usual commands on bundled data, from a click log to an exported ranker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from dssm_tf.commands import load_command
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import refuse_others
-from dssm_tf.common.markdown import PAGE, write
+from dssm_tf.common.files import check_replaceable
 from dssm_tf.common.terminal import say
+from dssm_tf.reports.markdown import PAGE, write
 
 _COMMANDS = """\
 preprocess --input {out}/data/clicks.tsv --corpus {out}/data/corpus.tsv --output {out}/preprocessed
@@ -27,32 +27,32 @@ export --model {out}/runs/lstm --out {out}/export
 search --model {out}/runs/dssm --corpus {out}/data/corpus.tsv --k 3 "capital of austrailia" \
 "where is the grand canion"
 """
-_WRITTEN = (
+_OWNED_PATTERNS = (
     ".dssm-demo", "data", "preprocessed", "runs", "evaluation", "report", "export", "report.md",
     "report.html", ".*",
 )  # fmt: skip
-_YOURS = (
+_NEXT_COMMAND = (
     "dssm benchmark --clicks CLICKS.tsv --corpus TITLES.tsv --judge-later 0.2 "
     "--systems bm25,dssm --out BENCH"
 )
 _PAGE = """\
-# What the demo made
+# Results of the demo
 
 Two models learned from questions and the titles that answer them (WebQuestions, Berant, Chou,
 Frostig and Liang 2013, CC BY 4.0).
 
 - [The two models and BM25, measured on other questions](evaluation/report.html), with the questions
   that each answers better
-- [What they have learned](report/report.html): explained pairs, epoch by epoch
+- [What they have learned](report/report.html): explained pairs, learning curves
 - Model cards: [dssm](runs/dssm/MODEL_CARD.md), [lstm](runs/lstm/MODEL_CARD.md)
 - SavedModels for TensorFlow Serving: [dssm](export/dssm/1), [lstm](export/lstm/1)
 - The data: [the log](data/clicks.tsv), [all titles](data/corpus.tsv),
-  [judgments](data/judgments.tsv), [what preprocessing counted](preprocessed/report.json)
+  [judgments](data/judgments.tsv), [the report of preprocessing](preprocessed/report.json)
 
-## Next, with a click log of your own
+## Next, with your own click log
 
-Put its model beside BM25, judged by the last fifth of the clicks. CLICKS.tsv has the columns
-`query`, `title` and `timestamp`, TITLES.tsv has `doc_id` and `title`:
+Compare a model with BM25, with the last fifth of the clicks as judgments. CLICKS.tsv has the
+columns `query`, `title` and `timestamp`, TITLES.tsv has `doc_id` and `title`:
 
     {yours}
 
@@ -70,23 +70,23 @@ Then train a model and search with it:
 
 
 def demo(*, out: Path = Path("build/demo")) -> None:
-    """Try everything on bundled data, from a click log to a served ranker.
+    """Try everything on bundled data, from a click log to an exported ranker.
 
-    Runs the usual commands on WebQuestions and shows each: preprocesses, trains dssm and lstm,
-    evaluates them against BM25, reports, exports and searches.
+    Runs the usual commands on WebQuestions and prints each of them: preprocess, train dssm and
+    lstm, evaluate them against BM25, report, export and search.
 
         dssm demo --out demo
 
     Args:
-        out: directory to write; what an earlier demo wrote there is replaced.
+        out: directory to write; the results of an earlier demo are replaced.
 
     Raises:
-        UserError: `out` holds something else, or a command failed.
+        UserError: `out` contains other files, or a command failed.
     """
-    refuse_others(out, _WRITTEN)
+    check_replaceable(out, _OWNED_PATTERNS)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    (out / _WRITTEN[0]).touch()
+    (out / _OWNED_PATTERNS[0]).touch()
     write_data(out / "data")
     commands = _COMMANDS.format(out=shlex.quote(str(out))).splitlines()
     for number, line in enumerate(commands, start=1):
@@ -94,26 +94,28 @@ def demo(*, out: Path = Path("build/demo")) -> None:
         words = shlex.split(line)
         if run(f"dssm {words[0]}", load_command(words[0]), words[1:]):
             raise UserError(f"dssm {words[0]} failed; its message is above.")
-    ran = "\n".join(f"    dssm {line}" for line in commands)
-    write(out, _PAGE.format(yours=_YOURS, commands=ran))
-    say("", f"look: {out / PAGE}", f"yours: {_YOURS}")
+    command_lines = "\n".join(f"    dssm {line}" for line in commands)
+    write(out, _PAGE.format(yours=_NEXT_COMMAND, commands=command_lines))
+    say("", f"open: {out / PAGE}", f"with your own log: {_NEXT_COMMAND}")
 
 
 def write_data(directory: Path) -> None:
-    """Writes the log, of all questions but the test's, these as judgments, and all titles."""
+    """Writes a log of the training questions, judgments from the test questions, and a corpus."""
+    from dssm_tf.tables import columns
     from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
-    from dssm_tf.tables.reader import read_rows
+    from dssm_tf.tables.read import read
     from dssm_tf.tables.writer import write_table
 
     with as_file(files("dssm_tf.datasets") / "webquestions" / "pairs.tsv") as table:
-        rows = [row for _, row in read_rows(table, ("query_id", "split", "query", "title"))]
+        names = ("query_id", "split", "query", "title")
+        rows = read(table, [*map(columns.raw, names)]).select(names).rows()
     ids = {title: f"wq{i:05d}" for i, title in enumerate(dict.fromkeys(row[3] for row in rows), 1)}
     clicks = ((query, title) for _, split, query, title in rows if split != "test")
     write_table(directory / "clicks.tsv", ("query", "title"), clicks)
-    judged = dict.fromkeys(
+    judgments = dict.fromkeys(
         Judgment(query_id, query, ids[title], title, 1.0)
         for query_id, split, query, title in rows
         if split == "test"
     )
-    write_judgments(directory / "judgments.tsv", list(judged))
+    write_judgments(directory / "judgments.tsv", list(judgments))
     write_corpus(directory / "corpus.tsv", [CorpusTitle(ids[title], title) for title in ids])

@@ -1,4 +1,4 @@
-"""`dssm evaluate`: trained models and baselines on a judgments file."""
+"""`dssm evaluate`: measures trained models, baselines and runs with judgments."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.commands.flags import PLAIN, Tables
-from dssm_tf.commands.named import named_paths, refuse_twins
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.commands.flags import PLAIN, TableFlags
+from dssm_tf.commands.named import check_unique_names, named_paths
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicks, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
@@ -31,9 +31,9 @@ def evaluate(
     runs: tuple[str, ...] = (),
     corpus: Path | None = None,
     data: Path | None = None,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
-    """Rank judged queries by models and baselines, measure, test, and write tables and a page.
+    """Rank judged queries with models and baselines, measure, test, and write a report.
 
     Without --corpus, each query ranks its judged titles.
 
@@ -42,19 +42,19 @@ def evaluate(
     Args:
         judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
             `dssm data convert trec` makes one from TREC qrels.
-        out: directory to write, new.
-        model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline, e.g.
-            skip_thought=DIR for skip-thought weights; may be repeated.
+        out: directory to write; it must not exist.
+        model: [NAME=]DIR: directory that `dssm train` or `dssm export` wrote, or a saved baseline,
+            e.g. skip_thought=DIR for skip-thought weights; may be repeated.
         baselines: comma-separated, or '' for none; they are fitted on the titles.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         corpus: table with doc_id, title: rank all of it.
-        data: directory preprocess wrote: baselines learn from its clicks, not from titles alone.
-        tables: how they are laid out.
+        data: directory that preprocess wrote; baselines then learn from its clicks too.
+        tables: layout of the tables.
 
     Raises:
         UserError: an input is missing or malformed, `out` exists, or names clash.
     """
-    # Only now: the command line must answer --help without these.
+    # Imported here so that --help is fast.
     from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions
     from dssm_tf.evaluation.evaluate import evaluate as measure
@@ -68,46 +68,46 @@ def evaluate(
     from dssm_tf.tables.trec import read_run
 
     refuse_existing(out)
-    models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
+    models, run_files = named_paths(model, "--model"), named_paths(runs, "--runs")
     layout = tables.layout(*models.values())
     names = [name for name in baselines.split(",") if name]
     for name in names:
         check_name("baseline", name, BASELINES)
-    refuse_twins([*names, *models, *others], "--model")
-    titles = None if corpus is None else read_corpus(corpus, layout=layout)
+    check_unique_names([*names, *models, *run_files], "--model")
+    titles = None if corpus is None else read_corpus(corpus, layout.corpus)
     grades = read_judgments(judgments, layout)
     if data is not None and not names:
-        raise UserError(f"--data {data}: only baselines learn from it, but none is fitted.")
+        raise UserError(f"--data {data}: only baselines learn from it, but --baselines has none.")
     load_tensorflow()
     from dssm_tf.data.preprocessed import Preprocessed
 
     log = None if data is None else Preprocessed(data).log()
-    ranked = sorted({one.title for one in titles or grades}, key=tie_key)
-    systems = {name: _baseline(name, log, ranked) for name in names}
+    ranked_titles = sorted({row.title for row in titles or grades}, key=tie_key)
+    systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
     about = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
         if not isinstance(ranker, Baseline):
-            texts = list(dict.fromkeys(one.query for one in grades))
+            texts = list(dict.fromkeys(row.query for row in grades))
             about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
-    read = {name: read_run(path, layout.encoding) for name, path in others.items()}
-    found = measure(systems, grades, titles, runs=read, about=about, progress=True)
+    converted_runs = {name: read_run(path, layout.encoding) for name, path in run_files.items()}
+    evaluation = measure(systems, grades, titles, runs=converted_runs, about=about, progress=True)
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}
-    found = replace(
-        found,
-        seen=_seen(found.task.queries, log, models),
+    evaluation = replace(
+        evaluation,
+        in_log=_queries_in_logs(evaluation.task.queries, log, models),
         settings={
-            "inputs": _fingerprints({**inputs, **others}),
-            "models": _fingerprints(models),
+            "inputs": _file_hashes({**inputs, **run_files}),
+            "models": _file_hashes(models),
             "versions": versions(),
         },
     )
     with atomic_directory(out) as folder:
-        write(found, folder)
-    show(found, f"Written: {out}/{WRITTEN}")
+        write(evaluation, folder)
+    show(evaluation, f"Written: {out}/{WRITTEN}")
 
 
-def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
+def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
     from dssm_tf.systems import BASELINES
 
     try:
@@ -118,27 +118,27 @@ def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> 
         raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
 
 
-def _seen(
+def _queries_in_logs(
     queries: Sequence[str], log: Sequence[Click] | None, models: Mapping[str, Path]
 ) -> NDArray[np.bool_] | None:
-    """Whether a log that a system learned from has each query; None if no log is known."""
+    """`(queries,)`, whether a training log of any system has the query; None if no log is known."""
     import numpy as np
 
     from dssm_tf.benchmark.external import in_training_log
     from dssm_tf.text.rules import FOLDED
 
-    known = (in_training_log(queries, path) for path in models.values())
-    seen = [mask for mask in known if mask is not None]
+    masks_of_models = (in_training_log(queries, path) for path in models.values())
+    masks = [mask for mask in masks_of_models if mask is not None]
     if log is not None:
-        logged = FOLDED.column(query for query, _, _ in log)
-        seen.append(np.isin(FOLDED.column(queries), logged))
-    return np.any(seen, axis=0) if seen else None
+        log_keys = FOLDED.column(query for query, _, _ in log)
+        masks.append(np.isin(FOLDED.column(queries), log_keys))
+    return np.any(masks, axis=0) if masks else None
 
 
-def _fingerprints(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
-    """Files and directories as given, with their SHA-256."""
+def _file_hashes(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
+    """Paths of files and directories with their SHA-256."""
     return {
-        name: {"given": str(path), "sha256": fingerprint(Path(path))}
+        name: {"given": str(path), "sha256": sha256_of(Path(path))}
         for name, path in paths.items()
         if path is not None
     }

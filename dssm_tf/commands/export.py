@@ -1,7 +1,8 @@
-"""`dssm export`: a trained run as a SavedModel, or as a small directory for NumPy."""
+"""`dssm export`: writes a trained run as a SavedModel or as a compact model for NumPy."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -18,23 +19,23 @@ def export_model(
     format: Literal["saved_model", "compact"] = "saved_model",
     table: Literal["float32", "float16", "int8"] = "float32",
 ) -> None:
-    """Write a SavedModel that takes raw strings, or a compact model for NumPy alone.
+    """Write a SavedModel that takes raw strings, or a compact model that needs only NumPy.
 
     A SavedModel has the signatures encode_query, encode_title and score, and warm-up requests for
-    TensorFlow Serving; a compact model is read by dssm_tf.runtime.
-    Either is verified against the trained model before it is complete.
+    TensorFlow Serving. A compact model is loaded by dssm_tf.runtime.
+    Both are compared with the trained model before the export completes.
 
         dssm export --model RUN --out EXPORT
 
     Args:
-        model: directory `dssm train` wrote
-        out: writes OUT/NAME/VERSION/
-        name: the served model's name; by default the tower's
-        format: what to write
-        table: how a compact model stores its first matrix, most of its bytes
+        model: directory that `dssm train` wrote
+        out: directory; the model is written to OUT/NAME/VERSION/
+        name: name of the served model; by default the tower's
+        format: format of the export
+        table: number type of a compact model's first matrix, which has most of its bytes
 
     Raises:
-        UserError: an input cannot be used, or an option is not of this format.
+        UserError: an input cannot be used, or an option does not apply to the format.
     """
     if format == "saved_model" and table != "float32":
         raise UserError("--table is for compact models; add --format compact.")
@@ -47,16 +48,17 @@ def export_model(
         lines = [
             f"{target}: verified against the trained model",
             f"serve it: tensorflow_model_server --port=8500 --rest_api_port=8501 "
-            f"--model_name={base.name} --model_base_path={base}",
+            f"{shlex.quote(f'--model_name={base.name}')} "
+            f"{shlex.quote(f'--model_base_path={base}')}",
         ]
     else:
         from dssm_tf.export.compact import export_compact
 
         target = export_compact(model, out, name, table)
-        size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
-        rounded = "" if table == "float32" else ", rounded alike"
+        size = sum(file.stat().st_size for file in target.iterdir()) / 1e6
+        rounding = "" if table == "float32" else f" rounded to {table}"
         lines = [
-            f"{target}: {size:.1f} MB; verified against the trained model{rounded}",
+            f"{target}: {size:.1f} MB; verified against the trained model{rounding}",
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]
     say(*lines)

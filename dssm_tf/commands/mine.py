@@ -1,7 +1,8 @@
-"""`dssm mine`: hard negatives for training, from rankings of trained models and BM25."""
+"""`dssm mine`: finds hard negatives for training in rankings by trained models and BM25."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from dssm_tf.commands.named import named_paths
@@ -19,7 +20,7 @@ def mine(
 ) -> None:
     """Find hard negatives: titles that rank high for a query and were never clicked for it.
 
-    Ranks all titles of the data for each of its queries. Training draws some of them for each
+    Ranks all titles of the data for each query. Training draws some of the written titles for each
     query and epoch, in addition to other negatives.
 
         dssm mine --data DATA --bm25 --out mined.tsv
@@ -28,24 +29,24 @@ def mine(
     Args:
         data: directory that preprocess wrote.
         out: table to write: query, title, system, rank, score.
-        model: [NAME=]RUN, a directory `dssm train` wrote, which ranks by its cosine; may be
-            repeated.
-        bm25: mine by BM25, alone or together with models.
+        model: [NAME=]RUN, a directory that `dssm train` wrote; titles are ranked by its cosine; may
+            be repeated.
+        bm25: rank by BM25, with or without models.
         ranks: FIRST LAST: the ranks to take, counted among possible negatives.
-        margin: leave out titles whose score is within this share of the best clicked title's, or
-            above it: they may be good, though nobody clicked them.
+        margin: skip titles whose score is above (1 - MARGIN) times the best clicked title's: they
+            may be relevant even without clicks.
 
     Raises:
         UserError: an input cannot be used, `out` exists, or no title is left.
     """
-    from dssm_tf.training.mining import mine as mined
+    from dssm_tf.training.mining import mine as mine_negatives
 
-    named = named_paths(model, "--model")
-    rows = mined(data, out, named, bm25=bm25, ranks=ranks, margin=margin, progress=True)
+    models = named_paths(model, "--model")
+    rows = mine_negatives(data, out, models, bm25=bm25, ranks=ranks, margin=margin, progress=True)
 
     titles, queries = len({row.title for row in rows}), len({row.query for row in rows})
     say(
         f"{out}: {len(rows):,} hard negatives of {queries:,} queries, {titles:,} distinct titles",
-        f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "
-        f"--set negatives.mined_from={out} --out RUN",
+        f"next: dssm train --config dssm --data {shlex.quote(str(data))} "
+        f"--set negatives.mined=4 --set {shlex.quote(f'negatives.mined_from={out}')} --out RUN",
     )

@@ -1,4 +1,4 @@
-"""What flags take as `[NAME=]PATH`: paths by name."""
+"""Parsing of flags of the form `[NAME=]PATH`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from dssm_tf.common.errors import UserError
 
 
 def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
-    """Paths, or names of models, by the name before `=`, or else by their own last part.
+    """Parses paths, or names of models, and returns them by name.
+
+    The name is the part before `=`, or else the last part of the path.
 
     Raises:
-        UserError: an entry lacks a part, or two have one name.
+        UserError: a name or a path is empty, or two entries have the same name.
     """
     pairs = [split_name(entry, option) for entry in entries]
     names = [name or _stem(path) for name, path in pairs]
-    refuse_twins(names, option)
+    check_unique_names(names, option)
     return dict(zip(names, (path for _, path in pairs), strict=True))
 
 
 def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
-    """As `named_models`, of paths."""
+    """Parses paths and returns them by name; see `named_models`."""
     return {name: Path(path) for name, path in named_models(entries, option).items()}
 
 
 def split_name(entry: str, option: str) -> tuple[str, str]:
-    """Name and path; no name where none is given, or where the whole is a file's name.
+    """Splits `[NAME=]PATH` into name and path.
+
+    The name is empty if there is none, or if a file named `NAME=PATH` exists.
 
     Raises:
-        UserError: one of the two is empty.
+        UserError: the name before `=`, or the path, is empty.
     """
     name, equals, path = entry.partition("=")
     if not equals or Path(entry).exists():
@@ -39,13 +43,13 @@ def split_name(entry: str, option: str) -> tuple[str, str]:
     return name, path
 
 
-def refuse_twins(names: Sequence[str], option: str) -> None:
-    """Raises UserError if two have one name."""
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{option}: two are called {twice!r}; rename one with NAME=PATH.")
+def check_unique_names(names: Sequence[str], option: str) -> None:
+    """Raises UserError if two names are equal."""
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{option}: two are called {duplicate!r}; rename one with NAME=PATH.")
 
 
 def _stem(path: str) -> str:
-    """The name of a file, of the last one of several."""
+    """The last part of a path, without suffixes; of comma-separated paths, of the last one."""
     name = Path(path.rpartition(",")[2]).resolve().name
     return name.removesuffix(".gz").removesuffix(".trec").removesuffix(".npy")

@@ -1,4 +1,4 @@
-"""`dssm report`: a run as a page."""
+"""`dssm report`: writes a report about a training run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report(
     corpus: Path | None = None,
     beside: tuple[str, ...] = (),
 ) -> None:
-    """Write a report about a run: curves, metrics, explained queries, what it learned.
+    """Write a report about a run: learning curves, metrics, explained queries, keywords.
 
     With --judgments, the run is measured, and its best and worst queries are explained.
 
@@ -26,27 +26,28 @@ def report(
 
     Args:
         model: directory that `dssm train` wrote.
-        out: directory to write, new.
+        out: directory to write; it must not exist.
         judgments: table, as for `dssm evaluate`.
         corpus: table with doc_id, title; all of it is ranked.
-        beside: [NAME=]RUN: another run to compare: curves, scores and keywords; may be repeated.
+        beside: [NAME=]RUN: another run, whose curves, scores and keywords are shown too; may be
+            repeated.
 
     Raises:
         UserError: a file is missing or malformed, or `out` exists.
     """
-    from dssm_tf.common import markdown
     from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.reports import markdown
     from dssm_tf.tables.judgments import read_corpus, read_judgments
 
     refuse_existing(out)
-    others = named_paths(beside, "--beside")
+    other_runs = named_paths(beside, "--beside")
     layout = PLAIN.layout(model)
-    titles = None if corpus is None else read_corpus(corpus, layout)
-    judged = [] if judgments is None else read_judgments(judgments, layout)
+    titles = None if corpus is None else read_corpus(corpus, layout.corpus)
+    rows = [] if judgments is None else read_judgments(judgments, layout)
     load_tensorflow()
-    from dssm_tf.analysis.report import report as inside
+    from dssm_tf.analysis.report import report as run_report
 
-    found = inside(model, judged, titles, beside=others)
+    content = run_report(model, rows, titles, beside=other_runs)
     with atomic_directory(out) as directory:
-        markdown.write(directory, *found)
+        markdown.write(directory, *content)
     say(f"open: {out / 'report.html'}")

@@ -1,4 +1,4 @@
-"""`dssm search`: one query, three rankings."""
+"""`dssm search`: searches a corpus with BM25, the model, and both combined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -24,22 +24,22 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
-    tables: Tables = PLAIN,
+    tables: TableFlags = PLAIN,
 ) -> None:
-    """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
+    """Search a corpus with BM25 and the model combined, with BM25, and with the model.
 
-    Without queries, the command asks for them, or reads them from standard input, one per line.
+    Without queries, the command prompts for them, or reads standard input, one query per line.
 
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv
 
     Args:
-        queries: what to search for; by default typed, or one per line from stdin
-        index: directory `dssm index` wrote
-        model: what `dssm train` or `dssm export` wrote, instead of --index
-        corpus: table (TSV, CSV, JSONL, Parquet) with doc_id, title, to encode first
-        k: results per system
-        tables: how the corpus is laid out
+        queries: queries to search for
+        index: directory that `dssm index` wrote
+        model: directory that `dssm train` or `dssm export` wrote, instead of --index
+        corpus: with --model, table (TSV, CSV, JSONL, Parquet) with doc_id, title
+        k: number of results per ranking
+        tables: layout of the corpus
 
     Raises:
         UserError: an input cannot be used.
@@ -58,31 +58,34 @@ def search(
     with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
-            searched = Index.open(str(index))
+            search_index = Index.open(str(index))
         else:
             from dssm_tf.export.load import load_model
 
-            titles = read_corpus(corpus, tables.layout(model))
+            titles = read_corpus(corpus, tables.layout(model).corpus)
             task.update(0.0, "encoding titles")
-            searched = Index.build(load_model(model), titles)
-    asked: Iterable[str] = queries
+            search_index = Index.build(load_model(model), titles)
+    query_texts: Iterable[str] = queries
     if not queries:
-        asked = _typed(len(searched)) if sys.stdin.isatty() else _piped()
-    for query in asked:
-        show(query, searched.search(query, k))
+        if sys.stdin.isatty():
+            query_texts = _prompted_queries(len(search_index))
+        else:
+            query_texts = _queries_from_stdin()
+    for query in query_texts:
+        show(query, search_index.search(query, k))
 
 
-def show(query: str, found: SearchResult) -> None:
-    """Prints the rankings of one query, the hybrid first; words of the query are bold."""
+def show(query: str, result: SearchResult) -> None:
+    """Prints the rankings of one query, the hybrid first, with words of the query in bold."""
     from rich.console import Console
     from rich.text import Text
 
     from dssm_tf.retrieval.index import SYSTEMS
 
     lines = [f"\nQuery: {_printable(query)}"]
-    if found.note:
-        lines.append(found.note)
-    for system, hits in found.rankings.items():
+    if result.note:
+        lines.append(result.note)
+    for system, hits in result.rankings.items():
         if hits:
             lines.append(f"\n{SYSTEMS[system]}")
         for rank, hit in enumerate(hits, 1):
@@ -94,12 +97,12 @@ def show(query: str, found: SearchResult) -> None:
 
 
 def _printable(text: str) -> str:
-    """The text on one line, without what would move the cursor or change colours."""
+    """The text on one line, without control characters, which could move the cursor."""
     return "".join(c if c.isprintable() else " " for c in one_line(text))
 
 
-def _typed(titles: int) -> Iterator[str]:
-    """Queries from a prompt until an empty line, Ctrl-D or Ctrl-C."""
+def _prompted_queries(titles: int) -> Iterator[str]:
+    """Reads queries at a prompt until an empty line, Ctrl-D or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - arrow keys and history in input()
     say(f"{titles:,} titles. An empty line ends.")
@@ -114,7 +117,7 @@ def _typed(titles: int) -> Iterator[str]:
         yield query
 
 
-def _piped() -> Iterator[str]:
-    """Queries from standard input, one a line."""
+def _queries_from_stdin() -> Iterator[str]:
+    """Reads queries from standard input, one per line."""
     for line in sys.stdin.buffer:
         yield line.decode("utf-8", errors="replace").rstrip("\r\n")

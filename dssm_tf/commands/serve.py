@@ -1,4 +1,4 @@
-"""`dssm serve`: trained models over gRPC and REST, as TensorFlow Serving has them."""
+"""`dssm serve`: serves trained models with TensorFlow Serving's gRPC and REST interfaces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.named import refuse_twins, split_name
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.commands.named import check_unique_names, split_name
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.terminal import say
 from dssm_tf.server.limits import DEFAULT, Limits
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dssm_tf.server.server import Server
 
 _LOG = logging.getLogger("dssm_tf.server")
-_NEEDED = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
+_REQUIRED_PACKAGES = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
 
 
 def serve(
@@ -39,17 +39,17 @@ def serve(
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
 
-    For development, tests and small sites; one process. Of a model with several versions the
-    newest answers; restart the server for a newer one. SIGTERM or Ctrl-C ends it after open
-    requests are answered. Requests over a limit are refused at once.
+    For development, tests and small sites; one process. Serves the newest version of each model;
+    restart the server to serve a newer one. On SIGTERM or Ctrl-C, the server answers open requests
+    and ends. Requests over a limit are refused immediately.
 
         dssm serve --index INDEX
 
     Args:
-        models: [NAME=]PATH: what `dssm export` wrote, all of OUT, OUT/NAME or OUT/NAME/VERSION;
-            or a run
-        index: what `dssm index` wrote: serves its model and, at / of the REST port, a page that
-            searches by words (BM25) and meaning (the model) together, and by each alone
+        models: [NAME=]PATH: directory that `dssm export` wrote (OUT, OUT/NAME or
+            OUT/NAME/VERSION), or a run
+        index: directory that `dssm index` wrote; serves its model and, at / of the REST port, a
+            page that searches with BM25 and the model combined, and with each of them
         host: address to listen on; there is no authentication, so keep it inside your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
@@ -58,16 +58,16 @@ def serve(
         limits: see `Limits`
 
     Raises:
-        UserError: something cannot be served, or a port is in use.
+        UserError: a model cannot be served, or a port is in use.
     """
-    # What fails is said in one line; gRPC writes others of its own.
+    # Errors are reported in one line, without additional lines from gRPC.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from dssm_tf.server.server import Server
     except ModuleNotFoundError as error:
-        if error.name not in _NEEDED:
+        if error.name not in _REQUIRED_PACKAGES:
             raise
-        raise UserError(f"dssm serve needs {error.name}: {install('serve')}") from None
+        raise UserError(f"dssm serve needs {error.name}: {install_command('serve')}") from None
     from dssm_tf.retrieval.index import Index
     from dssm_tf.server.models import Model
 
@@ -83,42 +83,42 @@ def serve(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         _LOG.setLevel(logging.INFO)
-        found, searched = _models(models), None
+        served_models, search_index = _models(models), None
         if index:
-            searched = Index.open(index)
-            found.insert(0, Model(searched.model.name, 1, searched.model))
-        refuse_twins([one.name for one in found], "models")
+            search_index = Index.open(index)
+            served_models.insert(0, Model(search_index.model.name, 1, search_index.model))
+        check_unique_names([model.name for model in served_models], "models")
         server = Server(
-            found, host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
-            index=searched,
+            served_models, host=host, port=port, rest_port=rest_port, limits=limits,
+            hosts=allow_host, index=search_index,
         )  # fmt: skip
-        stopped = _on_signal(server)
+        stop_event = _on_signal(server)
         with server:
             host = server.rest_address
             lines = [f"gRPC     {server.grpc_address}"]
-            for name, number, _ in found:
+            for name, number, _ in served_models:
                 lines.append(f"REST     http://{host}/v1/models/{name}, version {number}")
             lines.append(f"metrics  http://{host}/metrics")
-            if searched is not None:
+            if search_index is not None:
                 lines.append(f"search   http://{host}/")
-            with suppress(OSError):  # it serves all the same if its log is on a full disk
-                say(*lines, "Ctrl-C ends it.", to=sys.stderr)
-            stopped.wait()
+            with suppress(OSError):  # serve even if standard error is a file on a full disk
+                say(*lines, "Press Ctrl-C to stop.", to=sys.stderr)
+            stop_event.wait()
             _LOG.info("stopping after open requests are answered")
 
 
 def _models(entries: Sequence[str]) -> list[Model]:
-    """The models of all directories."""
+    """Opens the models of all entries `[NAME=]PATH`."""
     from dssm_tf.server.models import open_models
 
     models: list[Model] = []
     for entry in entries:
         name, path = split_name(entry, "models")
-        found = open_models(Path(path))
-        if name and len(found) > 1:
-            inside = ", ".join(one.name for one in found)
-            raise UserError(f"{entry}: holds the models {inside}; leave {name}= out.")
-        models += [one._replace(name=name or one.name) for one in found]
+        opened = open_models(Path(path))
+        if name and len(opened) > 1:
+            names = ", ".join(model.name for model in opened)
+            raise UserError(f"{entry}: {path} contains the models {names}; leave {name}= out.")
+        models += [model._replace(name=name or model.name) for model in opened]
     return models
 
 
@@ -134,15 +134,15 @@ def _restored_signal_handlers() -> Iterator[None]:
 
 
 def _on_signal(server: Server) -> threading.Event:
-    """Set by SIGTERM and Ctrl-C once the server listens; before that they end the process."""
-    stopped = threading.Event()
+    """An event that SIGTERM and Ctrl-C set. Before the server listens, they end the process."""
+    stop_event = threading.Event()
 
     def stop(number: int, _: object) -> None:
         if not server.rest_address:
             raise KeyboardInterrupt
         signal.signal(number, signal.SIG_DFL)
-        stopped.set()
+        stop_event.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    return stopped
+    return stop_event

@@ -1,4 +1,4 @@
-"""`dssm teach`: another model's cosines as scores for `dssm train --teacher`."""
+"""`dssm teach`: writes the scores of a teacher for `dssm train --teacher`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def teach(
     random: int = 16,
     seed: int = 0,
 ) -> None:
-    """Write a larger model's scores for a small model to learn.
+    """Write the scores of a larger model, from which a small model learns.
 
-    For another teacher, such as a cross-encoder, write a table with query, title and score
+    To use another teacher, such as a cross-encoder, write a table with query, title and score
     yourself.
 
         dssm teach --data DATA --model all-MiniLM-L6-v2 --out scores.tsv
@@ -28,11 +28,11 @@ def teach(
 
     Args:
         data: directory that preprocess wrote.
-        model: what `dssm train` or `dssm export` wrote; or the name or directory of a
+        model: directory that `dssm train` or `dssm export` wrote; or the name or directory of a
             sentence-transformers model.
-        out: table to write, new.
-        best: titles per query that the teacher ranks first, besides the clicked ones.
-        random: random titles per query.
+        out: table to write; it must not exist.
+        best: number of titles per query that the teacher ranks first, besides the clicked ones.
+        random: number of random titles per query.
         seed: seed of the random titles.
 
     Raises:
@@ -41,12 +41,12 @@ def teach(
     refuse_existing(out)
     from dssm_tf.benchmark.external import load_teacher
 
-    teacher = load_teacher(model)  # PyTorch cannot follow TensorFlow
+    teacher = load_teacher(model)  # PyTorch fails if it is imported after TensorFlow
     load_tensorflow()
-    from dssm_tf.benchmark.teacher import teach as taught
+    from dssm_tf.benchmark.teacher import teach as score_lists
     from dssm_tf.data.preprocessed import Preprocessed
     from dssm_tf.tables.graded_lists import write_lists
 
-    lists = taught(Preprocessed(data), teacher, best, random, seed, progress=True)
+    lists = score_lists(Preprocessed(data), teacher, best, random, seed, progress=True)
     write_lists(out, "score", lists)
     say(f"written: {out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +14,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
-# Arguments of the Python function only: a command line has no text for an object. Their types are
-# in the docstring, because the command line reads the annotations without loading Keras.
+# Arguments that only the Python function has. Their annotations avoid Keras types, because the
+# command line evaluates annotations without loading Keras; the docstring has the types.
 _PythonOnly = Parameter(parse=False)
 
 
@@ -34,32 +35,33 @@ def train(
 ) -> None:
     """Train a model on preprocessed clicks.
 
-    Uses all local GPUs, and several machines through TF_CONFIG. The same command resumes an
-    interrupted run and leaves a finished one unchanged. It stops if the loss or a weight is not a
-    number or no click has a negative, and warns if no epoch ranks better than the untrained model.
+    Uses all local GPUs, and several machines through TF_CONFIG. Run the same command again to
+    resume an interrupted run; a finished run does not change. Training fails if the loss or a
+    weight is not a number, or if no click has a negative. It warns if no epoch ranks better than
+    the untrained model.
 
         dssm train --config dssm --data DATA --out RUN
 
     Args:
         data: directory that preprocess wrote.
-        out: directory of the run, new.
-        config: YAML file, or the name of one that comes with the package, such as dssm;
-            by default that of --from.
-        judgments: also learn from this table of query, title, grade; only from it with --set
-            training.clicks=false.
+        out: directory of the run.
+        config: YAML file, or the name of a configuration in the package, such as dssm; by default
+            the configuration of --from.
+        judgments: also learn from this table of query, title, grade; add --set
+            training.clicks=false to learn only from it.
         teacher: also learn from this table of query, title, score of another model; see dssm teach.
         start: a finished run to start from: training starts with its weights, and its
-            clicks stay in the prior; --data is from `preprocess --vocabulary-from RUN` and holds
-            the clicks since.
+            clicks remain in the prior; --data is from `preprocess --vocabulary-from RUN` and
+            contains only newer clicks.
         overrides: KEY=VALUE, a setting such as training.epochs=5; may be repeated.
         tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
-        tower: a function from a vocabulary size to a tower of your own, in place of the
+        tower: a function from a vocabulary size to a custom tower, which replaces the
             configuration's. Its class extends `dssm_tf.towers.tower.Tower` and is registered
             with `keras.saving.register_keras_serializable`.
-        loss: a `dssm_tf.losses.RankingLoss` for clicks, in place of the configuration's; a class of
-            your own is registered likewise.
+        loss: a `dssm_tf.losses.RankingLoss` for clicks, which replaces the configuration's; custom
+            classes are registered as for `tower`.
         callbacks: Keras callbacks, such as keras.callbacks.ReduceLROnPlateau; they are called
-            while training and again while training on all records in the end.
+            during training, and again during the final training on all records.
 
     Raises:
         UserError: see `load_config` and `dssm_tf.training.train`.
@@ -69,11 +71,11 @@ def train(
 
     settings = []
     for name, file in (("judgments", judgments), ("teacher", teacher)):
-        if file:  # replaces the configuration's file, and the hash that ties a run to it
+        if file:  # replaces the configuration's file and the hash of its content
             settings += [f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""']
     if config is None and start is None:
         raise UserError(
-            "give --config, such as dssm, or --from RUN, whose configuration is then used."
+            "give --config, such as dssm, or --from RUN to use the configuration of RUN."
         )
     path = find_config(config) if config else Path(start or "") / CONFIG
     resolved = load_config(path, [*settings, *overrides])
@@ -91,9 +93,9 @@ def train(
     )
     if read_cluster()[0]:
         return
-    duration = f"in {result.seconds:.0f} s" if result.seconds else "before; nothing left to do"
-    origin = "" if start is None else f", on from {start}"
-    lines = [f"{out}: {result.epochs} epochs {duration}, best {result.best_epoch}{origin}"]
+    duration = f"in {result.seconds:.0f} s" if result.seconds else "(already finished)"
+    warm_start_note = "" if start is None else f", started from {start}"
+    lines = [f"{out}: {result.epochs} epochs {duration}, best {result.best_epoch}{warm_start_note}"]
     if result.ndcg:
         lines.append(
             f"validation {format_ndcg(result.ndcg)} with {result.prior_weight:g} x log-prior of "
@@ -106,5 +108,5 @@ def train(
             "train for longer."
         )
     else:
-        lines.append(f"next: dssm export --model {out} --out EXPORT")
+        lines.append(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
     say(*lines)

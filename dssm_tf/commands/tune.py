@@ -1,4 +1,4 @@
-"""`dssm tune`: chooses gamma, the step size and other settings on the validation part."""
+"""`dssm tune`: chooses gamma, the learning rate and other settings on the validation split."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.quiet import load_tensorflow
 
 
@@ -24,37 +24,38 @@ def tune(
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     prune: bool = False,
 ) -> None:
-    """Choose settings on the validation part, by a grid, at random or with Optuna's TPE.
+    """Choose settings on the validation split, by a grid, at random or with Optuna's TPE.
 
-    Trains each setting, compares them and writes the chosen configuration, OUT/best.yaml, with
-    the table OUT/trials.tsv beside it. With another grid in the same OUT, earlier runs are
-    reused, and failed settings are tried again.
+    Trains and compares the settings. Writes the best configuration, OUT/best.yaml, and a table of
+    all settings, OUT/trials.tsv. If OUT has earlier trials, they are reused, also with another
+    grid, and failed settings are retried.
 
         dssm tune --config lstm --data DATA --out OUT --grid loss.gamma=5,10,15
 
     Args:
-        config: YAML file, or the name of one that comes with the package, such as lstm.
-        data: directory preprocess wrote; with several, the geometric mean of the metric decides.
+        config: YAML file, or the name of a configuration in the package, such as lstm.
+        data: directory that preprocess wrote; with several, settings are compared by the geometric
+            mean of the metric.
         out: directory to write, or that of an earlier search.
-        grid: KEY=VALUES: a setting and what to try: V1,V2,... or, with --random or --tpe,
-            LOW:HIGH or log:LOW:HIGH, whole numbers if both ends are; may be repeated.
+        grid: KEY=VALUES: a key and its values: V1,V2,... or, with --random or --tpe, LOW:HIGH or
+            log:LOW:HIGH, a range of integers if both bounds are integers; may be repeated.
         random: try this many random settings instead of all.
-        tpe: try this many settings, each suggested by the results so far.
+        tpe: try this many settings, each suggested from the results so far.
         seed: seed of --random and --tpe.
-        seeds: training runs of each setting on each log; the table has the spread over them.
+        seeds: training runs of each setting on each log; the table has their standard deviation.
         overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
-            training.monitor=ndcg@1 changes the metric that decides.
-        prune: stop a setting whose first training run falls behind the median of the others.
+            training.monitor=ndcg@1 changes the metric that compares trials.
+        prune: stop a setting whose first training run is worse than the median of the others.
 
     Raises:
-        UserError: what is asked for cannot be tried, or every trial failed.
+        UserError: a setting is not allowed, or every trial failed.
     """
     try:
         import optuna
 
         from dssm_tf.tuning.search import Search
     except ModuleNotFoundError as error:
-        raise UserError(f"Optuna is not installed; {install('tune')}") from error
+        raise UserError(f"Optuna is not installed; {install_command('tune')}") from error
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     search = Search(config, grid, random, tpe, seed, seeds, overrides, prune)

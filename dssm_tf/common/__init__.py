@@ -1,4 +1,4 @@
-"""What every package uses: errors, whole files, progress, pages, sections of the configuration.
+"""Helpers for every package: errors, atomic file writes, checksums, progress, field types.
 
-Imports no other package.
+Imports no other package of this project.
 """

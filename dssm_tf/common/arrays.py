@@ -1,7 +1,7 @@
-"""`.npy` and `.npz` files of numbers. A bad file is one clear line; no pickle is read.
+"""Reads and writes `.npy` and `.npz` files of numbers. Errors are one line; pickles are rejected.
 
-`write_array` writes them through Python: where `np.save` writes into a file directly, it raises an
-OSError without `errno` on a full disk. (`np.savez` goes through a ZIP file and needs no help.)
+`write_array` saves into memory and writes the bytes from Python. When `np.save` writes into a file
+itself and the disk is full, its OSError has no `errno`. `np.savez` does not have this problem.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dssm_tf.common.files import atomic_write
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Writes an `.npy` file.
+    """Writes an `.npy` file atomically.
 
     Raises:
-        OSError: the file cannot be written; `errno` says why.
+        OSError: the file cannot be written; `errno` has the reason.
     """
     content = io.BytesIO()
     np.save(content, array, allow_pickle=False)
@@ -31,47 +31,48 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         file.write(content.getbuffer())
 
 
-def map_array(path: Path, mend: str) -> NDArray[Any]:
-    """The array of an `.npy` file, memory-mapped.
+def map_array(path: Path, hint: str) -> NDArray[Any]:
+    """Memory-maps the array of an `.npy` file.
 
     Args:
-        path: of the file.
-        mend: a sentence that says what to do if it cannot be used.
+        path: the file.
+        hint: a sentence for the error message that says how to fix the problem.
 
     Raises:
-        UserError: the file cannot be read, or is not one array of numbers.
+        UserError: the file cannot be read, or is not an array of numbers.
     """
-    with _readable(path, "array of numbers", mend):
+    with _explained_errors(path, "an array of numbers", hint):
         return _numbers(np.lib.format.open_memmap(path, mode="r"))
 
 
-def read_arrays(path: Path, mend: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an `.npz` file, as `numpy.savez` writes them, by name.
+def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
+    """Reads the arrays of an `.npz` file by name.
 
     Args:
-        path: of the file.
-        mend: a sentence that says what to do if it cannot be used.
+        path: the file.
+        hint: a sentence for the error message that says how to fix the problem.
 
     Raises:
-        UserError: the file cannot be read, or holds anything else.
+        UserError: the file cannot be read, or has anything but arrays of numbers.
     """
-    with _readable(path, "archive of arrays", mend), path.open("rb") as file:
+    with _explained_errors(path, "an archive of arrays", hint), path.open("rb") as file:
         archive = np.lib.npyio.NpzFile(file, allow_pickle=False)
         return {name: _numbers(array) for name, array in archive.items()}
 
 
 def _numbers(array: Any) -> NDArray[Any]:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        raise ValueError(f"it holds {getattr(array, 'dtype', 'bytes')}, not numbers")
+        raise ValueError(f"it contains {getattr(array, 'dtype', 'bytes')}, not numbers")
     return array
 
 
 @contextmanager
-def _readable(path: Path, what: str, mend: str) -> Iterator[None]:
+def _explained_errors(path: Path, description: str, hint: str) -> Iterator[None]:
+    """Turns every error of the block into a UserError that names the file."""
     try:
         yield
     except FileNotFoundError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}. {mend}") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}. {hint}") from None
     except Exception as error:  # NumPy and zipfile raise almost any kind
         reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise UserError(f"{path} is no {what}: {reason}. {mend}") from None
+        raise UserError(f"{path} is not {description}: {reason}. {hint}") from None

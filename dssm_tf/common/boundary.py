@@ -1,4 +1,4 @@
-"""Where a command ends: what went wrong is one line on the error stream, and an exit code."""
+"""Runs a command: an error becomes one line on standard error and an exit code."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 
-# Families of errors that tell of files and machines, by name: their libraries are not imported
-# here. TensorFlow and Arrow meet a full disk or a damaged file without an OSError.
-_OUTSIDE = {
+# Errors that are caused by files and machines, by module and class name, so that their libraries
+# need not be imported. TensorFlow and Arrow report a full disk or a damaged file by these.
+_EXTERNAL_ERRORS = {
     ("tensorflow.python.framework.errors_impl", "OpError"),
     ("pyarrow.lib", "ArrowException"),
     ("zipfile", "BadZipFile"),
     ("zlib", "error"),
 }
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-_MOST_LETTERS = 600
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_MAX_LENGTH = 600
 
 
 def run_command(name: str, run: Callable[[], Any]) -> int:
-    """Runs a command.
+    """Runs a command and reports its error, if any, in one line.
 
-    `DSSM_DEBUG=1` shows the traceback of every error. A first Ctrl-C ends the command in order; a
-    second one ends the process at once, by SIGINT.
+    With `DSSM_DEBUG=1` every error has a traceback. The first Ctrl-C ends the command after its
+    clean-up; a second one kills the process by SIGINT.
 
     Args:
-        name: what the line starts with.
-        run: does the work.
+        name: start of the error line, such as `dssm train`.
+        run: the work.
 
     Returns:
-        0 done, 1 failed with a one-line reason on standard error.
+        The exit code: 0 on success; 1 on failure, with the reason on standard error.
     """
-    _write_whatever_the_locale()
+    _escape_unencodable_output()
     with _CtrlC() as ctrl_c:
         try:
             run()
             return 0
-        except BrokenPipeError:  # the reader of our output went away
+        except BrokenPipeError:  # the program that reads the output has ended
             sys.stderr.close()
             return 1
         except (KeyboardInterrupt, Exception) as error:
             if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
                 reason = "interrupted; the same command resumes, or starts over"
             else:
-                line = one_line(error)
+                line = error_line(error)
                 if line is None or os.environ.get("DSSM_DEBUG"):
                     raise
                 reason = line
@@ -62,10 +62,11 @@ class _CtrlC:
     """Raises KeyboardInterrupt at the first Ctrl-C; the second one ends the process at once.
 
     Python drops an exception that is raised in a destructor or in a callback from C. TensorFlow
-    runs both while it traces a step, so the first Ctrl-C may be lost, or become another error.
+    runs both while it traces a step, so the first KeyboardInterrupt may be lost or replaced by
+    another error.
 
     Attributes:
-        pressed: whether there was a Ctrl-C.
+        pressed: whether Ctrl-C was pressed.
     """
 
     pressed = False
@@ -90,36 +91,38 @@ class _CtrlC:
         raise KeyboardInterrupt
 
 
-def one_line(error: BaseException) -> str | None:
-    """What an error says to a person; None for one that only the program's authors can mend."""
+def error_line(error: BaseException) -> str | None:
+    """The message of an error that a user can fix; None for a bug of this program."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, OSError):  # no permission, not a directory: it names the file
-        return _short(error)
-    for cause in _chain(error):  # HDF5 and ZIP files raise another error while they clean up
-        if any(os.strerror(number) in str(cause) for number in _DISK):
-            return _short(cause)
+    if isinstance(error, OSError):  # such as a missing permission; its message names the file
+        return _shorten(error)
+    for cause in _error_chain(error):  # HDF5 and ZIP files raise another error during clean-up
+        if any(os.strerror(number) in str(cause) for number in _DISK_ERRORS):
+            return _shorten(cause)
     if isinstance(error, MemoryError):
-        return f"out of memory. {_short(error)}".strip()
+        return f"out of memory. {_shorten(error)}".strip()
     for kind in type(error).__mro__:
-        if (kind.__module__, kind.__qualname__) in _OUTSIDE:
-            return f"{_short(error)} ({type(error).__name__})"
+        if (kind.__module__, kind.__qualname__) in _EXTERNAL_ERRORS:
+            return f"{_shorten(error)} ({type(error).__name__})"
     return None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and the errors that caused it, the latest first."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _short(error: BaseException) -> str:
+def _shorten(error: BaseException) -> str:
+    """The message of an error in one line of limited length."""
     text = " ".join(str(error).split())
-    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + " ..."
+    return text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + " ..."
 
 
-def _write_whatever_the_locale() -> None:
-    """Has the output streams escape what their encoding lacks, as ASCII lacks a middle dot."""
+def _escape_unencodable_output() -> None:
+    """Escapes characters that the encoding of an output stream lacks, such as é in ASCII."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""Checksums of the files that a directory is made of: what changed since is one clear line."""
+"""SHA-256 checksums of the files in a directory; a changed file is reported in one line."""
 
 from __future__ import annotations
 
@@ -10,57 +10,59 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
 CHECKSUMS = "SHA256SUMS"
-"""The checksums of a directory's files, one line each, which `sha256sum -c` reads too."""
+"""The file with the checksums of a directory, in the format of `sha256sum -c`."""
 
 
 def write_checksums(directory: Path, names: Iterable[str], manifest: str = CHECKSUMS) -> None:
-    """Writes checksums of files, when all of them stand.
+    """Writes the checksums of files. Call it after all files are written.
 
     Args:
-        directory: which holds the files.
-        names: of the files, such as `variables/variables.index`.
-        manifest: the file to write there; another name where a directory holds several things.
+        directory: the directory of the files.
+        names: the files, relative to the directory, such as `variables/variables.index`.
+        manifest: name of the checksum file. Artifacts that share a directory need different names.
     """
     with atomic_write(directory / manifest) as file:
         file.writelines(f"{_sha256(directory / name)}  {name}\n" for name in sorted(names))
 
 
 def files_in(directory: Path) -> list[str]:
-    """The names of all files in a directory, those in others inside it included."""
-    return [one.relative_to(directory).as_posix() for one in directory.rglob("*") if one.is_file()]
+    """The paths of all files below a directory, relative to it."""
+    return [
+        path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()
+    ]
 
 
 def check_files(
-    directory: Path, names: Iterable[str] | None, mend: str, manifest: str = CHECKSUMS
+    directory: Path, names: Iterable[str] | None, hint: str, manifest: str = CHECKSUMS
 ) -> None:
-    """Compares files with the checksums they were written with.
+    """Checks that files have not changed since `write_checksums`.
 
     Args:
-        directory: what `write_checksums` was called for.
-        names: the files; None for all that have a checksum.
-        mend: a sentence that says what to do where they differ.
-        manifest: where the checksums stand.
+        directory: the directory of the files.
+        names: the files, relative to the directory; None for all that have a checksum.
+        hint: a sentence for the error message that says how to fix the problem.
+        manifest: name of the checksum file.
 
     Raises:
         UserError: the checksums or a file are missing, or a file has changed.
     """
-    known = _read(directory / manifest, mend)
-    for name in sorted(known) if names is None else names:
+    expected = _read(directory / manifest, hint)
+    for name in sorted(expected) if names is None else names:
         path = directory / name
         if not path.is_file():
-            raise UserError(f"{path} does not exist. {mend}")
-        if known.get(name) != _sha256(path):
+            raise UserError(f"{path} does not exist. {hint}")
+        if expected.get(name) != _sha256(path):
             raise UserError(
                 f"{path} is damaged or was changed: it does not match its checksum in "
-                f"{manifest}. {mend}"
+                f"{manifest}. {hint}"
             )
 
 
-def fingerprint(path: Path) -> str:
-    """The SHA-256 of a file; of a directory, of its checksums.
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, or of the list of checksums of a directory.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: the path cannot be read.
     """
     try:
         if not path.is_dir():
@@ -73,8 +75,8 @@ def fingerprint(path: Path) -> str:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read(path: Path, mend: str) -> dict[str, str]:
-    """The checksum of each file."""
+def _read(path: Path, hint: str) -> dict[str, str]:
+    """Reads the checksum of each file by name."""
     try:
         lines = path.read_text("utf-8").splitlines()
         return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
@@ -82,12 +84,12 @@ def _read(path: Path, mend: str) -> dict[str, str]:
         missing = path if path.parent.exists() else path.parent
         raise UserError(
             f"{missing} does not exist; it is written last, so the directory is incomplete, or of "
-            f"an earlier version. {mend}"
+            f"an earlier version. {hint}"
         ) from None
     except NotADirectoryError:
-        raise UserError(f"{path.parent} is a file. {mend}") from None
+        raise UserError(f"{path.parent} is a file. {hint}") from None
     except ValueError:  # UnicodeDecodeError is one
-        raise UserError(f"{path} is damaged; expected lines of `sha256sum`. {mend}") from None
+        raise UserError(f"{path} is damaged; expected lines of `sha256sum`. {hint}") from None
 
 
 def _sha256(path: Path) -> str:

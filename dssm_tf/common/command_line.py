@@ -1,4 +1,4 @@
-"""A command is a typed function: its signature is the flags, its docstring the help."""
+"""Turns a typed function into a command: its signature has the flags, its docstring the help."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ _HELP = {"--help", "-h"}
 
 
 def run(name: str, command: Function | Mapping[str, Function], words: Sequence[str] | None) -> int:
-    """Runs a function, or one of several by name, with the words of a command line.
+    """Runs a function with the arguments of a command line.
 
-    A parameter is a flag, with a hyphen or an underscore: `min_clicks` is `--min-clicks`. Its type
-    is what the flag takes, and the docstring's `Args:` its help.
+    A parameter becomes a flag, with hyphens or underscores: `min_clicks` is `--min-clicks`. The
+    type of the parameter parses and checks the value; `Args:` in the docstring becomes the help.
 
     Args:
-        name: what the person typed before `words`.
-        command: keyword-only parameters are flags, others are positional.
-        words: what was typed; those of the process when None.
+        name: the command, and subcommand if any, as the user typed it.
+        command: a function, or functions by the name of their subcommand. Keyword-only parameters
+            are flags, others are positional.
+        words: the arguments; None for those of the process.
 
     Returns:
-        0 done, 1 failed, 2 wrong usage; the reason is one line on standard error.
+        The exit code: 0 on success, 1 on failure, 2 on wrong usage. The reason is one line on
+        standard error.
     """
     words = sys.argv[1:] if words is None else words
     if isinstance(command, Mapping) and words and words[0] in command:
@@ -37,7 +39,7 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
         name=name,
         help_format="markdown",
         version_flags=(),
-        default_parameter=Parameter(negative=(), show_default=_shown),
+        default_parameter=Parameter(negative=(), show_default=_default_in_help),
     )
     app["--help"].show = False
     if isinstance(command, Mapping):
@@ -45,7 +47,7 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
             app.command(function, name=word)
     else:
         app.default(command)
-    if _HELP.intersection(words):  # before the flags, which take as long again to resolve
+    if _HELP.intersection(words):  # first, because resolving the flags doubles the time
         return run_command(name, lambda: app.help_print([]))
     try:
         function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
@@ -59,12 +61,13 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
     return run_command(name, lambda: function(*bound.args, **bound.kwargs))
 
 
-def _shown(default: Any) -> Any:
-    """A default as help shows it; nothing where there is nothing to say."""
+def _default_in_help(default: Any) -> Any:
+    """The default as the help shows it; None to show no default."""
     return None if default is False or default in (None, "", ()) else default
 
 
 def _reason(error: Exception) -> str:
+    """The first problem of the command line, in one line."""
     if errors := getattr(error.__cause__, "errors", None):  # of pydantic
         first = errors()[0]
         name = str(first["loc"][-1]).replace("_", "-")

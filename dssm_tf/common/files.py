@@ -1,4 +1,4 @@
-"""Nothing half-written: write aside, then move."""
+"""Atomic writes: files and directories are written under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dssm_tf.common.errors import UserError
 
 @contextmanager
 def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ignore[type-arg]
-    """Opens a temporary file beside `path` and moves it there when the block succeeds.
+    """Opens a temporary file and renames it to `path` if the block succeeds.
 
     Args:
-        path: the file to write; its directory is made if missing.
+        path: the file to write; its directory is created if missing.
         mode: `"w"` for UTF-8 text with Unix line ends, `"wb"` for bytes.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    text_options = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(descriptor, mode, **text) as file:  # type: ignore[call-overload]
+        with os.fdopen(descriptor, mode, **text_options) as file:  # type: ignore[call-overload]
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -39,46 +39,47 @@ def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ig
 
 
 @contextmanager
-def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[Path]:
-    """Yields a directory that becomes `path` when the block succeeds.
+def atomic_directory(path: Path | str, *, owned_patterns: Sequence[str] = ()) -> Iterator[Path]:
+    """Yields a new directory that is renamed to `path` if the block succeeds.
 
-    Until then it lies beside `path` as `.NAME.incomplete`, for nobody else to read. What `path`
-    held before is moved to `.NAME.replaced`, the new one takes its place, and the old one goes. A
-    process killed on the way leaves these names; the next one that writes `path` finds them, puts
-    back an old directory that nothing has replaced, and removes the rest. `.NAME.writing` keeps two
-    processes apart.
+    The new directory is `.NAME.incomplete` next to `path`, readable by its owner only. If `path`
+    exists, it is renamed to `.NAME.replaced`, the new directory is renamed to `path`, and the old
+    one is deleted. A killed process may leave both names. The next process that writes `path`
+    restores the old directory if `path` does not exist, and deletes the rest. The lock file
+    `.NAME.writing` excludes other processes.
 
     Args:
-        path: the directory to make; where it is a link, what the link names.
-        own: what may be replaced, see `refuse_others`; nothing if empty.
+        path: the directory to write; a symbolic link is followed.
+        owned_patterns: the files that may be replaced, see `check_replaceable`; none if empty.
 
     Raises:
-        UserError: `path` holds something that may not be replaced, or another process writes it.
+        UserError: `path` has files that may not be replaced, or another process writes it.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.incomplete")
+    new = path.with_name(f".{path.name}.incomplete")
     old = path.with_name(f".{path.name}.replaced")
-    with alone(path):
-        shutil.rmtree(aside, ignore_errors=True)
+    with exclusive_lock(path):
+        shutil.rmtree(new, ignore_errors=True)
         if old.exists():
             if path.exists():
-                _give_up(old, aside)
+                _remove(old, new)
             else:
                 old.rename(path)
-        refuse_others(path, own)
-        aside.mkdir(0o700)
+        check_replaceable(path, owned_patterns)
+        new.mkdir(0o700)
         try:
-            yield aside
-            refuse_others(path, own)  # somebody else may have made it meanwhile
-            aside.chmod(0o777 & ~_umask())
-            _swap(aside, path, old)
+            yield new
+            check_replaceable(path, owned_patterns)  # it may have been created meanwhile
+            new.chmod(0o777 & ~_umask())
+            _swap(new, path, old)
         except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
             raise
 
 
 def _swap(new: Path, path: Path, old: Path) -> None:
+    """Renames `new` to `path`; a directory that is there is replaced."""
     if not path.exists():
         new.rename(path)
         return
@@ -88,23 +89,23 @@ def _swap(new: Path, path: Path, old: Path) -> None:
     except BaseException:
         old.rename(path)
         raise
-    _give_up(old, new)
+    _remove(old, new)
 
 
-def _give_up(old: Path, aside: Path) -> None:
-    """Removes a directory under another name: what is called `old` is always whole."""
-    old.rename(aside)
-    shutil.rmtree(aside)
+def _remove(old: Path, temporary: Path) -> None:
+    """Removes `old` under another name, so that a directory named `old` is always complete."""
+    old.rename(temporary)
+    shutil.rmtree(temporary)
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Keeps other processes from writing a directory; the lock of a killed one is nobody's.
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Locks a directory for writing. The lock ends with the process, even if it is killed.
 
     Raises:
-        UserError: another process writes it.
+        UserError: another process has the lock.
     """
-    from filelock import FileLock, Timeout  # not where NumPy is all there is
+    from filelock import FileLock, Timeout  # the NumPy runtime does not install it
 
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,35 +122,36 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def refuse_existing(path: Path) -> None:
-    """Raises UserError when `path` is a file or a directory that holds something."""
-    refuse_others(path, ())
+    """Raises UserError if `path` is a file or a directory that is not empty."""
+    check_replaceable(path, ())
 
 
-def refuse_others(path: Path, own: Sequence[str]) -> None:
-    """Raises UserError when `path` cannot become another directory, or would take more with it.
+def check_replaceable(path: Path, owned_patterns: Sequence[str]) -> None:
+    """Raises UserError if replacing a directory is impossible or would delete a user's files.
 
     Args:
-        path: a directory to be; fine where there is none, or an empty one.
-        own: patterns of the names of what may go; what has the first of them must be there.
+        path: the directory. It may be missing or empty.
+        owned_patterns: patterns of the names that may be deleted. If the directory is not empty,
+            one of its names must match the first pattern.
     """
     if path.is_dir() and os.path.ismount(path):
         raise UserError(f"{path} is a mount point; name a directory inside it.")
-    names = sorted(one.name for one in path.iterdir()) if path.is_dir() else []
-    if path.exists() and not (path.is_dir() and (own or not names)):
+    names = sorted(child.name for child in path.iterdir()) if path.is_dir() else []
+    if path.exists() and not (path.is_dir() and (owned_patterns or not names)):
         raise UserError(
             f"{path} exists already; choose another name, remove it first, or give --overwrite if "
             "the command has it."
         )
     for name in names:
-        if not any(fnmatchcase(name, pattern) for pattern in own):
+        if not any(fnmatchcase(name, pattern) for pattern in owned_patterns):
             raise UserError(
                 f"{path} is not replaced: this command did not write {name} in it. Choose "
                 "another name, or move it first."
             )
-    if names and not any(fnmatchcase(name, own[0]) for name in names):
+    if names and not any(fnmatchcase(name, owned_patterns[0]) for name in names):
         raise UserError(
-            f"{path} is not replaced, because it holds no {own[0]}, which this command writes; "
-            "choose another name, or remove it first."
+            f"{path} is not replaced, because it holds no {owned_patterns[0]}, which this command "
+            "writes; choose another name, or remove it first."
         )
 
 

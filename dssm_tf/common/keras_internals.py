@@ -1,7 +1,7 @@
-"""The private parts of Keras that this package uses, all in one place.
+"""Wrappers for all private functions of Keras that this package uses.
 
-Keras may change them in any version. `make test-keras` runs the tests of this file, and of the code
-that uses it, on the lowest Keras that setup.py allows; `make test` runs them on the newest.
+Keras may change them in any version. `make test-keras` tests this file, and the code that uses it,
+with the lowest version of Keras that setup.py allows; `make test` with the newest.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
 
 
 def added_losses(model: keras.Model) -> list[Any]:
-    """The losses that `add_loss` added in this forward pass, scaled for replicas as Keras does."""
+    """The losses of `add_loss` in the last forward pass, scaled by the number of replicas."""
     return [model._aggregate_additional_loss(loss) for loss in model.losses]
 
 
 def build_nothing_more(model: keras.Model) -> None:
-    """Tells `fit` that a model is built, and that its loss and metrics have no variables to make.
+    """Makes `fit` skip its build step for a model that is already built; builds its optimizer only.
 
-    Under a strategy of several devices `fit` builds them on the average of the replicas' batches,
-    which turns ids to floats and fails where the replicas have different numbers of titles; for
-    that it takes a batch that is then not trained on. The optimizer alone is built.
+    With several replicas, the build step of `fit` averages their batches. That turns ids into
+    floats, and fails if the batches have different numbers of titles. It also consumes a batch,
+    which is not trained on. The loss and metrics of this package have no variables to build.
     """
 
     def build(**_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Versions of a model: the numbered directories of its own, as TensorFlow Serving reads them."""
+"""Model versions: numbered subdirectories of a model's directory, as in TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 def versions_in(model: Path) -> list[int]:
     """The numbers of the versions in a model's directory."""
-    return [int(one.name) for one in model.glob("*") if one.name.isdecimal()]
+    return [int(path.name) for path in model.glob("*") if path.name.isdecimal()]
 
 
 def next_version(model: Path) -> Path:
-    """The directory of a version to write: one above the highest there, from 1 on."""
+    """The directory of the next version; the first is 1."""
     return model / str(max(versions_in(model), default=0) + 1)
 
 
 def newest_version(directory: Path) -> Path:
-    """The newest version where a model's directory is given, else the directory itself."""
+    """The newest version in a directory, or the directory itself if it has no versions."""
     versions = versions_in(directory)
     return directory / str(max(versions)) if versions else directory

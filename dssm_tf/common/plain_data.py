@@ -1,4 +1,4 @@
-"""JSON and YAML as plain data: what is no such thing is one line."""
+"""Reads JSON and YAML that contain plain data only; errors are one line."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import yaml
 from dssm_tf.common.errors import UserError
 
 
-def read_json(path: Path, mend: str) -> Any:
-    """The value of a JSON file.
+def read_json(path: Path, hint: str) -> Any:
+    """Reads a JSON file.
 
     Args:
-        path: of the file.
-        mend: a sentence that says what to do where it cannot be used.
+        path: the file.
+        hint: a sentence for the error message that says how to fix the problem.
 
     Raises:
-        UserError: the file is missing or no JSON.
+        UserError: the file is missing or is not JSON.
     """
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist. {mend}") from None
+        raise UserError(f"{path} does not exist. {hint}") from None
     except NotADirectoryError:
-        raise UserError(f"{path.parent} is a file. {mend}") from None
-    except (ValueError, RecursionError) as error:  # RecursionError: a million brackets
-        raise UserError(f"{path} is damaged, it is not JSON ({error}). {mend}") from None
+        raise UserError(f"{path.parent} is a file. {hint}") from None
+    except (ValueError, RecursionError) as error:  # RecursionError: a million nested brackets
+        raise UserError(f"{path} is damaged, it is not JSON ({error}). {hint}") from None
 
 
 def parse_yaml(text: str) -> Any:
-    """The value of a YAML document of lists, tables, texts, numbers, dates and booleans.
+    """Parses YAML of lists, mappings, strings, numbers, dates and booleans.
 
     Raises:
-        ValueError: the text is no such document.
+        ValueError: the text is not such YAML.
     """
     try:
         return yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""Progress of long tasks: a bar on a terminal, elsewhere a line with the time now and then."""
+"""Progress of long tasks: a bar on a terminal, otherwise an occasional line with the time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.text import Text
 State = str | Callable[[], str]
 
 LINE_INTERVAL = 20.0
-"""Seconds between two lines, of all tasks together."""
+"""Minimum seconds between two lines, whichever tasks write them."""
 FIRST_LINE_AFTER = 10.0
 """Seconds after which a task writes its first line."""
 _SPEED_PERIOD = 24 * 3600.0  # seconds over which rich averages the speed
@@ -28,12 +28,11 @@ class Task:
     """A task in progress.
 
     Args:
-        bar: shows the task, and no other.
-        name: of the task.
-        total: how much there is to do; None if unknown.
-        unit: what is counted; empty to show no count.
-        state: a few words on how the task is going, such as a loss. A function is called only when
-            the state is shown.
+        bar: a bar that shows only this task.
+        name: name of the task.
+        total: the number of units to do; None if unknown.
+        unit: plural of the counted unit, such as "steps"; empty to show no count.
+        state: a short status such as a loss. A function is called only when the state is shown.
     """
 
     def __init__(
@@ -44,24 +43,24 @@ class Task:
 
     @property
     def total(self) -> float | None:
-        """How much there is to do; None if unknown."""
+        """The number of units to do; None if unknown."""
         return self._bar.tasks[0].total
 
     @property
     def done(self) -> float:
-        """How much of the total is done."""
+        """The number of units done."""
         return self._bar.tasks[0].completed
 
     def update(self, done: float, state: State = "") -> None:
-        """Sets how much is done, and the state."""
+        """Sets the number of units done, and the state."""
         self._bar.update(self._id, completed=done, state=state)
 
     def advance(self, count: float = 1, state: State = "") -> None:
-        """Adds to how much is done, and sets the state."""
+        """Adds to the number of units done, and sets the state."""
         self._bar.update(self._id, advance=count, state=state)
 
     def line(self) -> str:
-        """The task in words: `bm25: 3 of 12 queries, 00:20, 01:00 left, 0.5 nats`."""
+        """The task in one line: `bm25: 3 of 12 queries, 00:20, 01:00 left, 0.5 nats`."""
         task = self._bar.tasks[0]
         return f"{task.description}: {_details(task)}"
 
@@ -77,15 +76,15 @@ def progress_of(
 ) -> Iterator[Task]:
     """Shows a task on the standard error stream until the block ends.
 
-    On a terminal this is a bar, which is erased at the end. Elsewhere lines with the time of day
-    are written, at most one in `LINE_INTERVAL` seconds for all tasks together. A task that ends
-    within `FIRST_LINE_AFTER` seconds writes none.
+    A terminal shows a bar, which is erased at the end. Otherwise lines with the time of day are
+    written, at most one per `LINE_INTERVAL` seconds for all tasks together. A task that ends within
+    `FIRST_LINE_AFTER` seconds writes none.
 
     Args:
-        name: of the task.
-        total: how much there is to do; None if unknown.
+        name: name of the task.
+        total: the number of units to do; None if unknown.
         show: whether to show the task.
-        unit: what is counted; empty to show no count.
+        unit: plural of the counted unit, such as "steps"; empty to show no count.
         state: see `Task`.
     """
     on_terminal = sys.stderr.isatty()
@@ -95,7 +94,7 @@ def progress_of(
         _DetailsColumn(Column(no_wrap=True)),
         console=Console(stderr=True),
         disable=not (show and on_terminal),
-        redirect_stdout=False,  # results are printed there, and may go into a file
+        redirect_stdout=False,  # results go to standard output, which may be a file
         refresh_per_second=5,
         speed_estimate_period=_SPEED_PERIOD,
         transient=True,
@@ -105,7 +104,7 @@ def progress_of(
         if not show:
             yield task
         elif on_terminal:
-            bar.console.show_cursor()  # rich hides it, and a killed process would leave it hidden
+            bar.console.show_cursor()  # rich hides it; a killed process would not restore it
             yield task
         else:
             with _lines(task):
@@ -114,7 +113,7 @@ def progress_of(
 
 @contextmanager
 def _lines(task: Task) -> Iterator[None]:
-    """Writes lines about a task until the block ends."""
+    """Writes progress lines until the block ends."""
     ended = threading.Event()
     thread = threading.Thread(target=_write_lines, args=(task, ended), daemon=True)
     thread.start()

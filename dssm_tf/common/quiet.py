@@ -1,4 +1,4 @@
-"""Keeps TensorFlow's start-up chatter off the terminal."""
+"""Suppresses the messages that TensorFlow writes when it starts."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import sys
 
 
 def quieten() -> None:
-    """Has TensorFlow's C++ say nothing, unless the environment says otherwise.
+    """Turns off the log of TensorFlow's C++ code, unless the environment sets a log level.
 
-    A command begins with it: JAX, which bm25s imports where it is installed, sets a level, too.
+    Commands call this first, because JAX also sets the level if bm25s imports it.
     """
     if not os.environ.get("DSSM_DEBUG"):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def load_tensorflow() -> None:
-    """Imports TensorFlow without the lines that its C++ writes to standard error meanwhile.
+    """Imports TensorFlow without the lines that its C++ code writes to standard error.
 
-    No setting stops these; so nothing is written there while the import runs. What comes later
-    follows `TF_CPP_MIN_LOG_LEVEL`, here 3 unless it is set: failures reach Python as exceptions.
-    `DSSM_DEBUG=1` leaves all as it is.
+    No setting turns these lines off, so standard error is discarded during the import. Later lines
+    follow `TF_CPP_MIN_LOG_LEVEL`, which becomes 3 if it is not set; failures still reach Python as
+    exceptions. With `DSSM_DEBUG=1` nothing is suppressed.
     """
     if "tensorflow" in sys.modules or os.environ.get("DSSM_DEBUG"):
         return
     quieten()
     sys.stderr.flush()
-    terminal, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    stderr, null_device = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, 2)
     try:
         import tensorflow  # noqa: F401
     finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
-        os.close(nowhere)
-    for name in ("tensorflow", "absl"):  # only now: in a notebook the import sets its own level
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null_device)
+    for name in ("tensorflow", "absl"):  # after the import, which sets a level in a notebook
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""What a command says."""
+"""Output of commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import IO
 
 
 def say(*lines: str, to: IO[str] | None = None) -> None:
-    """Prints lines as they are, whatever letters they have: to standard output, or elsewhere."""
+    """Prints lines without any markup to standard output, or to another stream."""
     stream = to or sys.stdout
     stream.writelines(f"{line}\n" for line in lines)
     stream.flush()

@@ -1,4 +1,4 @@
-"""The versions that a result was made with."""
+"""Versions of the software that produces a result."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _PACKAGES = ("dssm-tf", "tensorflow", "keras", "numpy", "apache-beam")
 
 
 def versions() -> dict[str, str]:
-    """The version of Python, of this package and of what it computes with."""
-    found: dict[str, str] = {"python": platform.python_version()}
+    """The versions of Python, this package and its main dependencies."""
+    result: dict[str, str] = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            result[package] = "not installed"
+    return result
 
 
 def digest(*parts: object) -> str:
-    """Twelve digits of what a result depends on, the versions included."""
+    """A hash of values that a result depends on, and of `versions()`: 12 hexadecimal digits."""
     text = json.dumps([*parts, versions()], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -21,17 +21,17 @@ def describe(instance: Any, base: type[Any]) -> tuple[str, dict[str, Any]]:
     registered_name: str = keras.saving.get_registered_name(kind)
     if keras.saving.get_registered_object(registered_name) is not kind:
         raise UserError(
-            f"{kind.__name__} is not registered with Keras, so a saved model could not find it; "
+            f"{kind.__name__} is not registered with Keras, so a saved model could not be loaded; "
             f'decorate it with @keras.saving.register_keras_serializable(package="...").'
         )
     return registered_name, dict(instance.get_config())
 
 
 def registered_class(registered_name: str, base: type[Any]) -> type[Any]:
-    """The class that Keras knows under a name. Nothing is imported to find it.
+    """The class that is registered with Keras under a name. No module is imported to find it.
 
     Raises:
-        UserError: there is none, or it does not extend `base`.
+        UserError: no class has the name, or it does not extend `base`.
     """
     import keras
 

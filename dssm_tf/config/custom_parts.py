@@ -1,4 +1,4 @@
-"""A tower or a loss from outside this package, in place of the configuration's."""
+"""Replaces the tower or the loss of a configuration by one from outside this package."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def with_custom_parts(
     config: Config, tower: Callable[[int], Tower] | None, loss: RankingLoss | None
 ) -> Config:
-    """The configuration with a tower or a loss from outside this package in its place.
+    """The configuration with a tower or a loss from outside this package.
 
     Args:
-        config: whose tower and loss are replaced.
+        config: the configuration whose tower and loss are replaced.
         tower: makes a tower for a vocabulary size; None keeps the configuration's.
-        loss: of clicks; None keeps the configuration's.
+        loss: loss of the clicks; None keeps the configuration's.
 
     Raises:
         UserError: a class is not registered with Keras, or is no `Tower` or `RankingLoss`.

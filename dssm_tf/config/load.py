@@ -28,7 +28,7 @@ def find_config(name: str) -> Path:
     """The file of a configuration: a path, or the name of a shipped one, such as `lstm`.
 
     Raises:
-        UserError: there is none; the message lists the shipped names.
+        UserError: there is no such file or configuration; the message lists the shipped names.
     """
     if Path(name).is_file():
         return Path(name)
@@ -48,8 +48,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a YAML file and applies dotted overrides such as `training.epochs=5`.
 
     Raises:
-        UserError: the file or an override is wrong. The message names the key, what was received
-            and what is allowed.
+        UserError: the file or an override is wrong. The message has the key, the received value,
+            and the allowed values.
     """
     raw = _read(path)
     if _BASELINE in raw:
@@ -90,7 +90,7 @@ def parse_config(raw: Mapping[str, Any], source: str = "configuration") -> Confi
     """A configuration from plain data.
 
     Raises:
-        UserError: names the key, what was received and what is allowed.
+        UserError: a value is wrong. The message has the key, the received and the allowed values.
     """
     try:
         return Config.model_validate(raw)

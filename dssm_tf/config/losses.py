@@ -1,4 +1,4 @@
-"""The losses that a configuration may name, and their parameters.
+"""The losses of a configuration, and their parameters.
 
 Keras is imported by `build`, so that a configuration is checked without it.
 """
@@ -105,10 +105,8 @@ class CustomLossConfig(FixedLoss):
     """A loss from outside this package, as Keras describes it. `train` writes this section."""
 
     name: Literal["custom"] = "custom"
-    registered_name: str = Field(
-        description="Name under which `register_keras_serializable` knows the class."
-    )
-    config: dict[str, Any] = Field(description="What the loss's `get_config` returned.")
+    registered_name: str = Field(description="Name of the class in `register_keras_serializable`.")
+    config: dict[str, Any] = Field(description="Result of the loss's `get_config`.")
 
     @classmethod
     def from_loss(cls, loss: RankingLoss) -> CustomLossConfig:

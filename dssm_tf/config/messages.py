@@ -31,7 +31,7 @@ def explain(error: ValidationError) -> str:
 def explain_override(
     error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
 ) -> UserError:
-    """An error that blames the overrides; the file alone is valid."""
+    """An error about the overrides, for a file that is valid without them."""
     text, first = explain(error), error.errors()[0]
     section = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "unknown_key" and first["ctx"]["key"] in (raw.get(section) or ()):
@@ -46,13 +46,13 @@ def _dotted_key(problem: ErrorDetails) -> str:
 
 
 def _suggest_name(name: object, names: Sequence[str]) -> str:
-    """The end of a message about an unknown name: one with the same letters, or a similar one."""
+    """The end of a message about an unknown name: a suggestion, if a name is similar."""
     swapped = [known for known in names if sorted(known) == sorted(str(name))]
     return did_you_mean(swapped[0] if swapped else name, names)
 
 
 def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
-    """One sentence about the problems of one key, most of which are a single one."""
+    """One sentence about the problems of one key; usually there is only one problem."""
     first = same_key[0]
     received = repr(first["input"])
     if len(received) > _MAX_LETTERS:

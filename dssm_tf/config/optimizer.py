@@ -1,4 +1,4 @@
-"""Optimizers and learning-rate schedules that a configuration may name, and their parameters.
+"""Optimizers and learning-rate schedules of a configuration, and their parameters.
 
 Keras is imported by `build`, so that a configuration is checked without it.
 """
@@ -79,7 +79,7 @@ ScheduleConfig = Annotated[
 
 
 class OptimizerOptions(Component):
-    """What every optimizer has."""
+    """Parameters of every optimizer."""
 
     learning_rate: PositiveFloat = Field(0.001, description="Step size.")
     clip_norm: PositiveFloat | None = Field(
@@ -97,7 +97,7 @@ class OptimizerOptions(Component):
         return self.schedule.name != "constant"
 
     def check(self) -> None:
-        """Updates one number once, because Keras looks at most options only when it uses them.
+        """Updates one number once, because Keras checks most options only when it uses them.
 
         Raises:
             UserError: the optimizer does not exist, or does not take the options.
@@ -109,7 +109,7 @@ class OptimizerOptions(Component):
             optimizer = self.build()
             optimizer.build([number])
             optimizer.apply([keras.ops.ones(())], [number])
-        except Exception as error:  # of any kind: TypeError, AttributeError, TensorFlow's own
+        except Exception as error:  # of any class: TypeError, AttributeError, errors of TensorFlow
             raise UserError(
                 f"optimizer: {self.arguments()!r:.200} was refused by {self.name} "
                 f"({str(error).splitlines()[0]:.200}); see Keras's documentation of this optimizer."

@@ -188,7 +188,7 @@ def _allow_missing_names(schema: Any) -> None:
 
 
 def main() -> None:
-    """Writes the page and the schema."""
+    """Writes the page and the schema into the checkout."""
     PAGE.write_text(page(), "utf-8")
     SCHEMA.write_text(schema(), "utf-8")
     sys.stdout.write(f"Written: {PAGE}, {SCHEMA}\n")

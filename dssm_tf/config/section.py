@@ -17,7 +17,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, values: Any) -> Any:
-        """Names the allowed keys where the input has another key, or no keys at all."""
+        """Raises an error with the allowed keys if the input has another key, or no keys."""
         allowed = ", ".join(cls.model_fields)
         if isinstance(values, Mapping):
             unknown = [key for key in values if key not in cls.model_fields]
@@ -50,7 +50,7 @@ class Component(Section):
 
 
 def default_name(name: str) -> BeforeValidator:
-    """Lets a section leave its `name` out: `loss: {gamma: 5}` is a `click_softmax`."""
+    """Allows a section to leave out its `name`: `loss: {gamma: 5}` is a `click_softmax`."""
 
     def add_name(value: Any) -> Any:
         return {"name": name, **value} if isinstance(value, Mapping) else value

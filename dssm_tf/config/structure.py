@@ -1,4 +1,4 @@
-"""Walks over the sections of the configuration: which classes a field may have."""
+"""Finds the section classes in the types of the configuration's fields."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def component_name(section: type[Section]) -> str:
 
 
 def component_names(sections: Sequence[type[Section]]) -> list[str]:
-    """All names that choose one of the classes in YAML: `custom` is written by `train` alone.
+    """All names that choose one of the classes in YAML. Only `train` writes `custom`.
 
-    Keras optimizers share one class, whose names are listed one by one.
+    The Keras optimizers have one class with several names; each name is listed.
     """
     names: list[str] = []
     for section in sections:

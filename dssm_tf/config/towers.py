@@ -1,4 +1,4 @@
-"""The towers that a configuration may name, and their parameters.
+"""The towers of a configuration, and their parameters.
 
 Keras is imported by `build`, so that a configuration is checked without it.
 """
@@ -151,10 +151,8 @@ class CustomTowerConfig(Component):
     """A tower from outside this package, as Keras describes it. `train` writes this section."""
 
     name: Literal["custom"] = "custom"
-    registered_name: str = Field(
-        description="Name under which `register_keras_serializable` knows the class."
-    )
-    config: dict[str, Any] = Field(description="What the tower's `get_config` returned.")
+    registered_name: str = Field(description="Name of the class in `register_keras_serializable`.")
+    config: dict[str, Any] = Field(description="Result of the tower's `get_config`.")
 
     @classmethod
     def from_tower(cls, tower: Tower) -> CustomTowerConfig:

@@ -18,7 +18,7 @@ from dssm_tf.config.section import Section
 
 
 class NegativesConfig(Section):
-    """Which titles a clicked title is compared with."""
+    """The titles that a clicked title is compared with."""
 
     recorded: NonNegativeInt = Field(
         0, description="Negatives per query from the records that preprocess wrote (J)."
@@ -85,7 +85,8 @@ class TrainingConfig(Section):
     )
     idf_start: bool = Field(
         False,
-        description="Whether the rows of the first matrix start longer for rarer letter n-grams.",
+        description="Whether the initial rows of the first matrix are scaled by the IDF of their "
+        "letter n-grams.",
     )
     refit: bool = Field(
         False,

@@ -1,4 +1,4 @@
-"""Training records and what else preprocess writes: their format, reading them, batching them.
+"""The files that preprocess writes, graded lists, and batches made of both.
 
-May import text and common.
+May import tables, config, text and common.
 """

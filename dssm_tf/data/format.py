@@ -1,7 +1,7 @@
-"""What preprocess writes, without TensorFlow: the files' names and `spec.json`, see docs/data.md.
+"""The format of a preprocessed directory: file names and `spec.json`; see docs/data.md.
 
-A text is a number: row i of the titles' files, in their order, is title i.
-So are queries and words.
+Texts are identified by their index: row i of the titles' files, in file order, is title i. The same
+holds for queries and words. This module needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
-_FORMAT = 4
-_AGAIN = "Run preprocess again."
+_FORMAT = 5
+_REBUILD_HINT = "Run preprocess again."
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"
 KINDS = ("words", "titles", "queries", "train", "validation")
 
 
-def file_name(kind: str, number: int, count: int) -> str:
-    """The name of a file of a kind, the first of which has number 0.
+def file_name(kind: str, index: int, count: int) -> str:
+    """The name of file `index` of `count` files of a kind.
 
     >>> file_name("titles", 3, 16), file_name("train", 0, 1)
     ('titles-00003-of-00016.parquet', 'train-00000-of-00001.tfrecord.gz')
     """
     suffix = "parquet" if kind in ("titles", "queries") else "tfrecord.gz"
-    return f"{kind}-{number:05d}-of-{count:05d}.{suffix}"
+    return f"{kind}-{index:05d}-of-{count:05d}.{suffix}"
 
 
 class Title(NamedTuple):
-    """A title of the log or the corpus: its text and how often the training part clicked it.
+    """A title of the log or the corpus, with its clicks in the training split.
 
     Args:
-        text: as logged, or as the corpus has it.
-        clicks: clicks in the training part; 0 for a title of the validation part or the corpus
-            only.
-        queries: (query, title) pairs of the training part that hold it.
+        text: spelled as in the log or the corpus.
+        clicks: clicks in the training split; 0 for a title that only the validation split or the
+            corpus has.
+        queries: number of distinct training queries with a click on it.
     """
 
     text: str
@@ -54,18 +54,19 @@ class Title(NamedTuple):
 
 @dataclass(frozen=True)
 class Spec:
-    """What a reader must know of a preprocessed directory; stored as `spec.json`.
+    """Description of a preprocessed directory, stored in it as `spec.json`.
 
     Args:
         rules: how texts become words.
-        title_fields: columns of which titles are made, see `dssm_tf.text.fields`.
-        trigrams: of the vocabulary, without hash buckets.
-        fingerprint: of the vocabulary.
-        negatives: recorded with each pair; where the log had fewer the clicked title fills the row.
+        title_fields: columns that a title is joined from; see `dssm_tf.text.fields`.
+        trigrams: number of letter trigrams in the vocabulary, without hash buckets.
+        fingerprint: hash of the vocabulary.
+        negatives: number of negatives recorded with each pair. A row with fewer negatives is
+            padded with the clicked title.
         negative_alpha: negatives were drawn in proportion to `clicks ** negative_alpha`.
-        clicks: of the training part, unweighted.
-        rows: of each file, by kind; none for a kind that is not there.
-        files: the SHA-256 of each other file that is read, by name.
+        clicks: unweighted clicks of the training split.
+        rows: by kind, the number of rows of each file; empty for a kind without files.
+        files: SHA-256 of every other file of the directory that is read, by name.
     """
 
     rules: Rules
@@ -102,32 +103,34 @@ class Spec:
         version = raw.get("format") if isinstance(raw, dict) else None
         if version != _FORMAT:
             raise UserError(
-                f"{path} has format {version!r:.60}; this version reads {_FORMAT}. {_AGAIN}"
+                f"{path} has format {version!r:.60}; this version reads {_FORMAT}. {_REBUILD_HINT}"
             )
         if raw.pop("sha256", None) != _digest(raw):
-            raise UserError(f"{path} is damaged or was changed since it was written. {_AGAIN}")
+            raise UserError(
+                f"{path} is damaged or was changed since it was written. {_REBUILD_HINT}"
+            )
         del raw["format"]
         raw["rules"], raw["title_fields"] = Rules(**raw["rules"]), tuple(raw["title_fields"])
         return cls(**raw)
 
     def count(self, *kinds: str) -> int:
-        """How many rows the files of some kinds hold."""
+        """Number of rows in all files of the given kinds."""
         return sum(sum(self.rows[kind]) for kind in kinds)
 
     def paths(self, directory: Path, kind: str) -> list[Path]:
         """The files of a kind, in order."""
         count = len(self.rows[kind])
-        return [Path(directory) / file_name(kind, number, count) for number in range(count)]
+        return [Path(directory) / file_name(kind, index, count) for index in range(count)]
 
     def check(self, directory: Path) -> None:
-        """Compares files with what was written.
+        """Compares the files with their recorded checksums.
 
         Raises:
-            UserError: one is missing, truncated or changed.
+            UserError: a file is missing, truncated or changed.
         """
         for name, digest in self.files.items():
             path = Path(directory) / name
-            if not path.exists() or fingerprint(path) != digest:
+            if not path.exists() or sha256_of(path) != digest:
                 raise UserError(
                     f"{path} is missing, damaged or was changed since preprocess wrote it; copy "
                     "it again, or run preprocess again."
@@ -135,7 +138,7 @@ class Spec:
 
 
 def _digest(raw: Mapping[str, Any]) -> str:
-    """Of what `spec.json` holds besides."""
+    """SHA-256 of the content of `spec.json`, without the digest itself."""
     return sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
 
 
@@ -143,7 +146,7 @@ def load_vocabulary(directory: Path, spec: Spec) -> Vocabulary:
     """The vocabulary that the words were hashed with.
 
     Raises:
-        UserError: it is missing or another one.
+        UserError: the file is missing, or is another vocabulary.
     """
     path = Path(directory) / VOCABULARY
     vocabulary = Vocabulary.load(path, spec.rules)

@@ -1,4 +1,4 @@
-"""A directory that preprocess wrote, as arrays: texts are numbers, each read once."""
+"""Reads a preprocessed directory into arrays, in which texts are identified by index."""
 
 from __future__ import annotations
 
@@ -15,58 +15,59 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 8192
-_MIN_COUNT = 2  # times that log and corpus hold a word with a row of its own
-LISTS = pa.list_(pa.int32())
+_MIN_COUNT = 2  # occurrences in log and corpus that give a word its own row
+INT_LISTS = pa.list_(pa.int32())
 Kind = Literal["queries", "titles"]
-UNTUNED = tf.data.Options()
-"""In TensorFlow 2.21 the end of an autotuned iterator may wait a minute for a sleeping thread."""
-UNTUNED.autotune.enabled = False
 
 
 class Pairs(NamedTuple):
-    """Queries and titles clicked for them, by number.
+    """Pairs of a query and a clicked title, with recorded negatives.
 
     Args:
-        query: int32 `(pairs,)`.
-        titles: int32 `(pairs, 1 + negatives)`; the first was clicked, -1 is none.
-        clicks: float32 `(pairs,)`, weighted if preprocess was told to.
+        query: int32 `(pairs,)`, query indices.
+        titles: int32 `(pairs, 1 + negatives)`, title indices: the clicked title, then negatives;
+            -1 is padding.
+        clicks: float32 `(pairs,)`; weighted if preprocess weighted the clicks.
     """
 
     query: NDArray[np.int32]
     titles: NDArray[np.int32]
     clicks: NDArray[np.float32]
 
-    def of(self, chosen: NDArray[np.bool_]) -> Pairs:
-        """Some of them."""
-        return Pairs(self.query[chosen], self.titles[chosen], self.clicks[chosen])
+    def select(self, mask: NDArray[np.bool_]) -> Pairs:
+        """The pairs where the mask `(pairs,)` is true."""
+        return Pairs(self.query[mask], self.titles[mask], self.clicks[mask])
 
     @staticmethod
-    def joined(many: Sequence[Pairs]) -> Pairs:
-        """All of several."""
+    def concatenate(splits: Sequence[Pairs]) -> Pairs:
+        """The pairs of several splits, one split after another."""
         return Pairs(
-            np.concatenate([pairs.query for pairs in many]),
-            np.concatenate([pairs.titles for pairs in many]),
-            np.concatenate([pairs.clicks for pairs in many]),
+            np.concatenate([pairs.query for pairs in splits]),
+            np.concatenate([pairs.titles for pairs in splits]),
+            np.concatenate([pairs.clicks for pairs in splits]),
         )
 
 
 class Preprocessed:
-    """What training, evaluation and benchmarks read of a preprocessed directory.
+    """The content of a preprocessed directory, as training, evaluation and benchmarks read it.
+
+    The constructor compares all files with their checksums. Each file is then read when its content
+    is first used.
 
     Args:
-        directory: what preprocess wrote.
+        directory: the directory that preprocess wrote.
 
     Attributes:
-        spec: what `spec.json` says.
-        rules: how texts were read.
+        spec: the content of `spec.json`.
+        rules: how texts become words.
 
     Raises:
-        UserError: a file is missing, damaged or of another version. All are compared with their
-            checksums when this is made, and trusted from then on.
+        UserError: a file is missing, damaged or of another version.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -74,10 +75,10 @@ class Preprocessed:
         self.spec = Spec.load(directory)
         self.rules = self.spec.rules
         self.spec.check(directory)
-        # Read when first used; `with_whole_words` and `fold` have others.
+        # Read when first used. `with_whole_words` and `fold` replace these in a copy.
         self._vocabulary: Vocabulary | None = None
         self._distinct_words: tuple[list[str], pa.ListArray] | None = None
-        self._parts: Mapping[str, Pairs] | None = None
+        self._splits: Mapping[str, Pairs] | None = None
         self._title_counts: NDArray[np.int64] | None = None
 
     @property
@@ -89,12 +90,12 @@ class Preprocessed:
 
     @property
     def titles(self) -> list[Title]:
-        """The titles of the log and the corpus, by number."""
+        """The titles of the log and the corpus, by index."""
         return [*map(Title, self.texts("titles"), *self.title_counts.tolist())]
 
     @property
     def title_counts(self) -> NDArray[np.int64]:
-        """Clicks of each title, and pairs that hold it, in the training part: `(2, titles)`."""
+        """Clicks and number of queries of each title in the training split, `(2, titles)`."""
         if self._title_counts is None:
             table = self._tables["titles"]
             columns = [table[name].to_numpy().astype(np.int64) for name in ("clicks", "queries")]
@@ -102,67 +103,70 @@ class Preprocessed:
         return self._title_counts
 
     def texts(self, kind: Kind) -> list[str]:
-        """The texts of queries or titles, as logged, by number."""
+        """The texts of queries or titles, as logged, by index."""
         return list(self._tables[kind]["text"].to_pylist())
 
     def words(self, kind: Kind) -> pa.ListArray:
-        """The numbers of each text's words."""
-        return self._tables[kind]["words"].combine_chunks().cast(LISTS)
+        """The word indices of each text."""
+        return self._tables[kind]["words"].combine_chunks().cast(INT_LISTS)
 
     @cached_property
     def clicked(self) -> pa.ListArray:
-        """The numbers of the titles that anybody clicked for each query, increasing."""
-        return self._tables["queries"]["clicked"].combine_chunks().cast(LISTS)
+        """For each query the indices of its clicked titles in any split, increasing."""
+        return self._tables["queries"]["clicked"].combine_chunks().cast(INT_LISTS)
 
     @property
     def distinct_words(self) -> tuple[list[str], pa.ListArray]:
-        """Each word that texts hold, and the ids of its trigrams."""
+        """The distinct words of all texts, and the trigram ids of each."""
         if self._distinct_words is None:
-            word, ngrams = tf.io.FixedLenFeature([], tf.string), tf.io.RaggedFeature(tf.int64)
-            records = self._records("words", word=word, ngrams=ngrams)
+            records = self._records(
+                "words",
+                word=tf.io.FixedLenFeature([], tf.string),
+                ngrams=tf.io.RaggedFeature(tf.int64),
+            )
             lists = records["ngrams"]
             ids = pa.ListArray.from_arrays(lists.row_splits.numpy(), lists.flat_values.numpy())
-            words = [one.decode() for one in records["word"].numpy().tolist()]
-            self._distinct_words = words, ids.cast(LISTS)
+            words = [word.decode() for word in records["word"].numpy().tolist()]
+            self._distinct_words = words, ids.cast(INT_LISTS)
         return self._distinct_words
 
     def with_whole_words(self) -> Preprocessed:
-        """The same, each word that the texts hold twice with a row beside those of its trigrams."""
+        """A copy whose vocabulary also has a row for each word that occurs at least twice."""
         words, _ = self.distinct_words
-        held = pa.concat_arrays([self.words("queries"), self.words("titles")]).flatten()
-        counts = np.bincount(held, minlength=len(words))
-        often = (word for word, count in zip(words, counts, strict=True) if count >= _MIN_COUNT)
-        vocabulary = self.vocabulary.with_words(often)
+        occurrences = pa.concat_arrays([self.words("queries"), self.words("titles")]).flatten()
+        counts = np.bincount(occurrences, minlength=len(words))
+        frequent = (word for word, count in zip(words, counts, strict=True) if count >= _MIN_COUNT)
+        vocabulary = self.vocabulary.with_words(frequent)
         result = copy(self)
         result.spec = replace(
             self.spec, trigrams=len(vocabulary.ngrams), fingerprint=vocabulary.fingerprint
         )
         result._vocabulary = vocabulary
-        result._distinct_words = words, pa.array(map(vocabulary.look_up, words), LISTS)
+        result._distinct_words = words, pa.array(map(vocabulary.look_up, words), INT_LISTS)
         return result
 
     @property
-    def parts(self) -> Mapping[str, Pairs]:
-        """The pairs to train on and those to validate on: `train`, `validation`."""
-        if self._parts is None:
-            self._parts = {part: self._pairs(part) for part in ("train", "validation")}
-        return self._parts
+    def splits(self) -> Mapping[str, Pairs]:
+        """The pairs of each split: `train`, `validation`."""
+        if self._splits is None:
+            self._splits = {split: self._pairs(split) for split in ("train", "validation")}
+        return self._splits
 
     @property
-    def splits(self) -> tuple[str, ...]:
-        """The parts that hold pairs."""
-        return tuple(part for part in self.parts if self.count(part))
+    def nonempty_splits(self) -> tuple[str, ...]:
+        """The names of the splits that have pairs."""
+        return tuple(split for split in self.splits if self.count(split))
 
-    def count(self, *parts: str) -> int:
-        """How many pairs these parts hold."""
-        return sum(len(self.parts[part].query) for part in parts)
+    def count(self, *splits: str) -> int:
+        """Number of pairs in these splits."""
+        return sum(len(self.splits[split].query) for split in splits)
 
-    def log(self, *parts: str) -> list[tuple[str, str, float]]:
-        """Query, clicked title and clicks of each pair of these or all parts, sorted."""
+    def log(self, *splits: str) -> list[tuple[str, str, float]]:
+        """Query, clicked title and clicks of each pair, sorted; without arguments of all splits."""
         queries, titles = self.texts("queries"), self.texts("titles")
         rows = []
-        for part in parts or self.parts:
-            pairs = self.parts[part]
+        for split in splits or self.splits:
+            pairs = self.splits[split]
             columns = pairs.query.tolist(), pairs.titles[:, 0].tolist(), pairs.clicks.tolist()
             for query, title, clicks in zip(*columns, strict=True):
                 rows.append((queries[query], titles[title], clicks))
@@ -170,26 +174,27 @@ class Preprocessed:
 
     @cached_property
     def ids(self) -> Mapping[Kind, NDArray[np.int64]]:
-        """The id of each text, see `Rules.id`; as unsigned numbers they increase."""
+        """The id of each text; see `Rules.id`. Read as unsigned integers, ids increase."""
         return {kind: self.rules.column(self.texts(kind)) for kind in ("queries", "titles")}
 
     def find(self, kind: Kind, texts: Iterable[str]) -> NDArray[np.int64]:
-        """The numbers of texts, equal under the rules; -1 for one that is not there."""
+        """The index of each text, compared under the text rules; -1 for an unknown text."""
         known, wanted = self.ids[kind].view(np.uint64), self.rules.column(texts).view(np.uint64)
-        place = np.searchsorted(known, wanted)
-        return np.where(np.append(known, 0)[place] == wanted, place, -1)
+        index = np.searchsorted(known, wanted)
+        return np.where(np.append(known, 0)[index] == wanted, index, -1)
 
-    def fold(self, number: int, of: int) -> Preprocessed:
-        """The same pairs in other parts: of so many shares of the queries, one validates.
+    def fold(self, index: int, count: int) -> Preprocessed:
+        """A copy for cross-validation: fold `index` of `count` is its validation split.
 
-        Clicks of titles are those of its own training part; the negatives of a pair are as
-        preprocess sampled them.
+        Queries are divided among the folds. Title counts are those of the copy's training split.
+        Recorded negatives stay as preprocess sampled them.
         """
-        pairs = Pairs.joined([*self.parts.values()])
-        held_out = pairs.query % of == number  # numbers go by fingerprint: any order
+        pairs = Pairs.concatenate([*self.splits.values()])
+        # Queries are ordered by a hash, so the remainder divides them at random.
+        is_validation = pairs.query % count == index
         fold = copy(self)
-        train = pairs.of(~held_out)
-        fold._parts = {"train": train, "validation": pairs.of(held_out)}
+        train = pairs.select(~is_validation)
+        fold._splits = {"train": train, "validation": pairs.select(is_validation)}
         clicked, size = train.titles[:, 0], self.spec.count("titles")
         counts = np.bincount(clicked, train.clicks, size), np.bincount(clicked, None, size)
         fold._title_counts = np.rint(counts).astype(np.int64)
@@ -202,20 +207,24 @@ class Preprocessed:
             for kind in ("queries", "titles")
         }
 
-    def _pairs(self, part: str) -> Pairs:
-        number = tf.io.FixedLenFeature([], tf.int64)
-        titles = tf.io.FixedLenFeature([1 + self.spec.negatives], tf.int64)
-        clicks = tf.io.FixedLenFeature([], tf.float32)
-        found = self._records(part, query=number, titles=titles, clicks=clicks)
-        query, candidates = (found[name].numpy().astype(np.int32) for name in ("query", "titles"))
-        # If there were too few negatives the clicked title fills the row.
-        candidates[:, 1:][candidates[:, 1:] == candidates[:, :1]] = -1
-        return Pairs(query, candidates, found["clicks"].numpy())
+    def _pairs(self, split: str) -> Pairs:
+        records = self._records(
+            split,
+            query=tf.io.FixedLenFeature([], tf.int64),
+            titles=tf.io.FixedLenFeature([1 + self.spec.negatives], tf.int64),
+            clicks=tf.io.FixedLenFeature([], tf.float32),
+        )
+        query, titles = (records[name].numpy().astype(np.int32) for name in ("query", "titles"))
+        # Rows with too few negatives are padded with the clicked title.
+        titles[:, 1:][titles[:, 1:] == titles[:, :1]] = -1
+        return Pairs(query, titles, records["clicks"].numpy())
 
     def _records(self, kind: str, **features: Any) -> dict[str, Any]:
-        """The records of all files of a kind, by feature."""
+        """The records of all files of a kind, one tensor per feature."""
         files = [*map(str, self.spec.paths(self.directory, kind))]
-        records = tf.data.TFRecordDataset(files, "GZIP").with_options(UNTUNED).batch(_BATCH)
-        nothing = tf.zeros([0], tf.string)
-        found = [tf.io.parse_example(batch, features) for batch in [nothing, *records]]
-        return {name: tf.concat([one[name] for one in found], 0) for name in features}
+        records = (
+            tf.data.TFRecordDataset(files, "GZIP").with_options(WITHOUT_AUTOTUNING).batch(_BATCH)
+        )
+        no_records = tf.zeros([0], tf.string)  # gives the tensors their types if there are no files
+        batches = [tf.io.parse_example(batch, features) for batch in [no_records, *records]]
+        return {name: tf.concat([batch[name] for batch in batches], 0) for name in features}

@@ -1,62 +1,70 @@
-"""What the queries of a step say: some words of a title alone, and now and then a typing error."""
+"""Varies the words of training queries: subsets of a title's words, and typing errors."""
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-from dssm_tf.data.texts import SPELLINGS, Texts
+from dssm_tf.data.texts import SPELLINGS, TextTensors
 
-_FEWEST, _MOST = 2, 4
-_DRAWS = 3
+_MIN_WORDS, _MAX_WORDS = 2, 4
+_DRAWS = 3  # random numbers per row, besides one per word
 
 
 class QueryWords:
-    """Words of queries, drawn anew in each pass.
+    """Draws the words of queries anew in each epoch.
 
-    Of a title that is a query there are two to four words, in their order: nobody types a whole
-    title. In a share of all queries the longest word is misspelt.
+    A title that is used as a query keeps two to four of its words, in their order, because users
+    rarely type a whole title. In a fraction of all queries, the longest word gets a typing error.
 
     Args:
-        texts: of the training, made with typing errors if there is such a share.
-        typos: the share.
+        texts: of the training; with misspelled variants if `typos` is above 0.
+        typos: fraction of the queries with a typing error.
 
     Call arguments:
-        query: int `(rows,)`, numbers of texts; what is above the queries is a title.
-        words: ragged int32 `[rows, words]`, theirs.
-        chance: float64 `(rows, width)`, uniform in [0, 1).
+        query: int `(rows,)`, text indices. From `texts.first_title` on, the text is a title.
+        words: ragged int32 `[rows, words]`, the word indices of the texts.
+        random: float64 `(rows, width)`, uniform in [0, 1).
 
     Returns:
         Ragged int32 `[rows, words]`.
     """
 
-    def __init__(self, texts: Texts, typos: float) -> None:
+    def __init__(self, texts: TextTensors, typos: float) -> None:
         self._texts = texts
         self._typos = typos
         self._letters = texts.ngrams.row_lengths()
         self.width = _DRAWS + int(tf.reduce_max(texts.words.row_lengths()))
 
     def __call__(
-        self, query: tf.Tensor, words: tf.RaggedTensor, chance: tf.Tensor
+        self, query: tf.Tensor, words: tf.RaggedTensor, random: tf.Tensor
     ) -> tf.RaggedTensor:
         """See the class."""
         words = words.to_tensor(-1)
         columns = tf.shape(words)[1]
-        count, typo, variant = tf.unstack(chance[:, :_DRAWS], axis=1)
-        some = _FEWEST + tf.cast(count * (_MOST - _FEWEST + 1), tf.int32)
-        most = tf.where(query < self._texts.first_title, columns, some)
-        lots = chance[:, _DRAWS : _DRAWS + columns] + tf.cast(words < 0, chance.dtype)
-        kept = (tf.argsort(tf.argsort(lots)) < most[:, None]) & (words >= 0)
+        count, typo, variant = tf.unstack(random[:, :_DRAWS], axis=1)
+        subset_size = _MIN_WORDS + tf.cast(count * (_MAX_WORDS - _MIN_WORDS + 1), tf.int32)
+        max_words = tf.where(query < self._texts.first_title, columns, subset_size)
+        order = random[:, _DRAWS : _DRAWS + columns] + tf.cast(words < 0, random.dtype)
+        mask = (tf.argsort(tf.argsort(order)) < max_words[:, None]) & (words >= 0)
         if self._typos:
-            words = self._misspelt(words, kept, typo < self._typos, variant)
-        return tf.ragged.boolean_mask(words, kept)
+            words = self._misspelled(words, mask, typo < self._typos, variant)
+        return tf.ragged.boolean_mask(words, mask)
 
-    def _misspelt(
-        self, words: tf.Tensor, kept: tf.Tensor, wanted: tf.Tensor, variant: tf.Tensor
+    def _misspelled(
+        self, words: tf.Tensor, mask: tf.Tensor, has_typo: tf.Tensor, variant: tf.Tensor
     ) -> tf.Tensor:
-        """The words with a variant of the longest that is kept, in the wanted rows."""
+        """Replaces the longest word of each row that has a typo by a misspelled variant.
+
+        Args:
+            words: int32 `(rows, columns)`, word indices.
+            mask: bool `(rows, columns)`, the words of the query.
+            has_typo: bool `(rows,)`.
+            variant: float64 `(rows,)` in [0, 1), which chooses the variant.
+        """
         letters = tf.gather(self._letters, tf.maximum(words, 0))
-        longest = tf.argmax(tf.where(kept, letters, -1), axis=1, output_type=tf.int32)
-        known = len(self._letters) // (1 + SPELLINGS)
-        first = known + tf.cast(variant * SPELLINGS, tf.int32)
-        chosen = tf.range(tf.shape(words)[1]) == longest[:, None]
-        return tf.where(chosen & wanted[:, None], first[:, None] + words * SPELLINGS, words)
+        longest = tf.argmax(tf.where(mask, letters, -1), axis=1, output_type=tf.int32)
+        word_count = len(self._letters) // (1 + SPELLINGS)
+        first = word_count + tf.cast(variant * SPELLINGS, tf.int32)
+        is_longest = tf.range(tf.shape(words)[1]) == longest[:, None]
+        misspelled = first[:, None] + words * SPELLINGS
+        return tf.where(is_longest & has_typo[:, None], misspelled, words)

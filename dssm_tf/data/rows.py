@@ -1,4 +1,4 @@
-"""What is learned from, as numbers: clicks, titles as queries, lists with grades or scores."""
+"""Training rows as arrays of text indices: clicks, titles as queries, graded lists."""
 
 from __future__ import annotations
 
@@ -9,96 +9,100 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import Pairs
-from dssm_tf.data.texts import Texts
+from dssm_tf.data.texts import TextTensors
 
 
-class Rows(NamedTuple):
-    """What is learned from: queries, each with its candidates, as numbers of texts.
+class TrainingRows(NamedTuple):
+    """Rows of one source of labels: a query and its candidate titles, as text indices.
 
     Args:
-        source: where they come from: 0 clicks, and the further ones of `SOURCES`.
-        query: int32 `(rows,)`, see `Texts`.
-        titles: int32 `(rows, columns)`, -1 for none; of clicks, the first was clicked.
-        weights: float32 `(rows,)`, which `mean` rescales.
-        size: rows of a step, over all workers and replicas.
-        mean: weight of a row on average, those that fill up the last step included.
+        source: index of the source: 0 for clicks, then the others of `SOURCES`.
+        query: int32 `(rows,)`; see `TextTensors`.
+        titles: int32 `(rows, columns)`, title indices, -1 for padding. In rows of clicks, the first
+            title was clicked.
+        weights: float32 `(rows,)`; see `rescaled`.
+        batch_size: rows per step, over all workers and replicas.
+        mean_weight: mean weight of a row, counting the padding rows of the last step as 0.
         targets: grades or scores `(rows, columns)`; None for clicks.
-        pool: how many of the last rows, of weight 1, are a pool of which each pass reads others.
-        drawn: how many of the pool a pass reads.
+        pool: the last `pool` rows, each of weight 1, are subsampled: every epoch draws
+            `pool_sample` of them.
+        pool_sample: rows that an epoch draws from the pool.
     """
 
     source: int
     query: NDArray[np.int32]
     titles: NDArray[np.int32]
     weights: NDArray[np.float32]
-    size: int
-    mean: float = 1.0
+    batch_size: int
+    mean_weight: float = 1.0
     targets: NDArray[np.float32] | None = None
     pool: int = 0
-    drawn: int = 0
+    pool_sample: int = 0
 
     @property
-    def per_pass(self) -> int:
-        """Rows a pass."""
-        return len(self.query) - self.pool + self.drawn
+    def per_epoch(self) -> int:
+        """Rows per epoch."""
+        return len(self.query) - self.pool + self.pool_sample
 
     @property
     def steps(self) -> int:
-        """Batches a pass."""
-        return -(-self.per_pass // self.size)
+        """Batches per epoch."""
+        return -(-self.per_epoch // self.batch_size)
 
     @staticmethod
-    def joined(many: Sequence[Rows]) -> Rows:
-        """The rows of one source, of several parts; only the last may have a pool."""
-        targets = [rows.targets for rows in many if rows.targets is not None]
-        return many[-1]._replace(
-            query=np.concatenate([rows.query for rows in many]),
-            titles=np.concatenate([rows.titles for rows in many]),
-            weights=np.concatenate([rows.weights for rows in many]),
+    def concatenate(splits: Sequence[TrainingRows]) -> TrainingRows:
+        """The rows of several splits of one source. Only the last split may have a pool."""
+        targets = [rows.targets for rows in splits if rows.targets is not None]
+        return splits[-1]._replace(
+            query=np.concatenate([rows.query for rows in splits]),
+            titles=np.concatenate([rows.titles for rows in splits]),
+            weights=np.concatenate([rows.weights for rows in splits]),
             targets=np.concatenate(targets) if targets else None,
         )
 
-    def rescaled(self) -> Rows:
-        """The same with weights whose mean over the rows of a pass is `mean`."""
-        total = self.weights.sum(dtype=np.float64) - (self.pool - self.drawn)
-        scale = self.mean * self.steps * self.size / total
+    def rescaled(self) -> TrainingRows:
+        """The rows with weights rescaled to a mean of `mean_weight` over an epoch."""
+        total = self.weights.sum(dtype=np.float64) - (self.pool - self.pool_sample)
+        scale = self.mean_weight * self.steps * self.batch_size / total
         return self._replace(weights=(self.weights * scale).astype(np.float32))
 
 
-def click_rows(pairs: Pairs, negatives: int, weight: str, size: int) -> Rows:
-    """The pairs of a part.
+def click_rows(pairs: Pairs, negatives: int, weighting: str, batch_size: int) -> TrainingRows:
+    """The clicked pairs of a split as rows.
 
     Args:
-        pairs: of the part.
-        negatives: recorded ones used, at most as many as were recorded.
-        weight: of a pair in the loss: `none` 1, `log` 1 + ln(clicks), `linear` clicks.
-        size: queries a step.
+        pairs: of the split.
+        negatives: how many of the recorded negatives are used.
+        weighting: weight of a pair in the loss: `none` 1, `log` 1 + ln(clicks), `linear` clicks.
+        batch_size: queries per step.
     """
     weights = {
         "none": np.ones_like(pairs.clicks),
         "log": (1 + np.log(np.maximum(pairs.clicks, 1))).astype(np.float32),
         "linear": pairs.clicks,
     }
-    return Rows(0, pairs.query, pairs.titles[:, : 1 + negatives], weights[weight], size)
+    titles = pairs.titles[:, : 1 + negatives]
+    return TrainingRows(0, pairs.query, titles, weights[weighting], batch_size)
 
 
-def title_rows(texts: Texts, like: Rows, drawn: int) -> Rows:
-    """Titles that were searched by some of their words, see `QueryWords`, and clicked once.
+def title_rows(texts: TextTensors, clicks: TrainingRows, per_epoch: int) -> TrainingRows:
+    """Titles as their own queries: some words of a title (see `QueryWords`), and the title clicked.
 
-    Rare titles and titles nobody clicked are otherwise learned from few queries or none.
+    Without these rows, rare and unclicked titles are learned from few queries or none.
 
     Args:
-        texts: of the training run; titles without a word are left out.
-        like: rows of clicks; titles have no recorded negatives.
-        drawn: titles a pass, others in each; at most once each.
+        texts: of the training. Titles without words are left out.
+        clicks: rows of clicks, whose columns and batch size are taken. The new rows have no
+            recorded negatives.
+        per_epoch: titles drawn per epoch, each at most once.
     """
     lengths = texts.words.row_lengths().numpy()
     titles = np.flatnonzero(lengths[texts.first_title :]).astype(np.int32)
-    none = np.full((len(titles), like.titles.shape[1] - 1), -1, np.int32)
-    return like._replace(
+    padding = np.full((len(titles), clicks.titles.shape[1] - 1), -1, np.int32)
+    return clicks._replace(
         query=texts.first_title + titles,
-        titles=np.column_stack([titles, none]),
+        titles=np.column_stack([titles, padding]),
         weights=np.ones(len(titles), np.float32),
         pool=len(titles),
-        drawn=min(drawn, len(titles)),
+        pool_sample=min(per_epoch, len(titles)),
     )

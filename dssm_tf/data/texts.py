@@ -1,8 +1,8 @@
-"""Texts by number as tensors: distinct words, padded, rows of like length together.
+"""Texts as tensors of word and trigram indices, padded in groups of similar length.
 
-A matrix of texts is as wide as its longest text, so a batch with one text of 34 words would spend
-two thirds of its work on padding if the others have 12. Rows are therefore put in two *parts*,
-short ones and long ones, each as wide as its own longest row.
+A matrix of texts is as wide as its longest text. A batch with one text of 34 words would spend two
+thirds of its work on padding if the others have 12. Rows are therefore put in two *length groups*,
+short rows and long rows, and each group is as wide as its own longest row.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.preprocessed import LISTS, Kind, Preprocessed
+from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed
 from dssm_tf.text.typos import with_typo
 
 SPELLINGS = 8
+"""Misspelled variants per word."""
+
 SHORT = 0.9
-"""The share of the rows that are in the first part."""
+"""Fraction of the rows that are in the first length group."""
+
 _STEP = 8
 
 
-class Texts(NamedTuple):
-    """All texts of a training run by number: queries, then titles.
+class TextTensors(NamedTuple):
+    """All texts of a training, by text index: first the queries, then the titles.
 
     Args:
-        words: of each text, the numbers of its words.
-        ngrams: of each word, the ids of its trigrams; below the words of texts, `SPELLINGS`
-            misspelt variants of each, if `typos` were asked for.
-        clicked: of each text, the titles that anybody clicked for it as a query, increasing; a
-            title is a query for itself.
-        first_title: the number of title 0.
+        words: `[texts, words]`, the word indices of each text.
+        ngrams: `[words, trigrams]`, the trigram ids of each word. With typing errors, `SPELLINGS`
+            misspelled variants of each word follow after the last word.
+        clicked: `[texts, titles]`, for each text as a query the indices of its clicked titles,
+            increasing. A title as a query has itself.
+        first_title: the text index of title 0.
     """
 
     words: tf.RaggedTensor
@@ -43,201 +46,232 @@ class Texts(NamedTuple):
     first_title: int
 
 
-class Numbers:
-    """Numbers of the texts of a directory, and of further ones that judged lists hold.
+class TextIndexer:
+    """Maps texts to indices: those of a directory, and new ones for texts of judged lists.
 
     Args:
-        data: what preprocess wrote.
+        data: the preprocessed directory.
     """
 
     def __init__(self, data: Preprocessed) -> None:
         self._data = data
-        self._further: dict[Kind, dict[str, int]] = {"queries": {}, "titles": {}}
+        self._new_texts: dict[Kind, dict[str, int]] = {"queries": {}, "titles": {}}
 
-    def of(self, kind: Kind, texts: list[str]) -> NDArray[np.int32]:
-        """The numbers of queries or of titles; those that the directory lacks are added."""
-        found, further = self._data.find(kind, texts), self._further[kind]
-        for place in np.flatnonzero(found < 0).tolist():
-            key = self._data.rules.key(texts[place])
-            found[place] = self._data.spec.count(kind) + further.setdefault(key, len(further))
-        return found.astype(np.int32)
+    def indices(self, kind: Kind, texts: list[str]) -> NDArray[np.int32]:
+        """The indices of queries or titles. Texts that the directory lacks are added."""
+        indices, new_texts = self._data.find(kind, texts), self._new_texts[kind]
+        for position in np.flatnonzero(indices < 0).tolist():
+            key = self._data.rules.key(texts[position])
+            new_index = new_texts.setdefault(key, len(new_texts))
+            indices[position] = self._data.spec.count(kind) + new_index
+        return indices.astype(np.int32)
 
-    def texts(self, typos: bool = False) -> Texts:
-        """All of them.
+    def texts(self, typos: bool = False) -> TextTensors:
+        """All texts, those of the directory and the added ones.
 
         Args:
-            typos: whether words have misspelt variants.
+            typos: whether words have misspelled variants.
         """
         words, ngrams = self._data.distinct_words
-        number = {word: place for place, word in enumerate(words)}
+        word_index = {word: index for index, word in enumerate(words)}
         sides = []
-        for kind, further in self._further.items():
-            split = map(self._data.vocabulary.words, further)
-            new = [[number.setdefault(word, len(number)) for word in one] for one in split]
-            sides.append(pa.concat_arrays([self._data.words(kind), pa.array(new, LISTS)]))
-        spelled = list(number)[len(words) :]  # the new ones, in the order of their numbers
+        for kind, new_texts in self._new_texts.items():
+            words_of_texts = map(self._data.vocabulary.words, new_texts)
+            new_rows = [
+                [word_index.setdefault(word, len(word_index)) for word in words_of_text]
+                for words_of_text in words_of_texts
+            ]
+            sides.append(pa.concat_arrays([self._data.words(kind), pa.array(new_rows, INT_LISTS)]))
+        new_words = list(word_index)[len(words) :]  # in the order of their indices
         if typos:
-            spelled += [with_typo(word, edit + 1) for word in number for edit in range(SPELLINGS)]
-        hashed = pa.array(map(self._data.vocabulary.look_up, spelled), LISTS)
-        clicked, (queries, titles) = self._data.clicked, map(len, sides)
-        own = np.arange(titles)
-        pairs = [clicked.value_parent_indices(), clicked.flatten()], [queries + own, own]
-        return Texts(
-            _ragged(*sides),
-            _ragged(ngrams, hashed),
-            lists_of(np.concatenate(pairs, axis=1).T, queries + titles),
-            queries,
+            new_words += [
+                with_typo(word, edit + 1) for word in word_index for edit in range(SPELLINGS)
+            ]
+        new_ngrams = pa.array(map(self._data.vocabulary.look_up, new_words), INT_LISTS)
+        clicked, (query_count, title_count) = self._data.clicked, map(len, sides)
+        titles = np.arange(title_count)
+        clicked_pairs = [clicked.value_parent_indices(), clicked.flatten()]
+        title_pairs = [query_count + titles, titles]  # a title as a query was clicked itself
+        pairs = np.concatenate([clicked_pairs, title_pairs], axis=1).T
+        return TextTensors(
+            _concatenate_ragged(*sides),
+            _concatenate_ragged(ngrams, new_ngrams),
+            group_pairs(pairs, query_count + title_count),
+            query_count,
         )
 
 
-def lists_of(pairs: NDArray[np.integer[Any]], count: int) -> tf.RaggedTensor:
-    """So many increasing lists, of their distinct rows and numbers `(pairs, 2)`."""
-    row, number = np.unique(pairs, axis=0).T
-    return tf.RaggedTensor.from_value_rowids(number.astype(np.int32), row.astype(np.int64), count)
+def group_pairs(pairs: NDArray[np.integer[Any]], row_count: int) -> tf.RaggedTensor:
+    """Pairs of row and value `(pairs, 2)` as `[row_count, values]`: distinct, increasing values."""
+    rows, values = np.unique(pairs, axis=0).T
+    return tf.RaggedTensor.from_value_rowids(
+        values.astype(np.int32), rows.astype(np.int64), row_count
+    )
 
 
-def _ragged(*lists: pa.ListArray) -> tf.RaggedTensor:
-    """The lists of one after those of the other."""
-    joined = pa.concat_arrays(lists)
-    lengths = joined.value_lengths().to_numpy().astype(np.int64)
-    return tf.RaggedTensor.from_row_lengths(joined.flatten().to_numpy(), lengths)
+def _concatenate_ragged(*lists: pa.ListArray) -> tf.RaggedTensor:
+    """Arrow lists, those of one array after those of another, as a ragged tensor."""
+    rows = pa.concat_arrays(lists)
+    lengths = rows.value_lengths().to_numpy().astype(np.int64)
+    return tf.RaggedTensor.from_row_lengths(rows.flatten().to_numpy(), lengths)
 
 
 def text_batch(
     words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: tf.Tensor
 ) -> dict[str, Any]:
-    """A text batch of words, see `dssm_tf.model.text_features`.
+    """A text batch (see `dssm_tf.text_features`) of the given words.
 
     Args:
-        words: numbers `[texts, words]`; a number and its complement stand for the same word.
-        ngrams: of each word.
-        shape: parts to lay it out in.
+        words: `[texts, words]`, word indices. An index and its bitwise complement are the same
+            word.
+        ngrams: `[words, trigrams]`, the trigram ids of each word.
+        shape: length groups of the batch.
         texts: number of texts to pad to.
     """
     distinct, index = tf.unique(words.flat_values)
-    found = tf.gather(ngrams, tf.maximum(distinct, tf.bitwise.invert(distinct)))
-    # Row 0 has no trigrams: what padding reads.
+    ngrams = tf.gather(ngrams, tf.maximum(distinct, tf.bitwise.invert(distinct)))
+    # Row 0 has no trigrams: padding tokens read it.
     word_rows = tf.RaggedTensor.from_row_splits(
-        found.values, tf.pad(found.row_splits, [[1, 0]]), validate=False
+        ngrams.values, tf.pad(ngrams.row_splits, [[1, 0]]), validate=False
     )
-    word_ngrams, place = _in_parts(word_rows, shape.word_ngrams)
-    tokens = words.with_values(tf.gather(place, index + 1))
+    word_ngrams, row_of_word = _group_by_length(word_rows, shape.word_ngrams)
+    tokens = words.with_values(tf.gather(row_of_word, index + 1))
     if len(shape.tokens) > 1:
-        parts, rows = _in_parts(tokens, shape.tokens)
-        return {"word_ngrams": word_ngrams, "tokens": parts, "rows": padded(rows, [texts])}
-    # A text's row is its place, so there are as many rows as texts are to be.
+        matrices, row_of_text = _group_by_length(tokens, shape.tokens)
+        return {
+            "word_ngrams": word_ngrams,
+            "tokens": matrices,
+            "rows": pad_to(row_of_text, [texts]),
+        }
+    # In one matrix, text i is row i, so the matrix has as many rows as texts are asked for.
     matrix = tokens.to_tensor()
-    columns = sum(part.columns for part in shape.tokens if part.rows)
-    sizes = [texts, fit(tf.shape(matrix)[1], columns)]
-    return {"word_ngrams": word_ngrams, "tokens": padded(matrix, sizes)}
+    columns = sum(group.columns for group in shape.tokens if group.rows)
+    sizes = [texts, round_up(tf.shape(matrix)[1], columns)]
+    return {"word_ngrams": word_ngrams, "tokens": pad_to(matrix, sizes)}
 
 
-def _in_parts(ragged: tf.RaggedTensor, parts: tuple[Part, ...]) -> tuple[Any, tf.Tensor]:
-    """Rows padded with zeros: a matrix, or one a part; and where each row went.
+def _group_by_length(
+    ragged: tf.RaggedTensor, groups: tuple[LengthGroup, ...]
+) -> tuple[Any, tf.Tensor]:
+    """Puts rows into length groups, padded with zeros.
 
-    The places are int32 `(rows,)`, in the parts one below another.
+    Args:
+        ragged: `[rows, columns]`.
+        groups: increasing by `columns`; without any, all rows are one group.
+
+    Returns:
+        One matrix, or a tuple with one per group; and int32 `(rows,)`, the index of each row in
+        the matrices concatenated from top to bottom.
     """
     lengths = tf.cast(ragged.row_lengths(), tf.int32)
-    bounds = tf.constant([part.columns for part in parts[:-1]], tf.int32)
-    part_of = tf.searchsorted(bounds, lengths)
-    matrices, order, places = [], [], []
+    bounds = tf.constant([group.columns for group in groups[:-1]], tf.int32)
+    group_of_row = tf.searchsorted(bounds, lengths)
+    matrices, members, positions = [], [], []
     start = 0
-    for number, part in enumerate(parts or [Part(0)]):
-        chosen = tf.cast(tf.where(part_of == number)[:, 0], tf.int32)
-        matrix = tf.gather(ragged, chosen).to_tensor()
-        rows, columns = tf.unstack(tf.shape(matrix))
-        size = [fit(rows, part.rows), fit(columns, part.columns if part.rows else 0)]
-        matrices.append(padded(matrix, size))
-        order.append(chosen)
-        places.append(start + tf.range(rows))
+    for index, group in enumerate(groups or [LengthGroup(0)]):
+        rows = tf.cast(tf.where(group_of_row == index)[:, 0], tf.int32)
+        matrix = tf.gather(ragged, rows).to_tensor()
+        count, columns = tf.unstack(tf.shape(matrix))
+        size = [
+            round_up(count, group.rows),
+            round_up(columns, group.columns if group.rows else 0),
+        ]
+        matrices.append(pad_to(matrix, size))
+        members.append(rows)
+        positions.append(start + tf.range(count))
         start += size[0]
-    rank = tf.math.invert_permutation(tf.concat(order, 0))
-    place = tf.gather(tf.concat(places, 0), rank)
-    return (tuple(matrices) if len(matrices) > 1 else matrices[0]), place
+    order = tf.math.invert_permutation(tf.concat(members, 0))
+    position_of_row = tf.gather(tf.concat(positions, 0), order)
+    return (tuple(matrices) if len(matrices) > 1 else matrices[0]), position_of_row
 
 
-def fit(needed: tf.Tensor, planned: int) -> tf.Tensor:
-    """The planned size, or the next step above it that holds what is needed; at least 1."""
+def round_up(needed: tf.Tensor, planned: int) -> tf.Tensor:
+    """The planned size; if more is needed, the size grows by eighths of it. At least 1.
+
+    Args:
+        needed: smallest size that is enough.
+        planned: size to plan with; 0 returns the needed size.
+    """
     if not planned:
         return tf.maximum(needed, 1)
     step = max(planned // 8, 1)
     return planned + tf.maximum((needed - planned + step - 1) // step, 0) * step
 
 
-def padded(tensor: tf.Tensor, sizes: list[tf.Tensor]) -> tf.Tensor:
-    """Pads at the end of each axis with zeros."""
+def pad_to(tensor: tf.Tensor, sizes: list[tf.Tensor]) -> tf.Tensor:
+    """Pads with zeros at the end of each axis."""
     missing = tf.stack(sizes) - tf.shape(tensor)
     return tf.pad(tensor, tf.stack([tf.zeros_like(missing), missing], 1))
 
 
-class Part(NamedTuple):
-    """Rows of at most `columns` entries; padded to `rows` rows, 0 for as many as there are."""
+class LengthGroup(NamedTuple):
+    """Rows of at most `columns` entries, padded to `rows` rows; 0 does not pad."""
 
     columns: int
     rows: int = 0
 
 
 class TextShape(NamedTuple):
-    """Parts of a text batch: of the texts by words, of the words by trigrams; () for one."""
+    """Length groups of a text batch: texts by words, and words by trigrams. () is one group."""
 
-    tokens: tuple[Part, ...] = ()
-    word_ngrams: tuple[Part, ...] = ()
+    tokens: tuple[LengthGroup, ...] = ()
+    word_ngrams: tuple[LengthGroup, ...] = ()
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """Parts of each text batch of a batch: `query` and `titles`, or `texts` for both.
+    """Shapes of the text batches in a training batch: `query` and `titles`, or `texts` for both.
 
-    With sizes of rows, one compiled program serves most batches; one that does not fit grows by
-    steps of an eighth of the planned size.
+    With fixed numbers of rows, one compiled program serves most batches. A batch that does not fit
+    grows in steps of an eighth of the planned size.
 
     Attributes:
-        sides: of the text batches; what is missing is in one part.
-        distinct_titles: titles of a batch, 0 for as many as there are.
+        sides: the shape of each text batch. A missing one has a single length group.
+        distinct_titles: distinct titles per batch; 0 does not pad.
     """
 
     sides: Mapping[str, TextShape] = field(default_factory=dict)
     distinct_titles: int = 0
 
     def of(self, side: str) -> TextShape:
-        """The parts of a text batch."""
+        """The shape of a text batch."""
         return self.sides.get(side, TextShape())
 
 
 def plan_shapes(batches: Sequence[dict[str, Any]], fixed: bool) -> Shapes:
-    """Sizes for batches like these.
+    """Shapes that suit a sample of batches.
 
     Args:
-        batches: inputs of a `Siamese`, each text batch in one part.
-        fixed: whether rows are padded to one number, as compiled programs need them.
+        batches: inputs of a `Siamese`; each text batch has one length group.
+        fixed: whether the number of rows is fixed, as compiled programs need it.
     """
     sides = {
         side: TextShape._make(
-            _parts([_lengths(one[side][name]) for one in batches], fixed)
+            _plan_groups([_row_lengths(batch[side][name]) for batch in batches], fixed)
             for name in TextShape._fields
         )
         for side in batches[0].keys() - {"candidates"}
     }
-    titles = 1 + max(int(np.max(one["candidates"])) for one in batches)
+    titles = 1 + max(int(np.max(batch["candidates"])) for batch in batches)
     return Shapes(sides, _with_headroom(titles) if fixed else 0)
 
 
-def _lengths(matrix: Any) -> NDArray[np.int64]:
+def _row_lengths(matrix: Any) -> NDArray[np.int64]:
     lengths: NDArray[np.int64] = np.count_nonzero(np.asarray(matrix), axis=1)
     return np.maximum(lengths, 1)  # an empty row takes a column too
 
 
-def _parts(batches: Sequence[NDArray[np.int64]], fixed: bool) -> tuple[Part, ...]:
-    """Parts for rows of these lengths."""
-    every = np.concatenate(batches)
-    parts, below = [], 0
-    for bound in np.unique([int(np.quantile(every, SHORT)), every.max()]).tolist():
-        rows = max(int(np.sum((lengths > below) & (lengths <= bound))) for lengths in batches)
-        parts.append(Part(bound, _with_headroom(rows) if fixed else 0))
-        below = bound
-    return tuple(parts)
+def _plan_groups(batches: Sequence[NDArray[np.int64]], fixed: bool) -> tuple[LengthGroup, ...]:
+    """Length groups for batches whose rows have these lengths."""
+    all_lengths = np.concatenate(batches)
+    groups, previous = [], 0
+    for bound in np.unique([int(np.quantile(all_lengths, SHORT)), all_lengths.max()]).tolist():
+        rows = max(int(np.sum((lengths > previous) & (lengths <= bound))) for lengths in batches)
+        groups.append(LengthGroup(bound, _with_headroom(rows) if fixed else 0))
+        previous = bound
+    return tuple(groups)
 
 
 def _with_headroom(size: int) -> int:
-    """A little larger, at a round number."""
+    """About a tenth more than `size`, rounded up to a multiple of 8."""
     return -(-int(size * 1.1 + 1) // _STEP) * _STEP

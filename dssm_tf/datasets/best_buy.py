@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.datasets.adapter import BY_LATER_CLICKS, SPLIT_BY_TIME, Adapter
 from dssm_tf.datasets.output import Output
-from dssm_tf.datasets.source import LINE, Numbered, Source
+from dssm_tf.datasets.source import LINE, NumberedRow, Source
 
 
 def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
@@ -29,7 +29,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     source.read(source.find("train.csv"), ("query", "sku", "click_time"), clicked)
 
 
-def _products(lines: Numbered) -> Iterator[tuple[int, tuple[str, str]]]:
+def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, str]]]:
     """The sku and the name of each `<product>`, one in memory at a time."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     depth = 0

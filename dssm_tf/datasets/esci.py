@@ -11,6 +11,8 @@ from dssm_tf.tables.cells import BadRow
 
 GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 
+_CHOSEN = ("1", "1.0", "True")
+
 
 def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Exact matches of the training split become clicks, the test split becomes judgments."""
@@ -21,9 +23,9 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
             output.add_title(doc_id, title)
 
     def example(
-        query_id: str, query: str, doc_id: str, where: str, label: str, split: str, chosen: int
+        query_id: str, query: str, doc_id: str, where: str, label: str, split: str, chosen: str
     ) -> None:
-        if not chosen or where != locale:
+        if chosen not in _CHOSEN or where != locale:
             return
         if label not in GRADES or split not in ("train", "test"):
             raise BadRow(

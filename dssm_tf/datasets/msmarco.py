@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dssm_tf.datasets.adapter import Adapter
 from dssm_tf.datasets.output import Output
-from dssm_tf.datasets.source import LINE, Source
-from dssm_tf.tables.trec import qrels_line
+from dssm_tf.datasets.source import Source
+from dssm_tf.tables.trec import QRELS, QRELS_NAMES
 
 _LICENCE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"
 _QUERY = ("query id", "query")
@@ -60,14 +60,13 @@ def _read(source: Source, columns: Sequence[str], use: Callable[..., object], *n
 def _read_qrels(source: Source, output: Output, *names: str, clicks: bool = False) -> None:
     """The queries are known by now."""
 
-    def judged(line: str) -> None:
-        query_id, doc_id, grade = qrels_line(line)
+    def judged(query_id: str, doc_id: str, grade: float) -> None:
         if not clicks:
             output.add_judgment(query_id, output.query(query_id), doc_id, grade)
         elif grade > 0:
             output.add_click(output.query(query_id), doc_id)
 
-    source.read(source.find(*names), LINE, judged, format="txt")
+    source.read(source.find(*names), QRELS, judged, format="trec", names=QRELS_NAMES)
 
 
 MSMARCO = Adapter(

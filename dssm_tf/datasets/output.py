@@ -10,11 +10,7 @@ from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.judgments import (
-    CORPUS_COLUMNS,
-    JUDGMENT_COLUMNS,
-    judgments_from_clicks,
-)
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_clicks
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.tables.times import Clock
 from dssm_tf.text.rules import FOLDED
@@ -55,8 +51,8 @@ class Output(ExitStack):
         self._clock = Clock() if 0 < held_out < 1 else None
         columns = {
             CLICKS: ("query", "title", "clicks", "doc_id", *extra),
-            CORPUS: CORPUS_COLUMNS,
-            JUDGMENTS: JUDGMENT_COLUMNS,
+            CORPUS: CorpusTitle._fields,
+            JUDGMENTS: Judgment._fields,
         }
         self._files = {}
         for name, header in columns.items():
@@ -157,8 +153,7 @@ class Output(ExitStack):
             elif self._usable("click", query, doc_id):
                 later.append((query, doc_id, float(clicks)))
             seen += clicks
-        ids = {doc_id: doc_id for _, doc_id, _ in later}
-        for judged in judgments_from_clicks(later, FOLDED, ids):
+        for judged in judgments_from_clicks(later, FOLDED, self.titles):
             self.add_judgment(judged.query_id, judged.query, judged.doc_id, judged.grade)
         self.close()
         if not self.rows[CORPUS] or not (self.rows[CLICKS] or self.rows[JUDGMENTS]):

@@ -1,30 +1,28 @@
-"""The files a publisher gives: found by name, and read row by row by one method."""
+"""The files a publisher gives: matches by name, and read row by row by one method."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.layout import Layout, Reject, reject
-from dssm_tf.tables.reader import open_table
+from dssm_tf.tables.columns import Column, raw
+from dssm_tf.tables.layout import Layout, reject
+from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
-
-if TYPE_CHECKING:
-    pass
 
 LINE = ("text",)
 """The column of a line of text, which is the only one; blank lines are no rows."""
 LONGEST = (1 << 31) - 1
 """Bytes of a line, which may hold a document."""
 
-Numbered = Iterable[tuple[int, Any]]
+NumberedRow = tuple[int, Any]
 _SHOWN = 500  # characters
-_ROWS_TOLD = 1 << 12
+_PROGRESS_ROWS = 1 << 12
 
 
 class Source:
@@ -60,23 +58,23 @@ class Source:
         Raises:
             UserError: there is none, or several for one pattern.
         """
-        found = self.find_all(*patterns)
-        if len(found) != 1:
-            there = sorted(path.name for path in found or self._files())
+        matches = self.find_all(*patterns)
+        if len(matches) != 1:
+            there = sorted(path.name for path in matches or self._files())
             raise UserError(
-                f"{self.folder} has {'several files for' if found else 'no'} "
+                f"{self.folder} has {'several files for' if matches else 'no'} "
                 f"{' or '.join(patterns)} (also .gz); expected one, found: "
                 f"{', '.join(there)[:_SHOWN] or 'no file'}."
             )
-        return found[0]
+        return matches[0]
 
     def find_all(self, *patterns: str) -> list[Path]:
         """All files of the first pattern that any file has, by name."""
         files = self._files()
         for pattern in patterns:
-            found = [path for path in files if Path(path.name.removesuffix(".gz")).match(pattern)]
-            if found:
-                return sorted(found)
+            matches = [path for path in files if Path(path.name.removesuffix(".gz")).match(pattern)]
+            if matches:
+                return sorted(matches)
         return []
 
     def _files(self) -> list[Path]:
@@ -90,23 +88,26 @@ class Source:
     def read(
         self,
         path: Path,
-        columns: Sequence[str],
+        columns: Sequence[str | Column],
         use: Callable[..., object],
         *,
         format: str = "",
         header: bool = True,
+        names: Sequence[str] = (),
         delimiter: str = ",",
         encoding: str = "",
-        parts: Callable[[Numbered], Numbered] = iter,
+        parts: Callable[[Iterable[NumberedRow]], Iterable[NumberedRow]] = iter,
     ) -> None:
         """Reads a file: what cannot be used of it is left out and counted.
 
         Args:
             path: the file.
-            columns: whose cells are wanted; a JSON object may lack some, which are None then.
+            columns: whose cells are wanted, as strings unless they say otherwise; what is nested in
+                JSON stays JSON. A JSON object may lack some, which are None then.
             use: takes the cells of a row; raises `BadRow` if it is malformed.
             format: of `open_table`, if not that of the name.
             header: whether the first row names the columns; else they are all the columns.
+            names: of all columns, where the first row does not name them.
             delimiter: between the cells of CSV.
             encoding: if the publisher's is known.
             parts: makes other numbered rows of those of the file.
@@ -115,32 +116,36 @@ class Source:
             UserError: the file cannot be read, a column is missing, or too many rows are
                 malformed, see `Tally`.
         """
-        names = None if header else tuple(columns)
+        names = names or (() if header else tuple(map(str, columns)))
         layout = Layout(
             encoding or self._encoding,
             delimiter=delimiter,
             strict_quotes=False,  # publishers' quotes are not always whole
             longest=LONGEST,
-            names=names,
+            names=tuple(names) or None,
         )
-        tally = Tally()
+        tally, name = Tally(), str(path)
+        wanted = [raw(column) if isinstance(column, str) else column for column in columns]
+
+        def rows() -> Iterator[NumberedRow]:
+            for frame, rejects in table.scan(wanted, strict=False):
+                tally.reject(name, rejects)
+                self.rejected.update(f"{row.reason}, in {path.name}" for row in rejects)
+                for *cells, line in frame.iter_rows():
+                    if any(cells):
+                        yield line, cells
+
         with (
             progress_of(path.name, None, self._progress, "rows") as task,
             open_table(path, format, layout) as table,
         ):
-            filled = (row for row in table.rows(columns, strict=False) if any(row[1]))
-            for number, row in parts(filled):
-                if not isinstance(row, Reject):
-                    try:
-                        use(*row)
-                    except BadRow as bad:
-                        row = reject(number, bad, bad.detail)
-                if isinstance(row, Reject):
-                    tally.reject(str(path), row)
-                    self.rejected[f"{row.reason}, in {path.name}"] += 1
-                else:
-                    tally.rows += 1
-                    tally.clicks += 1
-                if tally.rows % _ROWS_TOLD == 0:
+            for line, cells in parts(rows()):
+                try:
+                    use(*cells)
+                    tally.add(1, 1, 1)
+                except BadRow as bad:
+                    tally.reject(name, [reject(line, bad, bad.detail)])
+                    self.rejected[f"{bad}, in {path.name}"] += 1
+                if tally.rows % _PROGRESS_ROWS == 0:
                     task.update(tally.rows)
         tally.refuse(MAX_REJECTED)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.datasets.output import Output, clean
-from dssm_tf.datasets.source import LINE, Source
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.trec import qrels_line, run_line
+from dssm_tf.tables.trec import QRELS, QRELS_NAMES, RUN, RUN_NAMES
 
 _LEADING_WORDS = 20
 _CLICKED_FROM = 1.0
@@ -22,35 +22,39 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     topics, qrels = source.find("*topics*", "queries*"), source.find("*qrels*")
     documents = source.find_all("*docs*", "*documents*", "corpus*")
     judged_queries = set[str]()
+    numbered: dict[int, list[str]] = {}
 
     def document(doc_id: str, title: str, *texts: str) -> None:
         start = " ".join(_first_filled(texts).split()[:_LEADING_WORDS])
         output.add_title(doc_id, title or start)
 
     def topic(query_id: str, *texts: str) -> None:
-        # Topics are numbered 051 where qrels say 51.
-        output.add_query(query_id.lstrip("0"), _first_filled(texts))
+        output.add_query(query_id, _first_filled(texts))
+        if query_id.isdecimal():
+            numbered.setdefault(int(query_id), []).append(query_id)
 
     def judge(query_id: str, doc_id: str, grade: float) -> None:
-        query = output.query(query_id.lstrip("0"))
+        query = output.query(query_id)
+        if not query and query_id.isdecimal():
+            # Topics are numbered 051 where qrels say 51; 0a1 and a1 are two topics.
+            same = numbered.get(int(query_id), [])
+            query = output.query(same[0]) if len(same) == 1 else ""
         output.add_graded(query_id, query, doc_id, grade, _CLICKED_FROM)
 
-    def judged(line: str) -> None:
-        query_id, doc_id, grade = qrels_line(line)
+    def judged(query_id: str, doc_id: str, grade: float) -> None:
         judged_queries.add(query_id)
         judge(query_id, doc_id, grade)
 
-    def ranked(line: str) -> None:
-        query_id, doc_id, _ = run_line(line)
+    def ranked(query_id: str, doc_id: str, _: float) -> None:
         if query_id in judged_queries and (query_id, doc_id) not in output.judged:
             judge(query_id, doc_id, 0.0)
 
     for path in sorted({*documents} - {topics, qrels}):
         _read(source, path, _DOCUMENT, ("title", "text", "contents"), document)
     _read(source, topics, _TOPIC, ("query", "text", "title"), topic)
-    source.read(qrels, LINE, judged, format="txt")
+    source.read(qrels, QRELS, judged, format="trec", names=QRELS_NAMES)
     for path in source.find_all("*run*", "*.trec"):
-        source.read(path, LINE, ranked, format="txt")
+        source.read(path, RUN, ranked, format="trec", names=RUN_NAMES)
 
 
 def _first_filled(cells: Iterable[str]) -> str:

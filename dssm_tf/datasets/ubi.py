@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +85,15 @@ def _read(source: Source, path: Path, keys: Sequence[str], use: Callable[..., No
 
 
 def _inside(value: Any, *keys: str) -> Any:
-    """What is under some keys, each inside that before; None if it is not there."""
+    """What is under some keys, each inside that before; None if it is not there.
+
+    Args:
+        value: an object, or its JSON.
+        *keys: from outside to inside.
+    """
+    if isinstance(value, str) and value.startswith("{"):
+        with suppress(ValueError):
+            value = json.loads(value)
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

@@ -27,13 +27,13 @@ class BagOfWords:
 
     The frequency of a word is the number of texts that contain it, not of its occurrences. Words
     outside a window of that number can be left out first: those in nearly every text distinguish
-    nothing, those in a few generalise badly. Differs from scikit-learn's vectorisers by
+    nothing, those in a few generalize badly. Differs from scikit-learn's vectorizers by
     its words (those of `FOLDED`) and by the fixed order of equally frequent ones.
 
     Args:
-        size: words to keep, the most frequent of the window; None keeps the whole window.
-        fewest: smallest number of texts that contain a word.
-        most: largest number of texts that contain a word; None for any number.
+        size: words to keep, the most frequent of the window; None keeps all words of the window.
+        min_texts: smallest number of texts that contain a word.
+        max_texts: largest number of texts that contain a word; None for any number.
         weighting: `"binary"`, 1 for a word of the text; or `"tfidf"`, its count in the text
             times `log(texts / texts with the word)`, so a word of every text weighs 0.
         normalization: `"length"` divides a vector by its Euclidean length, so that a dot product
@@ -52,8 +52,8 @@ class BagOfWords:
     """
 
     size: PositiveInt | None = 1000
-    fewest: PositiveInt = 1
-    most: PositiveInt | None = None
+    min_texts: PositiveInt = 1
+    max_texts: PositiveInt | None = None
     weighting: Literal["binary", "tfidf"] = "tfidf"
     normalization: Normalization = "length"
 
@@ -65,14 +65,14 @@ class BagOfWords:
         """
         terms = Terms.of(texts)
         frequency = np.bincount(terms.count(texts).indices, minlength=len(terms))
-        most = len(texts) if self.most is None else self.most
+        max_texts = len(texts) if self.max_texts is None else self.max_texts
         order = np.argsort(-frequency, kind="stable")
-        in_window = (frequency[order] >= self.fewest) & (frequency[order] <= most)
+        in_window = (frequency[order] >= self.min_texts) & (frequency[order] <= max_texts)
         chosen = order[in_window][: self.size]
         if not len(chosen):
             raise UserError(
-                f"none of the {len(terms)} words of {len(texts)} texts is in {self.fewest} to "
-                f"{most} of them; give texts with words, or a wider window."
+                f"none of the {len(terms)} words of {len(texts)} texts is in {self.min_texts} to "
+                f"{max_texts} of them; give texts with words, or a wider window."
             )
         return self.use(
             [terms.words[word] for word in chosen], np.log(len(texts) / frequency[chosen])

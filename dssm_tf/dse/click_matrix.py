@@ -18,7 +18,7 @@ class ClickMatrix(NamedTuple):
     """Distinct texts of a log and its clicks.
 
     Attributes:
-        queries: distinct normalised queries, in alphabetical order.
+        queries: distinct normalized queries, in alphabetical order.
         titles: distinct titles: those of the corpus, then clicked ones it lacks.
         clicks: float64 `(queries, titles)`, how often each title was clicked for each query.
     """
@@ -41,8 +41,10 @@ class ClickMatrix(NamedTuple):
         matrix = sparse.csr_matrix((pairs.clicks, cells), (len(queries), len(columns)))
         return cls([*queries], [*columns], matrix)
 
-    def held_out(self, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of the held-out queries and of the others; the number is rounded down."""
+    def split_queries(
+        self, fraction: float, seed: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of validation and training queries. The number of the former is rounded down."""
         order = np.random.default_rng(seed).permutation(len(self.queries))
         count = int(fraction * len(order))
         return np.sort(order[:count]), np.sort(order[count:])
@@ -72,7 +74,7 @@ class ClickMatrix(NamedTuple):
         itself.eliminate_zeros()
         links = sparse.vstack([(1 - title_queries) * clicks, title_queries * itself]).tocsr()
         links.eliminate_zeros()
-        # A held-out click must not serve as an irrelevant title, which it is known not to be.
+        # A title that was clicked for a validation query must not be used as its irrelevant title.
         known = sparse.vstack([self.clicks > 0, itself > 0]).tocsr()
         return links.astype(bool), known, links.data
 

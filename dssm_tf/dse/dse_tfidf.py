@@ -30,7 +30,7 @@ class DSEWithTfIdfWeights(BagWeights):
         matrices: see `BagWeights`.
         tfidf: statistics of the corpus.
         scale: standard deviation of DSE's scores; a dot product has no scale of its own.
-        tuned_weight: the weight that the held-out queries chose.
+        tuned_weight: the weight chosen on the validation queries.
     """
 
     tfidf: TfIdfStatistics
@@ -42,8 +42,8 @@ class DSEWithTfIdf(DSE):
     """Scores by `(1 - weight) * DSE / scale + weight * TF-IDF`, two fitted rankers.
 
     TF-IDF reads every word of the corpus, not only the D most frequent that DSE reads. The
-    weight is the one with the least rank loss on the queries that DSE held out, or one half if the
-    log is too small to hold any out.
+    weight is the one with the least rank loss on the validation queries of DSE, or one half if the
+    log is too small to have any.
 
     Reference: Wu et al. 2014, sec. 4.3.
     """
@@ -71,12 +71,12 @@ class DSEWithTfIdf(DSE):
             semantic = dse.score_matrix(queries, data.titles)
             return np.asarray(semantic), np.asarray(tfidf.score_matrix(queries, data.titles))
 
-        held_out, others = data.held_out(self.held_out, self.seed)
-        sample = [data.queries[row] for row in (held_out if len(held_out) else others)[:500]]
+        rows, training_rows = data.split_queries(self.validation_fraction, self.seed)
+        sample = [data.queries[row] for row in (rows if len(rows) else training_rows)[:500]]
         scale = float(np.std(scores(sample)[0])) or 1.0
-        tuned_weight, validation = 0.5, data.clicks[held_out]
+        tuned_weight, validation = 0.5, data.clicks[rows]
         if self.weight is None and has_pairs(validation):
-            semantic, lexical = scores([data.queries[row] for row in held_out])
+            semantic, lexical = scores([data.queries[row] for row in rows])
             tuned_weight = min(
                 WEIGHTS,
                 key=lambda weight: rank_loss(_mix(semantic, lexical, scale, weight), validation),

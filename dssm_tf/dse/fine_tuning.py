@@ -16,6 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import BagPair, Scores, dense_rows, margin_rank, pair_scores
 from dssm_tf.dse.pretraining import Callback
 from dssm_tf.dse.rank_loss import rank_loss
+from dssm_tf.dse.rbm import Tensor
 from dssm_tf.dse.settings import FineTuning
 from dssm_tf.dse.tuple_batches import TupleBatch, TupleBatches
 
@@ -45,7 +46,7 @@ class LinkTask:
     weights: np.ndarray | None = None
 
     def loss(self, scores: Scores, links: sparse.csr_matrix) -> float:
-        """Rank loss in per cent on links; ignored pairs that are not among them are left out."""
+        """Rank loss in percent on links; ignored pairs that are not among them are left out."""
         ignored = self.known if self.ignored is None else self.ignored
         return rank_loss(scores, links, ignored > links)
 
@@ -86,7 +87,9 @@ def fine_tune(
     optimizer.build(variables)
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def step(queries, titles, rows, columns, counted):
+    def step(
+        queries: Tensor, titles: Tensor, rows: Tensor, columns: Tensor, counted: Tensor
+    ) -> Tensor:
         with tf.GradientTape() as tape:
             scores = ops.take(ops.take(model(queries, titles), rows, axis=0), columns, axis=1)
             loss = margin_rank(scores, counted)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.rbm import RBM
+from dssm_tf.dse.rbm import RBM, HiddenKind, Tensor
 
 _ROWS = 1024  # encoded together
 
@@ -29,7 +29,7 @@ class BagPair(keras.Model, abc.ABC):
 
     Differs from `dssm_tf.model.siamese.Siamese` by its inputs, vectors over words instead of text
     batches, by the plain dot product instead of the cosine, and by scoring all pairs, so that a
-    title is encoded once for all the training tuples it takes part in.
+    title is encoded once for all its training tuples.
 
     Call arguments:
         queries: `(queries, words)`.
@@ -39,16 +39,16 @@ class BagPair(keras.Model, abc.ABC):
         `(queries, titles)`.
     """
 
-    def call(self, queries, titles):
+    def call(self, queries: Tensor, titles: Tensor) -> Tensor:
         """Scores of all pairs."""
         return ops.matmul(self.query_vectors(queries), ops.transpose(self.title_vectors(titles)))
 
     @abc.abstractmethod
-    def query_vectors(self, queries):
+    def query_vectors(self, queries: Tensor) -> Tensor:
         """Vectors of queries, `(queries, length)`; a title's vector has the same length."""
 
     @abc.abstractmethod
-    def title_vectors(self, titles):
+    def title_vectors(self, titles: Tensor) -> Tensor:
         """Vectors of titles, `(titles, length)`."""
 
 
@@ -57,11 +57,11 @@ class DSETower(keras.layers.Layer):
 
     Not a `Tower`: that class starts from the letter trigrams of a text batch and zeroes the
     vectors of empty texts, whereas this network, as the paper has it, reads vectors over the
-    most frequent words, in which the text is not to be seen any more.
+    most frequent words, from which an empty text cannot be recognized.
 
-    Each RBM is taught without labels on the means of the one below (`dssm_tf.dse.pretraining`);
-    its `call` is the mean of its hidden units, so the stack as it stands is the unrolled
-    network, fine-tuned by back-propagation through the same weights.
+    `dssm_tf.dse.pretraining` trains each RBM without labels on the means of the hidden units of the
+    one below. `call` of an RBM returns these means, so the stack of RBMs is the unrolled network;
+    fine-tuning continues with the same weights by back-propagation.
 
     Args:
         words: D, the length of the input.
@@ -93,7 +93,8 @@ class DSETower(keras.layers.Layer):
         _check_dimension(dimension, words)
         half = max(1, words // 2)
         widths = (half, half, words) if widths is None else widths
-        kinds = [*((units, "binary") for units in widths), (dimension, "gaussian")]
+        kinds: list[tuple[int, HiddenKind]] = [(units, "binary") for units in widths]
+        kinds.append((dimension, "gaussian"))
         self.rbms = []
         for index, (units, kind) in enumerate(kinds):
             rbm = RBM(units, kind, seed=seed + index, name=f"rbm_{index}", dtype=self.dtype_policy)
@@ -102,7 +103,7 @@ class DSETower(keras.layers.Layer):
             words = units
         self.built = True
 
-    def call(self, bags):
+    def call(self, bags: Tensor) -> Tensor:
         """The means of the hidden units, layer by layer."""
         for rbm in self.rbms:
             bags = rbm(bags)
@@ -110,7 +111,7 @@ class DSETower(keras.layers.Layer):
 
 
 class DSEPair(BagPair):
-    """Scores by `phi(q)' A phi(d)`, with one tower or two, A the identity unless asked for.
+    """Scores by `phi(q)' A phi(d)`, with one tower or two; A is the identity unless `bilinear`.
 
     Args:
         words: D.
@@ -137,7 +138,7 @@ class DSEPair(BagPair):
     ) -> None:
         super().__init__(**kwargs)
 
-        def tower(name, first_seed):
+        def tower(name: str, first_seed: int) -> DSETower:
             return DSETower(
                 words, dimension, widths, first_seed, name=name, dtype=self.dtype_policy
             )
@@ -151,23 +152,23 @@ class DSEPair(BagPair):
             )
         self.built = True
 
-    def query_vectors(self, queries):
+    def query_vectors(self, queries: Tensor) -> Tensor:
         """`A' phi(q)`: `(queries, dimension)`."""
         vectors = self.query_tower(queries)
         return vectors if self.relation is None else ops.matmul(vectors, self.relation)
 
-    def title_vectors(self, titles):
+    def title_vectors(self, titles: Tensor) -> Tensor:
         """`phi(d)`: `(titles, dimension)`."""
         return self.title_tower(titles)
 
 
 class SSIPair(BagPair):
-    """Scores by `q'(U'U + I)d`: a linear embedding beside the words themselves.
+    """Scores by `q'(U'U + I)d`: a linear embedding in addition to the words.
 
     Args:
         words: D.
         dimension: C, rows of U.
-        seed: of U at first.
+        seed: of the initial U.
 
     Call arguments, returns: see `BagPair`.
 
@@ -197,11 +198,11 @@ class SSIPair(BagPair):
             setattr(self, name, matrix)
         self.built = True
 
-    def query_vectors(self, queries):
+    def query_vectors(self, queries: Tensor) -> Tensor:
         """`[Uq, q]`: `(queries, dimension + words)`."""
         return ops.concatenate([ops.matmul(queries, self.embedding), queries], axis=-1)
 
-    def title_vectors(self, titles):
+    def title_vectors(self, titles: Tensor) -> Tensor:
         """`[Ud, d]`: `(titles, dimension + words)`."""
         return ops.concatenate([ops.matmul(titles, self.embedding), titles], axis=-1)
 
@@ -219,12 +220,12 @@ class PSIPair(SSIPair):
 
     _matrices = ("embedding", "cubic_query", "cubic_first", "cubic_second")  # U', P', V', Y'
 
-    def query_vectors(self, queries):
+    def query_vectors(self, queries: Tensor) -> Tensor:
         """`[Uq, q, Pq]`: `(queries, 2 * dimension + words)`."""
         cubic = ops.matmul(queries, self.cubic_query)
         return ops.concatenate([super().query_vectors(queries), cubic], axis=-1)
 
-    def title_vectors(self, titles):
+    def title_vectors(self, titles: Tensor) -> Tensor:
         """`[Ud, d, Vd * Yd]`: `(titles, 2 * dimension + words)`."""
         cubic = ops.matmul(titles, self.cubic_first) * ops.matmul(titles, self.cubic_second)
         return ops.concatenate([super().title_vectors(titles), cubic], axis=-1)
@@ -249,10 +250,10 @@ def pair_scores(model: BagPair, queries: Bags, titles: Bags) -> Scores:
     return lambda rows: encode(model.query_vectors, queries[rows]) @ answers
 
 
-def margin_rank(scores, counted):
+def margin_rank(scores: Tensor, counted: Tensor) -> Tensor:
     """`max(0, 1 - s(q, d+) + s(q, d-))`, the mean over all tuples of the batch.
 
-    The paper sums over the tuples; their mean weighs them alike, too, and does not grow with the
+    The paper sums over the tuples; the mean also weighs them equally, and does not grow with the
     batch. The margin of 1 is no parameter: dot products can grow, so another value only changes
     their scale.
 
@@ -273,6 +274,6 @@ def margin_rank(scores, counted):
 def _check_dimension(dimension: int, words: int) -> None:
     if not 1 <= dimension <= words:
         raise UserError(
-            f"an embedding of dimension {dimension} was asked for texts over {words} words; "
+            f"an embedding of dimension {dimension} was requested for texts over {words} words; "
             "expected 1 <= dimension <= words (C < D in the paper). Lower it, or keep more words."
         )

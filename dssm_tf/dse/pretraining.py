@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import Bags, DSETower, dense_rows, encode
-from dssm_tf.dse.rbm import RBM
+from dssm_tf.dse.rbm import RBM, Tensor
 from dssm_tf.dse.settings import Pretraining
 
 _LARGEST_WEIGHT = 1e3
@@ -50,7 +50,7 @@ def pretrain(
     if not ((bags.data >= 0).all() and (bags.data <= 1).all()):
         raise UserError(
             f"RBM inputs go from {bags.data.min():.3g} to {bags.data.max():.3g}; visible units "
-            "take 0 to 1. Use binary or normalised features."
+            "take 0 to 1. Use binary or normalized features."
         )
     visible: Bags = bags
     for index, rbm in enumerate(tower.rbms):
@@ -82,7 +82,7 @@ def _train_rbm(
     rbm.visible_bias.assign(np.log(frequency / (1 - frequency)))
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def step(data):
+    def step(data: Tensor) -> Tensor:
         kernel, hidden_bias, visible_bias = rbm.contrastive_divergence(data)
         decay = settings.weight_decay * rbm.kernel
         optimizer.apply([decay - kernel, -hidden_bias, -visible_bias], parameters)

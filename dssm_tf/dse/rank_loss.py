@@ -19,7 +19,7 @@ def rank_loss(
     *,
     block: int = 512,
 ) -> float:
-    """Rank loss in per cent, exact, without enumerating the triples.
+    """Rank loss in percent, exact, without enumerating the triples.
 
     A triple is wrong when the irrelevant title scores higher, and half wrong when the two tie:
     the fraction is `1 - AUC` with the usual handling of ties, over the triples of all queries

@@ -50,7 +50,8 @@ class BagRanker(Baseline[BagWeights]):
     Training tuples are a query, a title clicked for it, drawn as often as it was clicked, and
     the titles of the other clicks of the batch that were never clicked for the query. A fraction of
     the draws uses a title of the corpus as its own query, so that titles without a click are
-    learned too. Some queries are held out. The model with the least rank loss on them is used.
+    learned too. Some queries are for validation: the weights with the least rank loss on them are
+    used.
 
     Scores come from NumPy in double precision, from the trained weights and without Keras: the
     same to the last bit in any batch.
@@ -82,12 +83,12 @@ class BagRanker(Baseline[BagWeights]):
     title_queries: Fraction = Field(
         default=0.25, lt=1, description="Fraction of the draws that use a title as its own query."
     )
-    held_out: Fraction = Field(
-        default=0.1,
-        lt=1,
-        description="Fraction of the queries that are held out to choose the model.",
+    validation_fraction: Fraction = Field(
+        default=0.1, lt=1, description="Fraction of the queries that choose the best weights."
     )
-    seed: Seed = Field(default=0, description="Seed of weights, batches and the held-out queries.")
+    seed: Seed = Field(
+        default=0, description="Seed of weights, batches and the validation queries."
+    )
 
     _bag: BagOfWords = PrivateAttr()
 
@@ -100,10 +101,10 @@ class BagRanker(Baseline[BagWeights]):
         words = len(bag.words)
         model = self._make_model(words, self.dimension or min(_DIMENSION, words))
         queries, answers = bag.transform(data.queries), bag.transform(data.titles)
-        held_out, others = data.held_out(self.held_out, self.seed)
-        validation = data.of_queries(held_out).astype(bool)
+        validation_rows, training_rows = data.split_queries(self.validation_fraction, self.seed)
+        validation = data.of_queries(validation_rows).astype(bool)
         validation.resize(len(data.queries) + len(data.titles), len(data.titles))
-        links, known, weights = data.training(others, self.title_queries)
+        links, known, weights = data.training(training_rows, self.title_queries)
         task = LinkTask(
             sparse.vstack([queries, answers]).tocsr(),
             answers,
@@ -165,7 +166,7 @@ class BagRanker(Baseline[BagWeights]):
 
 
 class SSI(BagRanker):
-    """Scores by `q'(U'U + I)d` on normalised word vectors; with the parameters of `BagRanker`.
+    """Scores by `q'(U'U + I)d` on normalized word vectors; with the parameters of `BagRanker`.
 
     Reference: Bai et al. 2009 (Supervised semantic indexing); Wu et al. 2014, eq. 26-27.
     """

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Literal, TypeAlias
 
 import keras
 from keras import ops
 
+HiddenKind: TypeAlias = Literal["binary", "gaussian"]
+Tensor: TypeAlias = Any
+"""A tensor of any Keras backend."""
+
 
 class RBM(keras.layers.Layer):
-    """Binary visible and binary or Gaussian hidden units, every one of one side tied to the other.
+    """Binary visible units, fully connected to binary or Gaussian hidden units.
 
     As a layer it is the feed-forward step of the unrolled network, the mean of the hidden units
     given the visible ones: `sigmoid(c + v W)` for binary hidden units, `c + v W` for Gaussian
     ones. Differs from `keras.layers.Dense` by the other direction, from hidden to visible, by
-    sampling, and by the statistics of contrastive divergence that teach it without labels.
+    sampling, and by the statistics of contrastive divergence, which train it without labels.
 
     Energies, with the Gaussian units' variance fixed at 1:
 
         binary    E(v, h) = -v W h - b v - c h
         Gaussian  E(v, h) = -v W h - b v + |h - c|^2 / 2
 
-    The extracted eq. 7 subtracts the last term, which no distribution could have: it would grow
-    without bound as h does. Eq. 8 and 9 follow from the sign used here.
+    The printed eq. 7 subtracts the last term. That is not a distribution, as it grows without bound
+    with h. Eq. 8 and 9 follow from the sign used here.
 
     Args:
         units: hidden units.
         hidden_kind: `"binary"` or `"gaussian"`.
         steps: k of CD-k, the steps of Gibbs sampling.
-        sample_visible: whether the chain's visible units are sampled, as exact Gibbs sampling
-            has it. By default they take their means, as is usual in deep stacks whose inputs
-            are means too, and are less noisy: mean-field reconstructions.
+        sample_visible: whether the chain's visible units are sampled, as in exact Gibbs
+            sampling. By default they are their means (mean-field reconstructions), which are less
+            noisy, and usual in deep stacks, whose inputs are means too.
         seed: of the sampling.
 
     Call arguments:
@@ -43,8 +48,14 @@ class RBM(keras.layers.Layer):
     """
 
     def __init__(
-        self, units, hidden_kind="binary", steps=1, sample_visible=False, seed=0, **kwargs
-    ):
+        self,
+        units: int,
+        hidden_kind: HiddenKind = "binary",
+        steps: int = 1,
+        sample_visible: bool = False,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.units = units
         self.hidden_kind = hidden_kind
@@ -53,7 +64,7 @@ class RBM(keras.layers.Layer):
         self.seed = seed
         self.random = keras.random.SeedGenerator(seed)
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Makes the weights: small normal W, zero biases (W14 sec. 4.1).
 
         `dssm_tf.dse.pretraining.pretrain` sets the visible biases to the log-odds of the data.
@@ -66,37 +77,37 @@ class RBM(keras.layers.Layer):
         self.hidden_bias = self.add_weight(
             name="hidden_bias", shape=(self.units,), initializer="zeros"
         )
-        # Taught by contrastive divergence only: back-propagation never reaches it.
+        # Trained by contrastive divergence only: back-propagation never reaches it.
         self.visible_bias = self.add_weight(
             name="visible_bias", shape=(input_shape[-1],), initializer="zeros", trainable=False
         )
         self.built = True
 
-    def hidden_input(self, visible):
+    def hidden_input(self, visible: Tensor) -> Tensor:
         """`c + v W`: `(batch, units)`."""
         return ops.matmul(visible, self.kernel) + self.hidden_bias
 
-    def call(self, visible):
+    def call(self, visible: Tensor) -> Tensor:
         """Mean of the hidden units given the visible ones, eq. 6 and 9: `(batch, units)`."""
         drive = self.hidden_input(visible)
         return drive if self.hidden_kind == "gaussian" else ops.sigmoid(drive)
 
     hidden_mean = call
 
-    def sample_hidden(self, mean):
+    def sample_hidden(self, mean: Tensor) -> Tensor:
         """Draws hidden units with the given means: 0 or 1, or normal with variance 1."""
         if self.hidden_kind == "gaussian":
             noise = keras.random.normal(ops.shape(mean), dtype=mean.dtype, seed=self.random)
             return mean + noise
         return self._bernoulli(mean)
 
-    def visible_mean(self, hidden):
+    def visible_mean(self, hidden: Tensor) -> Tensor:
         """Mean of the visible units given the hidden ones, eq. 5 and 8: `(batch, words)`."""
         drive = ops.matmul(hidden, ops.transpose(self.kernel)) + self.visible_bias
         return ops.sigmoid(drive)
 
-    def gibbs(self, visible):
-        """The visible units after `steps` steps of Gibbs sampling from the given ones."""
+    def gibbs(self, visible: Tensor) -> Tensor:
+        """The visible units after `steps` steps of Gibbs sampling from `visible`."""
         for _ in range(self.steps):
             hidden = self.sample_hidden(self.hidden_mean(visible))
             visible = self.visible_mean(hidden)
@@ -104,8 +115,8 @@ class RBM(keras.layers.Layer):
                 visible = self._bernoulli(visible)
         return visible
 
-    def contrastive_divergence(self, visible):
-        """The direction in which the parameters grow, eq. 13.
+    def contrastive_divergence(self, visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradient of the log-likelihood, approximated by eq. 13.
 
         Returns:
             Updates of `kernel`, `hidden_bias` and `visible_bias`, data minus model, each the
@@ -114,19 +125,21 @@ class RBM(keras.layers.Layer):
         """
         return self.statistics_difference(visible, self.gibbs(visible))
 
-    def statistics_difference(self, data, model):
-        """`<v h> - <v h>`, `<h> - <h>`, `<v> - <v>`: of data minus of the model's units."""
-        hidden, dreamt = self.hidden_mean(data), self.hidden_mean(model)
-        rows, dreams = (ops.cast(ops.shape(units)[0], data.dtype) for units in (data, model))
-        kernel = (
-            ops.matmul(ops.transpose(data), hidden) / rows
-            - ops.matmul(ops.transpose(model), dreamt) / dreams
+    def statistics_difference(self, data: Tensor, model: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """`<v h>`, `<h>` and `<v>` of the data, minus those of the model."""
+        data_hidden, model_hidden = self.hidden_mean(data), self.hidden_mean(model)
+        data_rows, model_rows = (
+            ops.cast(ops.shape(units)[0], data.dtype) for units in (data, model)
         )
-        hidden_bias = ops.mean(hidden, axis=0) - ops.mean(dreamt, axis=0)
+        kernel = (
+            ops.matmul(ops.transpose(data), data_hidden) / data_rows
+            - ops.matmul(ops.transpose(model), model_hidden) / model_rows
+        )
+        hidden_bias = ops.mean(data_hidden, axis=0) - ops.mean(model_hidden, axis=0)
         visible_bias = ops.mean(data, axis=0) - ops.mean(model, axis=0)
         return kernel, hidden_bias, visible_bias
 
-    def free_energy(self, visible):
+    def free_energy(self, visible: Tensor) -> Tensor:
         """`-log sum_h exp(-E(v, h))`, an integral for Gaussian units, in nats: `(batch,)`.
 
         With `x = v W`: binary `-b v - sum log(1 + exp(c + x))`; Gaussian, completing the square,
@@ -139,20 +152,20 @@ class RBM(keras.layers.Layer):
             return -bias - inner - self.units / 2 * math.log(2 * math.pi)
         return -bias - ops.sum(ops.softplus(self.hidden_input(visible)), axis=-1)
 
-    def pseudo_log_likelihood(self, visible):
-        """Log probability of each visible unit given the others, in nats a row: a scalar.
+    def pseudo_log_likelihood(self, visible: Tensor) -> Tensor:
+        """Log probability of each visible unit given the others, in nats per row: a scalar.
 
-        The sum over units is estimated from one unit a row, drawn at random, times the number
+        The sum over units is estimated from one random unit per row, times the number
         of units; `v log p + (1 - v) log(1 - p)` where a unit is between 0 and 1.
         """
         rows, words = ops.shape(visible)[0], visible.shape[-1]
-        drawn = keras.random.randint((rows,), 0, words, seed=self.random)
-        chosen = ops.one_hot(drawn, words, dtype=visible.dtype)
+        units = keras.random.randint((rows,), 0, words, seed=self.random)
+        chosen = ops.one_hot(units, words, dtype=visible.dtype)
         without = visible * (1 - chosen)
         log_odds = self.free_energy(without) - self.free_energy(without + chosen)
         value = ops.sum(visible * chosen, axis=-1)
         return words * ops.mean(value * log_odds - ops.softplus(log_odds))
 
-    def _bernoulli(self, mean):
-        drawn = keras.random.uniform(ops.shape(mean), dtype=mean.dtype, seed=self.random)
-        return ops.cast(drawn < mean, mean.dtype)
+    def _bernoulli(self, mean: Tensor) -> Tensor:
+        uniform = keras.random.uniform(ops.shape(mean), dtype=mean.dtype, seed=self.random)
+        return ops.cast(uniform < mean, mean.dtype)

@@ -21,7 +21,7 @@ class Pretraining:
         gaussian_learning_rate: the same for Gaussian ones, which need a smaller one, because their
             activities are not bounded.
         momentum: fraction of the last step that is repeated.
-        weight_decay: pull of W towards zero.
+        weight_decay: pull of W toward zero.
 
     Reference: Wu et al. 2014, sec. 2.2 and 4.1.
     """
@@ -44,8 +44,8 @@ class FineTuning:
             and reduces the noise of the last batches.
         optimizer: `"sgd"`, with momentum, as in the paper; or `"adam"`, which needs fewer steps.
         momentum: of `"sgd"`: fraction of the last step that is repeated.
-        weight_decay: pull of the matrices towards zero: a step takes `learning_rate *
-            weight_decay` of them away, beside momentum; biases are left alone.
+        weight_decay: pull of the matrices toward zero: a step takes `learning_rate *
+            weight_decay` of them away, beside momentum; biases do not decay.
         clip_norm: largest length of a gradient; None never clips.
         batch_size: links per step.
         check_every: steps between two evaluations on the validation links.

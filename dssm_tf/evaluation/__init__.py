@@ -1,4 +1,4 @@
-"""From scores to numbers that can be trusted: rank, measure, test; `reports` shows them.
+"""Ranks titles, computes metrics and tests differences; `reports` displays the results.
 
-May import tables, text and common: what is measured comes as scores or as a `Ranker`.
+May import tables, text and common. Systems are passed in as scores or as a `Ranker`.
 """

@@ -1,4 +1,4 @@
-"""Rank, measure, compare: from rankers and judgments to an `Evaluation`."""
+"""Ranks, measures and compares: from rankers and judgments to an `Evaluation`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
-from dssm_tf.evaluation.metrics import METRICS, Metric, metric_names, own_metric_per_query
+from dssm_tf.evaluation.metrics import METRICS, Metric, custom_metric_per_query, metric_names
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
@@ -23,7 +23,7 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_ju
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
 
-_SAVED = 100  # titles of each ranking that are written and shown
+_SAVED = 100  # titles of each ranking that reports contain
 _POPULARITY = (
     "ranks with its prior of titles, as deployed, which other rows lack: dssm benchmark measures "
     "every system without and with it"
@@ -41,35 +41,36 @@ def evaluate(
     about: Mapping[str, Mapping[str, Any]] | None = None,
     progress: bool = False,
 ) -> Evaluation:
-    """Measures models by graded judgments, as `dssm evaluate` does, and writes nothing.
+    """Measures models with graded judgments, as `dssm evaluate` does, and writes no files.
 
-    Ties go by a hash of the title's text, see `ranking.tie_key`. Queries without a relevant title
-    are left out of every mean and named in the result.
+    Ties are broken by a hash of the title's text, see `ranking.tie_key`. Queries without a relevant
+    title are left out of every mean; their values are NaN.
 
     Args:
         models: the result of `load`, a fitted baseline, or any other object with `name`, `score`
             and `score_matrix`; or several such objects by name, which are compared.
         judgments: a table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
             or a list of `Judgment`.
-        corpus: a table with doc_id, title; or a list of `CorpusTitle`: each query then
-            ranks all of it, and titles without a judgment have grade 0. None ranks each query's
-            judged titles.
-        metrics: names such as `ndcg@10`, `mrr@10` and `map`, and metrics of your own as
+        corpus: a table with doc_id, title; or a list of `CorpusTitle`. Every query then ranks the
+            whole corpus, and titles without a judgment have grade 0. With None, each query ranks
+            its judged titles.
+        metrics: names such as `ndcg@10`, `mrr@10` and `map`, and custom metrics as
             `dssm_tf.evaluation.metrics.Metric`.
-        title_fields: columns of the tables that a title is made of, see `--title-fields`.
-        runs: rankings of other systems, by name, to measure as further systems; titles that a run
-            does not list are not ranked.
-        about: by system, costs and notes, see `SeedResult`.
-        progress: whether it is shown on the error stream.
+        title_fields: columns of the tables that are joined to a title, see `--title-fields`.
+        runs: rankings by other systems, by name, which are measured too. Titles that a run does
+            not list are not ranked.
+        about: costs and notes by system, see `SeedResult`.
+        progress: whether to show progress on standard error.
 
     Returns:
-        `systems`, their names; `summary()`, a frame of means with their 95 % intervals;
-        `mean(system, metric)`; `values[system][metric]` float64 `(queries,)`; `comparisons`, the
-        paired tests; `top(system, query)`, the first titles with their grades; `task.foregone()`,
-        whether titles that all have one grade make means meaningless.
+        An evaluation. Its `systems` are their names; `summary()` is a frame of means with their
+        95 % intervals; `mean(system, metric)` is a number; `values[system][metric]` is float64
+        `(queries,)`; `comparisons` are the paired tests; `top(system, query)` are the first titles
+        with their grades. `task.degenerate_query_warning()` warns of queries whose judged titles
+        all have the same grade.
 
     Raises:
-        UserError: a table is missing or malformed, there is nothing to measure, names clash, a
+        UserError: a table is missing or malformed, nothing can be measured, names clash, a
             relevant title is not in the corpus, a metric does not exist, or a system's scores are
             not usable.
     """
@@ -85,19 +86,21 @@ def evaluate(
     if isinstance(corpus, (str, Path)):
         corpus = read_corpus(corpus, layout)
     task = RankingTask(judgments, corpus)
-    read = {name: trec_run(name, run, task) for name, run in runs.items()}
+    converted_runs = {name: trec_run(name, ranking, task) for name, ranking in runs.items()}
     rows = []
     priors = [bool(getattr(ranker, "mean_prior", 0.0)) for ranker in systems.values()]
     for (name, ranker), prior in zip(systems.items(), priors, strict=True):
-        with progress_of(name, len(task.queries), progress, "queries") as bar:
-            run = make_run(name, ranker.score_matrix, task, advance=bar.advance)
-        known = dict((about or {}).get(name, {}))
+        with progress_of(name, len(task.queries), progress, "queries") as task_progress:
+            ranking = make_run(name, ranker.score_matrix, task, advance=task_progress.advance)
+        details = dict((about or {}).get(name, {}))
         if prior and (runs or not all(priors)):
-            known["notes"] = [*known.get("notes", ()), _POPULARITY]
-        rows.append(Row(name, "system", [evaluate_run(run, task, metrics, about=known)]))
-    for name, (run, notes) in read.items():
-        rows.append(Row(name, "run", [evaluate_run(run, task, metrics, about={"notes": notes})]))
-    tests = compare(rows, names, task.counted)
+            details["notes"] = [*details.get("notes", ()), _POPULARITY]
+        rows.append(Row(name, "system", [evaluate_run(ranking, task, metrics, about=details)]))
+    for name, (ranking, notes) in converted_runs.items():
+        rows.append(
+            Row(name, "run", [evaluate_run(ranking, task, metrics, about={"notes": notes})])
+        )
+    tests = compare(rows, names, task.has_relevant)
     return Evaluation(task, names, rows, tests, against=tuple(row.name for row in rows))
 
 
@@ -108,8 +111,8 @@ def evaluate_run(
     seed: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> SeedResult:
-    """A run with its values of the metrics."""
-    # TensorFlow takes seconds to import, so the input is checked first.
+    """Computes the metrics of a run; see `runs` for the run's columns."""
+    # TensorFlow takes seconds to import, so it is imported after the input has been checked.
     from dssm_tf.evaluation.tf_ranking import per_query
 
     ranks, queries = relevant_ranks(run, task), len(task.queries)
@@ -117,7 +120,7 @@ def evaluate_run(
     values = per_query(ranks, queries, built_in)
     for metric in metrics:
         if isinstance(metric, Metric):
-            values[metric.name] = own_metric_per_query(metric, ranks, queries)
+            values[metric.name] = custom_metric_per_query(metric, ranks, queries)
     frame = pl.DataFrame(values).select(metric_names(metrics))
     return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED), about or {})
 
@@ -128,16 +131,16 @@ def compare(
     counted: NDArray[np.bool_],
     pairs: Sequence[tuple[Row, Row]] | None = None,
 ) -> list[Comparison]:
-    """Tests rows by each query's mean over seeds; Holm's adjustment counts all tests together.
+    """Tests pairs of rows on each query's mean over seeds, with Holm's adjustment over all tests.
 
     Args:
         rows: measured systems.
-        metrics: names of those to test.
-        counted: `(queries,)`, the queries that take part.
-        pairs: rows `(a, b)` to test; by default every row against each before it.
+        metrics: names of the metrics to test.
+        counted: `(queries,)`, mask of the queries to test on.
+        pairs: rows `(a, b)` to test; by default every row against each earlier row.
 
     Returns:
-        Comparisons, metric by metric.
+        Comparisons, ordered by metric.
     """
     if pairs is None:
         pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]

@@ -1,4 +1,4 @@
-"""What an evaluation or a benchmark found: rows of systems, their values a query, their tests."""
+"""Results of an evaluation or a benchmark: systems, their metrics per query, and tests."""
 
 from __future__ import annotations
 
@@ -16,22 +16,28 @@ from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.significance import Comparison
 from dssm_tf.evaluation.task import RankingTask
 
-UNKNOWN = "unknown_trigrams"
-"""In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
+UNKNOWN_TRIGRAMS = "unknown_trigrams"
+"""Key of `SeedResult.about`: fraction of the queries' trigrams that the vocabulary lacks."""
 
 PRIOR_SUFFIX = "+prior"
-"""How the name of a row ends that adds the titles' prior to another."""
+"""Suffix of the name of a row that adds the titles' prior to another row."""
 
-_MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
+_UNKNOWN_WARNING_FRACTION = 1 / 3  # of the queries' letter trigrams
 
 
-def about_vocabulary(unknown: float) -> dict[str, Any]:
-    """Of the share of the queries' letter trigrams that a model does not know: for `about`."""
-    note = (
-        f"lacks {100 * unknown:.0f} % of the letter trigrams of the judged queries: was it "
-        "trained on texts like these?"
-    )
-    return {UNKNOWN: unknown, "notes": [note] if unknown >= _MANY_UNKNOWN else []}
+def about_vocabulary(unknown_fraction: float) -> dict[str, Any]:
+    """Entries for `SeedResult.about`, with a warning if many trigrams are unknown.
+
+    Args:
+        unknown_fraction: fraction of the queries' letter trigrams that the vocabulary lacks.
+    """
+    notes = []
+    if unknown_fraction >= _UNKNOWN_WARNING_FRACTION:
+        notes.append(
+            f"lacks {100 * unknown_fraction:.0f} % of the letter trigrams of the judged queries: "
+            "was it trained on texts like these?"
+        )
+    return {UNKNOWN_TRIGRAMS: unknown_fraction, "notes": notes}
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,9 @@ class SeedResult:
 
     Attributes:
         seed: None for a system that is not random.
-        values: a column a metric, a row a query, NaN for queries that means leave out.
+        values: one column per metric, one row per query; NaN for queries that means leave out.
         run: the first 100 titles of each query: `query`, `title`, `score`, `rank`.
-        about: cost and what was chosen, as a benchmark's worker tells it; empty elsewhere.
+        about: costs, chosen parameters and notes; from a benchmark's `about.json`.
     """
 
     seed: int | None
@@ -56,14 +62,14 @@ class Row:
     """A row of the table.
 
     Attributes:
-        name: of the system.
+        name: name of the system.
         kind: `system` or `run`; in a benchmark `baseline`, `tower`, `encoder`, `popularity`,
             `run`, `model` or `hybrid`.
-        seeds: results, one a seed; empty if the system failed.
-        error: why it failed; with some `seeds`, why the others did.
+        seeds: one result per seed; empty if the system failed.
+        error: why the system failed; if `seeds` is not empty, why the other seeds failed.
         sweep: key and value, for a row of a sweep.
-        prior: whether the score holds the title's share of clicks, so that the row is compared
-            with such rows only.
+        prior: whether the score includes the title's log-prior. Such rows are compared only with
+            each other.
     """
 
     name: str
@@ -74,35 +80,35 @@ class Row:
     prior: bool = False
 
     def values(self, metric: str) -> Values:
-        """The mean over seeds, query by query: what enters the tests."""
-        mean: Values = np.mean([one.values[metric] for one in self.seeds], axis=0)
+        """The mean over seeds per query, `(queries,)`, on which rows are tested."""
+        mean: Values = np.mean([result.values[metric] for result in self.seeds], axis=0)
         return mean
 
     def cost(self, name: str) -> float | None:
-        """The mean over seeds of a cost; None where it is not known."""
-        found = [one.about[name] for one in self.seeds if one.about.get(name) is not None]
-        return float(np.mean(found)) if found else None
+        """The mean over seeds of a cost; None if no seed has it."""
+        costs = [result.about[name] for result in self.seeds if result.about.get(name) is not None]
+        return float(np.mean(costs)) if costs else None
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the row has to know."""
-        return [note for one in self.seeds[:1] for note in one.about.get("notes", ())]
+        """Remarks that reports print below the table."""
+        return [note for result in self.seeds[:1] for note in result.about.get("notes", ())]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Systems measured on one task: everything that tables, pages and files are made from.
+    """Systems measured on one task: the input of all tables, pages and files.
 
     Attributes:
         task: the queries, titles and grades.
         metrics: names, in table order.
-        rows: all of them, failed ones too, in table order.
-        comparisons: tests of the rows' means over seeds, two by two.
-        against: the systems that raised letters are about.
-        seen: `(queries,)`, whether the click log holds the query (after normalisation); None
-            where no log is known.
-        half: `(queries,)`, the half of the cross validation; None where there was none.
-        settings: how it was run: inputs, models, versions; what a benchmark was told.
+        rows: all rows in table order, including failed ones.
+        comparisons: paired tests of the rows' means over seeds.
+        against: the systems that the superscript letters of a table refer to.
+        in_log: `(queries,)`, whether the click log contains the query after normalization; None
+            if no log is known.
+        fold: `(queries,)`, the cross-validation fold, 0 or 1; None without cross-validation.
+        settings: inputs, models, versions and options of the evaluation.
     """
 
     task: RankingTask
@@ -110,8 +116,8 @@ class Evaluation:
     rows: Sequence[Row]
     comparisons: Sequence[Comparison]
     against: tuple[str, ...]
-    seen: NDArray[np.bool_] | None = None
-    half: NDArray[np.int64] | None = None
+    in_log: NDArray[np.bool_] | None = None
+    fold: NDArray[np.int64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -126,64 +132,72 @@ class Evaluation:
 
     @cached_property
     def values(self) -> Mapping[str, Mapping[str, Values]]:
-        """`values[system][metric]` is `(queries,)`, the mean over seeds; NaN where left out."""
+        """`values[system][metric]` is `(queries,)`, the mean over seeds; NaN without a value."""
         return {
             row.name: {metric: row.values(metric) for metric in self.metrics}
             for row in self.measured_rows
         }
 
-    def summary(self, part: str | None = None) -> pl.DataFrame:
-        """The means over queries, a row for each system and metric.
+    def summary(self, subset: str | None = None) -> pl.DataFrame:
+        """The means over queries, one row per system and metric.
 
         Args:
-            part: a key of `parts`; all queries if None.
+            subset: a key of `query_subsets`; all queries if None.
 
         Returns:
             `system`, `metric`, `mean`, `low` and `high` (the 95 % interval over queries), `seeds`
-            (the mean of each seed) and `spread` (their standard deviation; null for one seed).
+            (the mean of each seed) and `spread` (their standard deviation; null with one seed).
         """
-        kept, found = self.parts[part] if part else self.task.counted, []
+        mask, frames = self.query_subsets[subset] if subset else self.task.has_relevant, []
         for row in self.measured_rows:
-            values = np.stack([one.values.to_numpy()[kept] for one in row.seeds])
+            values = np.stack([result.values.to_numpy()[mask] for result in row.seeds])
             low, high = mean_intervals(values.mean(axis=0)).T
             seeds = values.mean(axis=1).T.tolist()
             columns = {"metric": self.metrics, "seeds": seeds, "low": low, "high": high}
-            found.append(pl.DataFrame(columns).with_columns(system=pl.lit(row.name)))
+            frames.append(pl.DataFrame(columns).with_columns(system=pl.lit(row.name)))
         seeds = pl.col("seeds").list
-        return pl.concat(found).with_columns(mean=seeds.mean(), spread=seeds.std())
+        return pl.concat(frames).with_columns(mean=seeds.mean(), spread=seeds.std())
 
     def mean(self, system: str, metric: str) -> float:
-        """Mean over the queries that have a relevant title."""
-        return float(self.values[system][metric][self.task.counted].mean())
+        """The mean over the queries that have a relevant title."""
+        return float(self.values[system][metric][self.task.has_relevant].mean())
 
     @property
     def runs(self) -> Mapping[str, pl.DataFrame]:
-        """By system, the run of its first seed, see `SeedResult`."""
+        """The run of each system's first seed, see `SeedResult`."""
         return {row.name: row.seeds[0].run for row in self.measured_rows}
 
     @property
     def measured_queries(self) -> int:
-        """Queries that the means count."""
-        return int(self.task.counted.sum())
+        """Number of queries that the means include."""
+        return int(self.task.has_relevant.sum())
 
     @cached_property
     def new_queries(self) -> NDArray[np.bool_]:
-        """`(queries,)`: counted by the means, and known not to be in the log."""
-        if self.seen is None:
-            return np.zeros_like(self.task.counted)
-        return self.task.counted & ~self.seen
+        """`(queries,)`: included in the means, and known not to be in the log."""
+        if self.in_log is None:
+            return np.zeros_like(self.task.has_relevant)
+        return self.task.has_relevant & ~self.in_log
 
     @cached_property
-    def parts(self) -> Mapping[str, NDArray[np.bool_]]:
-        """Queries that the log holds, `known`, and others, `new`; empty if they are all alike."""
-        parts = {"known": self.task.counted & ~self.new_queries, "new": self.new_queries}
-        return parts if all(one.any() for one in parts.values()) else {}
+    def query_subsets(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Masks of the queries that are in the log, `known`, and of the others, `new`.
+
+        Empty unless both subsets contain queries.
+        """
+        subsets = {"known": self.task.has_relevant & ~self.new_queries, "new": self.new_queries}
+        return subsets if all(mask.any() for mask in subsets.values()) else {}
 
     def top(self, system: str, query: int, depth: int = 10) -> pl.DataFrame:
-        """The first titles of a system for a query, by the query's place in `task.queries`.
+        """The first titles of a system for a query.
+
+        Args:
+            system: name of the system.
+            query: index of the query in `task.queries`.
+            depth: maximum number of titles.
 
         Returns:
-            `rank`, `doc_id`, `title`, `score` and `grade`, null for a title that nobody judged.
+            `rank`, `doc_id`, `title`, `score` and `grade`, null for a title without a judgment.
         """
         run = self.runs[system].filter(pl.col("query") == query, pl.col("rank") <= depth)
         judged = self.task.judged

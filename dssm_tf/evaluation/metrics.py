@@ -1,11 +1,11 @@
 """NDCG, reciprocal rank, recall, precision, average precision and ERR over frames.
 
-A built-in metric is an expression over the relevant titles of one query, with their `rank` and
-`grade`, and a row of `MEASURES`; names, labels and help follow from it. The gain is `2^grade - 1`,
-the discount `log2(rank + 1)`; a title is relevant if its grade is above 0. Reports have the NDCG of
-`tf_ranking`; training validates by this one, which needs no TensorFlow.
+A built-in metric is a Polars expression over the relevant titles of one query, with their `rank`
+and `grade`, and an entry of `MEASURES`. The gain is `2^grade - 1`, the discount `log2(rank + 1)`. A
+title is relevant if its grade is above 0. Reports contain the NDCG of `tf_ranking`. Training
+validates with the NDCG of this module, which needs no TensorFlow.
 
-A `Metric` is a metric of your own, for `dssm_tf.evaluate`.
+A `Metric` is a custom metric, for `dssm_tf.evaluate`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Measure(NamedTuple):
     """A built-in metric without its cut-off.
 
     Attributes:
-        compute: from the cut-off to an expression over the relevant titles of a query.
-        label: the head of its column in tables.
-        default: the cut-off of a name without one; None if a name must have one.
+        compute: from the cut-off to an expression over the relevant titles of one query.
+        label: heading of its column in tables.
+        default: the cut-off if the name has none; None if a name must have one.
     """
 
     compute: Callable[[int], pl.Expr]
@@ -42,12 +42,12 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of your own.
+    """A custom metric.
 
     Args:
-        name: the head of its column in tables and files.
+        name: heading of its column in tables and files.
         compute: from the ranks and the grades of a query's relevant titles, both float64
-            `(titles,)`, to the query's value; higher is better. Ranks count from 1 and are infinite
+            `(titles,)`, to the query's value; higher is better. Ranks start at 1 and are infinite
             for titles that are not ranked; grades are above 0.
 
     >>> success = Metric("success@5", lambda ranks, grades: float(ranks.min() <= 5))
@@ -60,7 +60,7 @@ class Metric:
 
 
 def metric_label(metric: str) -> str:
-    """The head of a metric's column in tables; the name itself for a metric of your own.
+    """Heading of a metric's column in tables; the name itself for a custom metric.
 
     >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map", "success@5")]
     ['NDCG@10', 'Recall@10', 'MAP', 'success@5']
@@ -70,10 +70,10 @@ def metric_label(metric: str) -> str:
 
 
 def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
-    """The names of metrics, checked.
+    """Returns the names of metrics after checking them.
 
     Raises:
-        UserError: a built-in metric does not exist, or two metrics have one name.
+        UserError: a built-in metric does not exist, or two metrics have the same name.
     """
     names = tuple(metric if isinstance(metric, str) else metric.name for metric in metrics)
     for metric, name in zip(metrics, names, strict=True):
@@ -113,9 +113,9 @@ def per_query(
     """Computes built-in metrics for every query.
 
     Args:
-        ranks: the relevant titles, `query` from 0, `rank` from 1, null or NaN for one that is not
-            ranked, and `grade` above 0.
-        queries: their number, including those without a relevant title.
+        ranks: the relevant titles: `query` from 0; `rank` from 1, null or NaN if the title is not
+            ranked; `grade` above 0.
+        queries: number of queries, including those without a relevant title.
         names: see `parse_metric`.
 
     Returns:
@@ -132,8 +132,8 @@ def per_query(
     return values
 
 
-def own_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -> Values:
-    """Computes a metric of your own for every query; arguments and result as in `per_query`.
+def custom_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -> Values:
+    """Computes a custom metric for every query; arguments and result as in `per_query`.
 
     Raises:
         UserError: a value is not finite.

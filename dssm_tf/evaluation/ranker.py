@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-LISTS = 8
+CACHED_TITLE_LISTS = 8
 """Number of lists of titles for which a ranker caches its results."""
 
 
@@ -47,7 +47,7 @@ class Ranker(Protocol):
     ) -> NDArray[np.floating[Any]]:
         """Scores every title for every query, many queries at once.
 
-        A whole-corpus evaluation calls this with a few hundred queries at a
+        An evaluation on a corpus calls this with a few hundred queries at a
         time and the same `titles` tuple each time, so an implementation may
         cache its results for the last tuple.
 

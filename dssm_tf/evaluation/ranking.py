@@ -1,6 +1,6 @@
-"""From scores to ranks: ties in column order, no full sort where a count will do.
+"""From scores to ranks. Ties are broken by column order.
 
-Columns stand in the order of `tie_key`, in every task that is ranked and measured.
+In every task, columns are sorted by `tie_key`.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ Scores = NDArray[np.floating[Any]]
 
 
 def tie_key(text: str) -> tuple[int, str]:
-    """What texts are sorted by so that ties are broken: a hash of the text, then the text.
+    """Sort key of titles and queries, which breaks ties: a hash of the text, then the text.
 
-    Neither the order of rows nor ids have a part in it. An aggregated log has the titles clicked
-    most first and ids follow the log: by those, ties would go to the titles that clicks judge
-    to be right.
+    It depends neither on the order of rows nor on ids. An aggregated log often lists the most
+    clicked titles first, and ids follow the log. With such an order, ties would favor the titles
+    that clicks judge relevant.
     """
     return fingerprint64(text), text
 
 
-def rank_of(scores: Scores, place: int) -> Any:
-    """The rank of a title, from 1: one more than those above it, ties in the order given.
+def rank_of(scores: Scores, index: int) -> Any:
+    """The rank of a title, from 1: one plus the number of titles above it.
+
+    Of titles with equal scores, earlier ones rank higher.
 
     Args:
         scores: `(titles, ...)`.
-        place: of the title.
+        index: index of the title.
 
     Returns:
-        `(...)`, a number where there is one score a title.
+        `(...)`; a number if `scores` is `(titles,)`.
     """
-    own = scores[place]
-    return 1 + (scores > own).sum(axis=0) + (scores[:place] == own).sum(axis=0)
+    score = scores[index]
+    return 1 + (scores > score).sum(axis=0) + (scores[:index] == score).sum(axis=0)
 
 
 def ranks_of(
     scores: Scores, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Ranks of chosen cells in their rows, ties in column order.
+    """Ranks of the given cells in their rows; ties in column order.
 
     Args:
         scores: `(queries, titles)`.
@@ -63,15 +65,15 @@ def ranks_of(
 
 
 def top_columns(scores: Scores, depth: int) -> NDArray[np.int64]:
-    """The columns of the best titles of one query, ties in column order.
+    """The columns of one query's best titles, best first; ties in column order.
 
     Args:
         scores: `(titles,)`, without NaN; -inf means "not ranked".
-        depth: how many at most.
+        depth: maximum number of titles.
     """
     if depth < len(scores):
-        least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
-        candidates = np.flatnonzero(scores >= least)
+        threshold = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+        candidates = np.flatnonzero(scores >= threshold)
     else:
         candidates = np.arange(len(scores))
     best = candidates[np.argsort(-scores[candidates], kind="stable")][:depth]

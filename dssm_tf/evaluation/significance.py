@@ -1,4 +1,4 @@
-"""Is a difference between two systems more than luck? Paired, over queries."""
+"""Significance of the difference between two systems: paired tests over queries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ SIGNIFICANT = 0.05
 
 
 class Comparison(NamedTuple):
-    """Whether system `a` beats system `b` on one metric.
+    """A test of system `a` against system `b` on one metric.
 
-    `difference` is the mean of `a - b` over queries, `ci95` its 95 % interval, `p` of the paired
-    t-test, `p_adjusted` after Holm's adjustment over all tests made together.
+    `difference` is the mean of `a - b` over queries, `ci95` its 95 % interval, `p` the p-value of
+    the paired t-test, and `p_adjusted` the p-value after Holm's adjustment over all tests of the
+    evaluation.
     """
 
     a: str
@@ -30,28 +31,29 @@ class Comparison(NamedTuple):
 def paired_t_test(differences: ArrayLike) -> tuple[float, tuple[float, float]]:
     """Student's paired t-test, two-sided: p, and the 95 % interval of the mean.
 
-    Without any difference, or with a single query, nothing speaks against luck: p = 1. Where all
-    differences are the same, the mean is certain.
+    If all differences are 0, or there are fewer than two queries, p is 1. If all differences equal
+    another value, p is 0 and the interval has no width.
 
     Args:
         differences: `(queries,)`, from -1 to 1.
     """
-    # What rounding leaves of the spread must not decide.
-    found = np.asarray(differences, np.float64).round(9)
-    if len(found) < 2:
+    # Differences that are equal except for rounding must count as equal.
+    rounded = np.asarray(differences, np.float64).round(9)
+    if len(rounded) < 2:
         return 1.0, (-1.0, 1.0)
-    if np.ptp(found) == 0:
-        return float(found[0] == 0), (float(found[0]), float(found[0]))
-    test = stats.ttest_1samp(found, 0)
+    if np.ptp(rounded) == 0:
+        return float(rounded[0] == 0), (float(rounded[0]), float(rounded[0]))
+    test = stats.ttest_1samp(rounded, 0)
     low, high = np.clip(test.confidence_interval(), -1, 1)
     return float(test.pvalue), (float(low), float(high))
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's adjustment for many comparisons, in the order given.
+    """Holm's adjustment of p-values for multiple comparisons, in the order of the input.
 
     With `p(1) <= ... <= p(m)`: adjusted `p(i) = max over j <= i of min(1, (m - j + 1) p(j))`.
-    Calling what stays below 0.05 significant, the chance of any false call is at most 0.05.
+    If adjusted values below 0.05 are called significant, the probability of any false positive is
+    at most 0.05.
     """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, kind="stable")

@@ -1,4 +1,4 @@
-"""What every system of an evaluation has to do: which queries rank which titles."""
+"""The ranking task of an evaluation: queries, the titles they rank, and grades."""
 
 from __future__ import annotations
 
@@ -17,33 +17,32 @@ from dssm_tf.text.rules import FOLDED
 
 
 class RankingTask:
-    """Queries, titles in the order of their texts' hashes, and the grades that join them.
+    """Queries, titles, and the grades of titles for queries.
 
-    No measurement depends on the order of rows: queries and titles stand in the order of
-    `tie_key`, and where texts are equal, in that of their ids' hashes. Titles that score the same
-    are ranked in this order.
+    Queries and titles are sorted by `tie_key` of their text, and by that of their id where texts
+    are equal. Titles with equal scores are ranked in this order, so no metric depends on the order
+    of rows.
 
-    A judged title is found in the corpus by its doc id, else by its exact
-    title. One that is in neither way there could not be ranked: with grade 0
-    it changes nothing and is dropped; with a higher grade the evaluation would
-    be wrong, so that is an error. So is a corpus that has other titles under
-    most of the judged doc ids: it numbers its titles in another way.
+    A judged title is looked up in the corpus by its doc id, else by its exact title. A judged title
+    that is not in the corpus cannot be ranked. It is dropped if its grade is 0, which changes no
+    metric, and is an error otherwise. It is also an error if most judged doc ids have a different
+    title in the corpus, because the two files then number titles differently.
 
     Args:
         judgments: grades.
-        corpus: the titles every query ranks; None for each query its judged ones.
+        corpus: the titles that every query ranks; None to rank each query's judged titles.
 
     Attributes:
         query_ids: aligned with `queries`.
-        queries: their texts, ordered.
+        queries: texts, sorted.
         doc_ids: aligned with `titles`.
-        titles: ordered; without a corpus, one entry for each doc id and title.
-        judged: `query` and `title`, their places, as a run has them, and `grade`; sorted.
-        whole_corpus: whether there is a corpus.
+        titles: texts, sorted; without a corpus, one entry per doc id and title.
+        judged: frame of `query` and `title`, indices as in a run, and `grade`; sorted.
+        ranks_corpus: whether every query ranks the whole corpus.
 
     Raises:
-        UserError: there is no judgment, a relevant title is not in the corpus,
-            or no query has a relevant title.
+        UserError: there is no judgment, a relevant title is not in the corpus, or no query has a
+            relevant title.
     """
 
     def __init__(
@@ -52,15 +51,15 @@ class RankingTask:
         ranked = judgments if corpus is None else corpus
         if not judgments or not ranked:
             raise UserError("there is no judgment, or no title, to evaluate with.")
-        self.whole_corpus = corpus is not None
-        entries = {(one.doc_id, one.title) for one in ranked}
+        self.ranks_corpus = corpus is not None
+        entries = {(entry.doc_id, entry.title) for entry in ranked}
         ordered = sorted(entries, key=_order)
         self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
         self.titles = tuple(title for _, title in ordered)
-        texts = {one.query_id: one.query for one in reversed(judgments)}
-        asked = sorted(texts.items(), key=_order)
-        self.query_ids = tuple(query_id for query_id, _ in asked)
-        self.queries = tuple(query for _, query in asked)
+        texts = {entry.query_id: entry.query for entry in reversed(judgments)}
+        query_entries = sorted(texts.items(), key=_order)
+        self.query_ids = tuple(query_id for query_id, _ in query_entries)
+        self.queries = tuple(query for _, query in query_entries)
         self.judged = self._join(judgments)
         if not len(self.relevant):
             raise UserError(
@@ -73,64 +72,71 @@ class RankingTask:
         return self.judged.filter(pl.col("grade") > 0)
 
     @cached_property
-    def counted(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether means count a query: whether it has a relevant title."""
+    def has_relevant(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether the query has a relevant title; means include only such queries."""
         return np.isin(np.arange(len(self.queries)), self.relevant["query"])
 
-    def foregone(self) -> list[str]:
-        """A sentence about queries whose titles are perfect in any order; none if there are none.
+    def degenerate_query_warning(self) -> list[str]:
+        """A sentence that warns if every ranking of some queries is perfect, or an empty list.
 
-        Such are judgments made of clicks alone, without a corpus.
+        This happens without a corpus if all judged titles of a query have the same grade, as when
+        judgments are made from clicks only.
         """
         grade = pl.col("grade")
-        kinds = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
-        measured = kinds.filter(pl.col("query").is_in(np.flatnonzero(self.counted)))
-        alike = int((measured["low"] == measured["high"]).sum())
-        if self.whole_corpus or not alike:
+        grade_ranges = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
+        measured = grade_ranges.filter(pl.col("query").is_in(np.flatnonzero(self.has_relevant)))
+        single_grade = int((measured["low"] == measured["high"]).sum())
+        if self.ranks_corpus or not single_grade:
             return []
         return [
-            f"For {alike:,} of {len(measured):,} queries all judged titles have the same grade: "
-            "any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
+            f"For {single_grade:,} of {len(measured):,} queries all judged titles have the same "
+            "grade: any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
         ]
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
-        """The judgments by places; a title judged twice for a query keeps the higher grade."""
+        """The judgments as indices. If a title is judged twice for a query, the higher grade wins.
+
+        Returns:
+            The frame `judged`.
+        """
         entries = [*enumerate(zip(self.doc_ids, self.titles, strict=True))]
-        known: dict[Any, int] = {
-            key: place
-            for place, entry in reversed(entries)
+        indices: dict[Any, int] = {
+            key: index
+            for index, entry in reversed(entries)
             for key in (entry, (entry[0], None), (None, entry[1]))
         }
-        row = {query_id: place for place, query_id in enumerate(self.query_ids)}
-        found, missing, retitled = [], [], []
-        for one in judgments:
-            keys = (one.doc_id, one.title), (one.doc_id, None), (None, one.title)
-            place = next((known[key] for key in keys if key in known), None)
-            if place is not None:
-                found.append((row[one.query_id], place, one.grade))
-                if FOLDED.key(self.titles[place]) != FOLDED.key(one.title):
-                    retitled.append((one, self.titles[place]))
-            elif one.grade > 0:
-                missing.append(one)
+        row_of_query = {query_id: index for index, query_id in enumerate(self.query_ids)}
+        rows, missing, retitled = [], [], []
+        for judgment in judgments:
+            doc_id, title = judgment.doc_id, judgment.title
+            keys = (doc_id, title), (doc_id, None), (None, title)
+            index = next((indices[key] for key in keys if key in indices), None)
+            if index is not None:
+                rows.append((row_of_query[judgment.query_id], index, judgment.grade))
+                if FOLDED.key(self.titles[index]) != FOLDED.key(title):
+                    retitled.append((judgment, self.titles[index]))
+            elif judgment.grade > 0:
+                missing.append(judgment)
         if missing:
+            count = len({judgment.doc_id for judgment in missing})
             raise UserError(
-                f"{len({one.doc_id for one in missing})} relevant titles are not in the corpus, "
-                f"by doc_id or by title: {missing[0].doc_id!r} ({missing[0].title!r}) for one; "
-                "add them, or drop their judgments."
+                f"{count} relevant titles are not in the corpus, by doc_id or by title, such as "
+                f"{missing[0].doc_id!r} ({missing[0].title!r}). Add them, or drop their judgments."
             )
         if 2 * len(retitled) > len(judgments):
-            (one, held), names = retitled[0], {one.doc_id for one, _ in retitled}
+            judgment, corpus_title = retitled[0]
+            count = len({judgment.doc_id for judgment, _ in retitled})
             raise UserError(
-                f"{len(names)} judged doc ids have another title in the corpus: {one.doc_id!r} is "
-                f"{one.title!r} in the judgments and {held!r} in the corpus; use the same ids in "
-                "both."
+                f"{count} judged doc ids have another title in the corpus: {judgment.doc_id!r} is "
+                f"{judgment.title!r} in the judgments and {corpus_title!r} in the corpus. Use the "
+                "same ids in both."
             )
         table = pl.DataFrame(
-            found, {"query": pl.Int64, "title": pl.Int64, "grade": pl.Float64}, orient="row"
+            rows, {"query": pl.Int64, "title": pl.Int64, "grade": pl.Float64}, orient="row"
         )
         return table.group_by("query", "title").max().sort("query", "title")
 
 
 def _order(entry: tuple[str, str]) -> tuple[tuple[int, str], tuple[int, str]]:
-    """What ids and texts are sorted by."""
+    """Sort key of a pair of id and text: the text's hash, then the id's."""
     return tie_key(entry[1]), tie_key(entry[0])

@@ -1,23 +1,22 @@
-"""NDCG as TensorFlow Ranking computes it: the only file that knows the library.
+"""NDCG as TensorFlow Ranking computes it. No other file uses the library.
 
 The library is not maintained, and `import tensorflow_ranking` fails: it imports
 `tf.estimator`, which TensorFlow 2.16 removed, and the Keras 2 parts of `tf.keras`.
-Its metrics are in two files that need TensorFlow alone. `_load_metrics` runs
-these two files in modules of our own. It adds nothing to `sys.modules` and
-changes no environment variable, so the library itself imports, or fails to
-import, as it would without us.
+Its metrics are in two files that need only TensorFlow. `_load_metrics` runs these
+two files as modules of this package. It adds nothing to `sys.modules` and changes
+no environment variable, so `import tensorflow_ranking` succeeds or fails as before.
 
-What the library does differently, and what is done about it here:
+Differences of the library, and how this file handles them:
 
-- It orders tied scores at random. It is given ranks, which have no ties.
-- It keeps scores in single precision, where close scores become ties. Ranks again.
-- It computes in single precision, and 1 / 1 may come out as 0.99999994 in one
-  place of a batch and as 1 in another. Values are rounded to six digits, so
-  equal rankings have equal values.
-- It counts a query without a relevant title as 0. Such values become NaN, and
-  the mean over the rest is the caller's.
-- It wants whole rankings. It is given each up to the last cut-off, and as many of
-  the best other titles; what follows changes no NDCG.
+- It orders tied scores at random. Its input here is ranks, which have no ties.
+- It stores scores in single precision, where close scores become ties. Ranks avoid
+  this too.
+- It computes in single precision, and 1 / 1 may be 0.99999994 in one row of a batch
+  and 1 in another. Values are rounded to six digits, so equal rankings have equal
+  values.
+- It counts a query without a relevant title as 0. Such values become NaN here.
+- It needs complete rankings. Its input here is each ranking up to the last cut-off,
+  and as many of the best other titles; further titles change no NDCG.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from dssm_tf.evaluation.metrics import METRICS, Values, parse_metric
 
 _LIBRARY = "tensorflow_ranking"
 _IMPORT_OF_UTILS = f"from {_LIBRARY}.python import utils"
-_CELLS = 1 << 20  # of one padded batch: 4 MiB a tensor
+_CELLS = 1 << 20  # of one padded batch: 4 MiB per tensor
 _DIGITS = 6
 
 
@@ -49,18 +48,20 @@ def per_query(
     values = metrics.per_query(ranks, queries, names)
     cutoffs = {name: parse_metric(name)[1] for name in names if name.startswith("ndcg")}
     if cutoffs:
-        # Of what comes behind the last cut-off only the best titles count, in the ideal ranking.
+        # Titles behind the last cut-off matter only for the ideal ranking, and only the best ones.
         deepest = max(cutoffs.values())
-        near = (pl.col("rank") <= deepest).fill_null(False)
-        behind = pl.col("grade").rank("ordinal", descending=True).over("query", near) + deepest
-        cells = ranks.select("query", "grade", at=pl.when(near).then("rank").otherwise(behind) - 1)
-        query, grade, at = cells.filter(pl.col("at") < 2 * deepest).to_numpy().T
+        within = (pl.col("rank") <= deepest).fill_null(False)
+        behind = pl.col("grade").rank("ordinal", descending=True).over("query", within) + deepest
+        cells = ranks.select(
+            "query", "grade", column=pl.when(within).then("rank").otherwise(behind) - 1
+        )
+        query, grade, column = cells.filter(pl.col("column") < 2 * deepest).to_numpy().T
         labels = np.zeros((queries, 2 * deepest), np.float32)
-        labels[query.astype(int), at.astype(int)] = grade
-        parts = np.array_split(labels, 1 + labels.size // _CELLS)
+        labels[query.astype(int), column.astype(int)] = grade
+        batches = np.array_split(labels, 1 + labels.size // _CELLS)
         for name, cutoff in cutoffs.items():
-            found = np.concatenate([_ndcg(cutoff)(part) for part in parts])[:, 0]
-            values[name][:] = np.where(labels.any(axis=1), found, np.nan)
+            ndcg = np.concatenate([_ndcg(cutoff)(batch) for batch in batches])[:, 0]
+            values[name][:] = np.where(labels.any(axis=1), ndcg, np.nan)
     return {name: row.round(_DIGITS) for name, row in values.items()}
 
 
@@ -86,12 +87,12 @@ def _ndcg(cutoff: int) -> Callable[[NDArray[np.float32]], Any]:
 
 @cache
 def _load_metrics() -> ModuleType:
-    """Loads the library's `metrics_impl.py`, which imports its `utils.py` and nothing else of it.
+    """Loads the library's `metrics_impl.py`, which imports only `utils.py` from the library.
 
     Raises:
         ImportError: the library is not installed, or is another version.
     """
-    spec = importlib.util.find_spec(_LIBRARY)  # the package's folder; imports nothing
+    spec = importlib.util.find_spec(_LIBRARY)  # finds the package's folder without importing it
     if spec is None or spec.origin is None:
         raise ImportError(
             f"{_LIBRARY} is not installed; pip install tensorflow-ranking==0.5.3 --no-deps."
@@ -109,9 +110,9 @@ def _run_file(path: Path, module: ModuleType, without: str = "") -> None:
     """Runs a Python file in a module.
 
     Args:
-        path: of the file.
-        module: gets the names that the file defines.
-        without: a line that is left out.
+        path: path of the file.
+        module: receives the names that the file defines.
+        without: a line to leave out.
     """
     source = path.read_text("utf-8")
     if without not in source:

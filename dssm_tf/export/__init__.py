@@ -1,1 +1,4 @@
-"""A trained run as files that serve; may import model, data, text and configuration."""
+"""Exports trained runs as SavedModels and compact models, and loads models of all kinds.
+
+May import model, data, text and configuration.
+"""

@@ -1,4 +1,4 @@
-"""A trained run as a small directory that `dssm_tf.runtime` reads with NumPy alone."""
+"""Export of a trained run as a compact model, which `dssm_tf.runtime` loads with only NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS, Arrays
 from dssm_tf.runtime.ranker import Ranker
-from dssm_tf.runtime.vector_ranker import SETTINGS
+from dssm_tf.runtime.vector_ranker import SETTING_NAMES
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
@@ -38,21 +38,21 @@ def export_compact(
     name: str | None = None,
     table: TableName = "float32",
 ) -> Path:
-    """Writes `out/<name>/<version>/`, verified; see `dssm_tf.runtime.compact_files`.
+    """Writes and verifies `out/<name>/<version>/`; see `dssm_tf.runtime.compact_files`.
 
     Args:
-        run: what `dssm train` wrote.
-        out: where compact models lie. Not where TensorFlow Serving looks for SavedModels: it
-            would take the highest number for one.
+        run: directory that `dssm train` wrote.
+        out: directory of compact models. Do not use TensorFlow Serving's directory of SavedModels:
+            it would load the highest version as a SavedModel.
         name: the model's name; the tower's by default.
-        table: how the first matrix is stored, the largest part of a model: as it is, in half the
-            bytes, or in a quarter, each row by 127 steps up and down.
+        table: number type of the first matrix, which has most of a model's bytes. float16 halves
+            its size; int8 quarters it, with one scale per row.
 
     Returns:
-        The version's directory; its number is one above the highest there.
+        The version's directory; its number is one above the highest existing one.
 
     Raises:
-        UserError: the run is unusable, or what was written disagrees with the trained model.
+        UserError: the run is unusable, or the written model differs from the trained one.
     """
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
@@ -64,19 +64,23 @@ def export_compact(
 
 
 def copy_compact(model: Path, directory: Path) -> None:
-    """Makes a directory with the compact form of a run, or of a compact model, which is copied.
+    """Writes the compact form of a run, or a copy of a compact model.
+
+    Args:
+        model: a run or a compact model.
+        directory: directory to create.
 
     Raises:
-        UserError: the model is neither, or unusable.
+        UserError: the model is neither, or is unusable.
     """
-    place = find_model(model)
-    if place is None or place.kind == "export":
+    location = find_model(model)
+    if location is None or location.kind == "export":
         raise UserError(
             f"{model} holds no weights; expected what `dssm train` or `dssm export --format "
             "compact` wrote."
         )
-    if place.kind == "compact":
-        shutil.copytree(place.path, directory)
+    if location.kind == "compact":
+        shutil.copytree(location.path, directory)
         return
     directory.mkdir()
     ranker: Any = load(model)
@@ -89,59 +93,61 @@ def write_compact(
     directory: Path,
     table: TableName = "float32",
 ) -> None:
-    """Fills a directory with a compact model and verifies it; see `export_compact`.
+    """Writes a compact model into a directory and verifies it; see `export_compact`.
 
     Raises:
-        UserError: the tower is not one of this package, so that NumPy alone cannot compute it.
+        UserError: the tower is custom; the NumPy runtime implements only this package's towers.
     """
     if ranker.config.tower.name == "custom":
         raise UserError(
-            f"{run} has a tower of your own, and a compact model knows the towers of this package "
-            "only; export a SavedModel: dssm_tf.export_model(model=RUN, out=EXPORT)."
+            f"{run} has a custom tower, and a compact model supports only the towers of this "
+            "package; export a SavedModel: dssm_tf.export_model(model=RUN, out=EXPORT)."
         )
     sides = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
     prior = ranker.prior
-    fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
+    fingerprints = np.array([fingerprint64(title) for title in prior.log_priors], np.int64)
     order = np.argsort(fingerprints)
-    shares = np.array([*prior.log_shares.values()], np.float32)
+    shares = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
         "tower": ranker.config.model_dump(mode="json")["tower"],
         "sides": sides,
         "rules": asdict(ranker.vocabulary.rules),
         "unseen": prior.unseen,
-        **{name: getattr(ranker, name) for name in SETTINGS},
+        **{name: getattr(ranker, name) for name in SETTING_NAMES},
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     ranker.vocabulary.save(directory / VOCABULARY)
-    arrays = _rounded(ranker, sides, table)
-    np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]  # none is allow_pickle
-    np.savez(directory / PRIOR, titles=fingerprints[order], log_shares=shares[order])
+    arrays = _stored_weights(ranker, sides, table)
+    # NumPy's stubs take one of the arrays for the argument `allow_pickle`.
+    np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]
+    np.savez(directory / PRIOR, titles=fingerprints[order], log_priors=shares[order])
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
     verify(Ranker.load(directory), ranker)
 
 
-def _rounded(ranker: SemanticRanker, sides: Sequence[str], table: TableName) -> Arrays:
+def _stored_weights(ranker: SemanticRanker, sides: Sequence[str], table: TableName) -> Arrays:
     """The weights by side and Keras name, such as `query_tower/recurrence/bias`.
 
-    The first matrices are rounded to what is to be stored, those of the ranker, too.
+    The first matrices are rounded to `table`. The ranker's own matrices are rounded too, so that
+    `verify` compares like with like.
     """
     arrays: Arrays = {}
     for side in sides:
         tower = getattr(ranker.model, side)
         for weight in tower.weights:
-            # Of a path the layer and the weight: Keras numbers the cell between them.
-            parts = weight.path.partition(f"{side}/")[2].split("/")
-            arrays["/".join(dict.fromkeys((side, parts[0], parts[-1])))] = weight.numpy()
+            # Only the layer and the weight of a path: between them Keras may number a cell.
+            components = weight.path.partition(f"{side}/")[2].split("/")
+            arrays["/".join(dict.fromkeys((side, components[0], components[-1])))] = weight.numpy()
         kernel = arrays[f"{side}/{_KERNEL}"]
-        kernel[0] = 0.0  # of no trigram; never read by Keras
+        kernel[0] = 0.0  # the row of padding, which Keras never reads
         if table == "int8":
             scale = np.abs(kernel).max(axis=1, keepdims=True) / 127
-            steps = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
-            arrays |= {f"{side}/{_KERNEL}": steps, f"{side}/hashing/scale": scale}
-            kernel = steps * scale
+            quantized = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
+            arrays |= {f"{side}/{_KERNEL}": quantized, f"{side}/hashing/scale": scale}
+            kernel = quantized * scale
         else:
             arrays[f"{side}/{_KERNEL}"] = kernel = kernel.astype(table)
         tower.hashing.kernel.assign(kernel.astype(np.float32))

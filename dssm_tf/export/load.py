@@ -1,4 +1,4 @@
-"""Whatever a directory holds as a ranker; a compact model loads no TensorFlow."""
+"""Loads a ranker from a directory of any kind. Compact models load without TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 _MARKER_FILES = {"run": CONFIG, "export": "saved_model.pb", "compact": COMPACT}
-"""For each kind of trained model, a file that only its directory has."""
+"""For each kind of trained model, a file that only directories of this kind contain."""
 
 
-class Place(NamedTuple):
-    """Where a trained model lies, and as what.
+class ModelLocation(NamedTuple):
+    """Directory and kind of a trained model.
 
     Attributes:
-        kind: `run`, or of what `dssm export` wrote `export` (a SavedModel) or `compact`.
-        path: of the run, or of the version of an export.
+        kind: `run`, `export` (a SavedModel) or `compact`.
+        path: directory of the run, or of a version of an export.
     """
 
     kind: str
@@ -35,34 +35,35 @@ class Place(NamedTuple):
 
     @property
     def run_files(self) -> Path:
-        """The directory with the files of the run, or with copies of some."""
+        """The directory of the run's files, or of the copies of some in an export."""
         return self.path / EXTRA if self.kind == "export" else self.path
 
 
-def find_model(path: Path) -> Place | None:
-    """Looks for a run or an export: a version, a model with its newest, or `OUT` with one model.
+def find_model(path: Path) -> ModelLocation | None:
+    """Finds the run, export or compact model of a directory; None if there is none.
 
     Args:
-        path: any directory; one with several models is none.
+        path: a run; a version of an export; a model, of which the newest version is taken; or a
+            directory with exactly one model.
     """
     version = newest_version(path)
     for kind, file in _MARKER_FILES.items():
         if (version / file).exists():
-            return Place(kind, version)
-    models = [one for one in path.glob("*") if versions_in(one)]
+            return ModelLocation(kind, version)
+    models = [directory for directory in path.glob("*") if versions_in(directory)]
     return find_model(models[0]) if len(models) == 1 else None
 
 
-def learned_fields(*models: Path) -> tuple[str, ...]:
-    """The columns that made up the titles which a model learned from, or `title`.
+def model_title_fields(*models: Path) -> tuple[str, ...]:
+    """The columns that are joined to a title in the training data of a model.
 
     Args:
-        models: the first that is a run or an export decides; others do not know.
+        models: directories; the first run or export determines the result. Without any, it is
+            `title`.
     """
-    found = [place.run_files for place in map(find_model, models) if place is not None]
-    for files in found:
-        if (files / SPEC).exists():
-            return Spec.load(files).title_fields
+    for location in map(find_model, models):
+        if location is not None and (location.run_files / SPEC).exists():
+            return Spec.load(location.run_files).title_fields
     return (TITLE,)
 
 
@@ -70,64 +71,66 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[A
     """Loads a ranker: a run, an export, a compact model or a saved baseline.
 
     Args:
-        path: what `dssm train`, `dssm export` or a baseline's `save` wrote. Of an export or a
-            compact model either a version's directory, or the model's, whose newest version is
-            taken.
-        name: what tables call it; the tower's name, or the model's directory, by default. Of a
-            baseline which one it is, where the directory does not tell.
+        path: directory that `dssm train`, `dssm export` or a baseline's `save` wrote. For an export
+            or a compact model, the directory of a version, or of the model to load its newest
+            version.
+        name: the ranker's name in tables; by default the tower's name, or that of the model's
+            directory. For a baseline with files of another program, such as skip-thought's
+            weights, the baseline's name.
 
     Returns:
         The ranker. A run and an export load TensorFlow, which takes seconds; a compact model loads
-        NumPy alone.
+        only NumPy.
 
     Raises:
-        UserError: there is no such directory, it holds no model, the training has not come to its
-            end, or a file was damaged or changed.
+        UserError: the directory does not exist, contains no model or an unfinished run, or a file
+            was damaged or changed.
     """
     path = Path(path)
-    if (place := find_model(path)) is None:
+    if (location := find_model(path)) is None:
         from dssm_tf.systems import BASELINES
 
-        # The name says which baseline reads other files, such as skip-thought's weights.
-        named = name if path.is_dir() else None
-        saved = [
+        # A baseline may read files without its name, such as skip-thought's weights.
+        requested_baseline = name if path.is_dir() else None
+        baselines = [
             baseline
             for baseline in BASELINES
-            if (path / f"{baseline}.npz").exists() or baseline == named
+            if (path / f"{baseline}.npz").exists() or baseline == requested_baseline
         ]
-        if len(saved) == 1:
-            return BASELINES[saved[0]].load(path)
-        what = "holds no trained model" if path.exists() else "does not exist"
+        if len(baselines) == 1:
+            return BASELINES[baselines[0]].load(path)
+        problem = "holds no trained model" if path.exists() else "does not exist"
         hint = ""
         if (path / SPEC).exists():
             hint = " It was written by `dssm preprocess`: train on it first."
         raise UserError(
-            f"{path} {what}; expected a directory that `dssm train` or `dssm export` wrote.{hint}"
+            f"{path} {problem}; expected a directory that `dssm train` or `dssm export` "
+            f"wrote.{hint}"
         )
-    ranker = _load_ranker(place)
-    if name or place.kind != "run":
-        ranker.name = name or place.path.resolve().parent.name
+    ranker = _load_ranker(location)
+    if name or location.kind != "run":
+        ranker.name = name or location.path.resolve().parent.name
     return ranker
 
 
-def _load_ranker(place: Place) -> VectorRanker:
-    """Loads a trained model with the libraries that its kind needs, and no others."""
-    if place.kind == "compact":
+def _load_ranker(location: ModelLocation) -> VectorRanker:
+    """Loads a trained model, importing only the libraries that its kind needs."""
+    if location.kind == "compact":
         from dssm_tf.runtime import Ranker
 
-        return Ranker.load(place.path)
+        return Ranker.load(location.path)
     load_tensorflow()
-    if place.kind == "run":
+    if location.kind == "run":
         from dssm_tf.model.semantic_ranker import SemanticRanker
 
-        return SemanticRanker.load(place.path)
+        return SemanticRanker.load(location.path)
     from dssm_tf.export.saved_model import ExportedRanker
 
-    return ExportedRanker(place.path)
+    return ExportedRanker(location.path)
 
 
 def load_model(path: Path | str, name: str | None = None) -> VectorRanker:
-    """Loads what has vectors: a run, an export or a compact model; see `load`."""
+    """Loads a model that encodes texts: a run, an export or a compact model; see `load`."""
     ranker = load(path, name)
     if not isinstance(ranker, VectorRanker):
         raise UserError(f"{path} is a baseline, which has no vectors; give a trained model.")

@@ -1,4 +1,4 @@
-"""A trained run as a SavedModel that takes raw strings, for TensorFlow Serving."""
+"""Export of a trained run as a SavedModel that takes raw strings, for TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -20,78 +20,82 @@ from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
-from dssm_tf.model.text_features import Table, hash_texts, normalize
-from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors
+from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors
+from dssm_tf.text_features import Table, hash_texts, normalize
 
-_AGAIN = "Copy the export again, or write it again with `dssm export`."
+_REBUILD_HINT = "Copy the export again, or write it again with `dssm export`."
 
 
 def _signatures(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
-    """The functions behind the signatures, by name; each tower is in the graph once."""
-    towers, weighted_prior = ranker.encoder.functions, _prior(ranker)
+    """The functions of the signatures, by name. The graph contains each tower once."""
+    towers, weighted_prior = ranker.encoder.functions, _weighted_prior_function(ranker)
 
-    def signature(function):
-        specs = [tf.TensorSpec([None], tf.string, one) for one in INPUTS[function.__name__]]
-        # Autograph would leave files in the temporary directory when it is killed.
+    def signature(function: Callable[..., dict[str, tf.Tensor]]) -> Any:
+        specs = [tf.TensorSpec([None], tf.string, name) for name in INPUTS[function.__name__]]
+        # If killed, autograph would leave files in the temporary directory.
         return tf.function(function, input_signature=specs, autograph=False)
 
     @signature
-    def encode_query(queries):
+    def encode_query(queries: tf.Tensor) -> dict[str, tf.Tensor]:
         vectors = towers["query"](queries)
         return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
 
     @signature
-    def encode_title(titles):
+    def encode_title(titles: tf.Tensor) -> dict[str, tf.Tensor]:
         vectors = towers["title"](titles)
         return {"embeddings": tf.concat([vectors, weighted_prior(titles)[:, None]], axis=1)}
 
     @signature
-    def score(queries, titles):
+    def score(queries: tf.Tensor, titles: tf.Tensor) -> dict[str, tf.Tensor]:
         products = encode_query(queries)["embeddings"] * encode_title(titles)["embeddings"]
         return {"scores": tf.reduce_sum(products, 1)}
 
-    found = {one.__name__: one for one in (encode_query, encode_title, score)}
-    return found | {"serving_default": score}
+    return {
+        "encode_query": encode_query,
+        "encode_title": encode_title,
+        "score": score,
+        "serving_default": score,
+    }
 
 
-def _prior(ranker: SemanticRanker) -> Callable[..., Any]:
-    """The weighted log-prior in core ops."""
+def _weighted_prior_function(ranker: SemanticRanker) -> Callable[..., Any]:
+    """A function from titles `(n,)` to their weighted log-priors `(n,)`, in core ops."""
     prior = ranker.prior
-    encoded = [title.encode() for title in prior.log_shares]
-    # A longer title is an unseen one, and need not be read to its end.
-    longest = max(map(len, encoded), default=0)
+    encoded = [title.encode() for title in prior.log_priors]
+    # A longer title is not in the prior, so only this many bytes need to be read.
+    max_bytes = max(map(len, encoded), default=0)
     keys = hash_texts(tf.constant(encoded, tf.string)).numpy()
-    rows = Table.of(keys, range(1, 1 + len(encoded)))
-    shares = ranker.prior_weight * np.array([prior.unseen, *prior.log_shares.values()])
+    row_of_hash = Table.of(keys, range(1, 1 + len(encoded)))
+    weighted_priors = ranker.prior_weight * np.array([prior.unseen, *prior.log_priors.values()])
 
-    def weighted(titles):
-        row = rows(hash_texts(normalize(titles, prior.rules, longest)))
-        return tf.gather(tf.constant(shares, tf.float32), row)
+    def weighted_prior(titles: tf.Tensor) -> tf.Tensor:
+        row = row_of_hash(hash_texts(normalize(titles, prior.rules, max_bytes)))
+        return tf.gather(tf.constant(weighted_priors, tf.float32), row)
 
-    return weighted
+    return weighted_prior
 
 
 def export_saved_model(run: Path | str, out: Path | str, name: str | None = None) -> Path:
-    """Writes `out/<name>/<version>/`, verified, with warm-up requests.
+    """Writes and verifies `out/<name>/<version>/`, with warm-up requests.
 
-    It computes in float32, as all that ranks does, whatever precision it was trained in.
+    The model computes in float32, whatever precision it was trained in.
 
     Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d + 1)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
-    float32 `(n,)`), which is also `serving_default`. A server that batches requests wants equal
-    lengths: repeat the query there. The inner product of the embeddings is the score; that of their
-    first `d` numbers, which are unit vectors, is the cosine.
+    float32 `(n,)`), which is also `serving_default`. A server that batches requests needs inputs of
+    equal length: repeat the query for it. The inner product of the embeddings is the score. The
+    first `d` numbers are unit vectors, whose inner product is the cosine.
 
     Args:
-        run: what `dssm train` wrote.
-        out: the directory TensorFlow Serving's models lie in.
+        run: directory that `dssm train` wrote.
+        out: TensorFlow Serving's directory of models.
         name: the model's name; the tower's by default.
 
     Returns:
-        The version's directory; its number is one above the highest there.
+        The version's directory; its number is one above the highest existing one.
 
     Raises:
-        UserError: the run is unusable, or the exported model disagrees with the trained one.
+        UserError: the run is unusable, or the exported model differs from the trained one.
     """
     run = Path(run)
     ranker = SemanticRanker.load(run, name)
@@ -105,7 +109,7 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
         write_warmup(extra / "tf_serving_warmup_requests", ranker.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             shutil.copyfile(run / file, extra / file)
-        ranking = {name: getattr(ranker, name) for name in SETTINGS}
+        ranking = {name: getattr(ranker, name) for name in SETTING_NAMES}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
         write_checksums(aside, files_in(aside))
         verify(ExportedRanker(aside), ranker)
@@ -113,30 +117,30 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
 
 
 class ExportedRanker(VectorRanker):
-    """Ranks by the signatures of an export: what a server would answer, without a server.
+    """Ranks with the signatures of an export, and gives the scores that a server would give.
 
     Args:
         version: the directory of a version.
 
     Raises:
-        UserError: it is no export, or a file of it is missing, damaged or was changed.
+        UserError: the directory is not an export, or a file is missing, damaged or changed.
     """
 
     def __init__(self, version: Path) -> None:
-        check_files(version, None, _AGAIN)
+        check_files(version, None, _REBUILD_HINT)
         extra = version / EXTRA
-        for name, value in read_json(extra / RANKING, _AGAIN).items():
+        for name, value in read_json(extra / RANKING, _REBUILD_HINT).items():
             setattr(self, name, value)
         self.vocabulary = load_vocabulary(extra, Spec.load(extra))
-        self._model = tf.saved_model.load(str(version))  # its variables live as long as it does
+        self._model = tf.saved_model.load(str(version))  # the signatures do not own its variables
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        return self._ask(f"encode_{side}", texts)[:, :-1]
+        return self._call_signature(f"encode_{side}", texts)[:, :-1]
 
-    def _weighted(self, titles: Sequence[str]) -> Vectors:
-        return self._ask("encode_title", titles)[:, -1]
+    def _weighted_priors(self, titles: Sequence[str]) -> Vectors:
+        return self._call_signature("encode_title", titles)[:, -1]
 
-    def _ask(self, signature: str, texts: Sequence[str]) -> Vectors:
+    def _call_signature(self, signature: str, texts: Sequence[str]) -> Vectors:
         call, (name,) = self._model.signatures[signature], INPUTS[signature]
         return encode_distinct(
             lambda raw: call(**{name: raw})["embeddings"],
@@ -146,7 +150,7 @@ class ExportedRanker(VectorRanker):
 
 
 def write_warmup(path: Path, model: str) -> None:
-    """Writes requests TensorFlow Serving replays at load, so that no user waits for the first.
+    """Writes requests that TensorFlow Serving runs at load, so that the first user need not wait.
 
     Args:
         path: `assets.extra/tf_serving_warmup_requests`.

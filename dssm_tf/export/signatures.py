@@ -1,4 +1,4 @@
-"""What a served model answers: the signatures of `dssm export`, which `dssm serve` has, too."""
+"""The signatures of models that `dssm export` writes and `dssm serve` serves."""
 
 INPUTS = {
     "score": ("queries", "titles"),
@@ -6,4 +6,4 @@ INPUTS = {
     "encode_query": ("queries",),
     "encode_title": ("titles",),
 }
-"""The names of each signature's inputs, all of them texts."""
+"""The names of each signature's inputs. All inputs are texts."""

@@ -1,4 +1,4 @@
-"""Checks that a model that ships answers as the trained one does."""
+"""Checks that an exported model gives the same vectors and scores as the trained model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
 TOLERANCE = 1e-4
-"""What sums of float32 in another order explain amply; a wrong word is a hundredfold."""
+"""Maximum difference. The order of float32 sums changes far less; a wrong word, 100 times more."""
 
-# What once broke somebody's model: empty, blank, one letter, unseen, long, odd Unicode.
+# Texts that have broken exported models: empty, blank, one letter, unknown, long, rare Unicode.
 ADVERSARIAL = (
     "",
     "   ",
@@ -38,27 +38,27 @@ ADVERSARIAL = (
 
 
 def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
-    """Compares vectors and scores of awkward texts and of clicked titles.
+    """Compares the vectors and scores of difficult texts and of clicked titles.
 
     Args:
-        candidate: what was written, read back.
-        trained: the trained model, rounded as the candidate is.
+        candidate: the exported model, loaded from its files.
+        trained: the trained model, with weights rounded as in the export.
 
     Raises:
-        UserError: a number is farther from the trained model's than `TOLERANCE`; the text is named.
+        UserError: a number differs by more than `TOLERANCE`; the message names the text.
     """
-    clicked = list(trained.prior.log_shares)[:32]
+    clicked = list(trained.prior.log_priors)[:32]
     texts = [*ADVERSARIAL, *clicked, *(f" {title.upper()}!" for title in clicked)]
-    for what, arguments in (
+    for method, arguments in (
         ("encode_queries", (texts, True)),
         ("encode_titles", (texts, True)),
         ("score_matrix", (texts, texts)),
     ):
-        found, expected = (getattr(one, what)(*arguments) for one in (candidate, trained))
-        differences = np.nan_to_num(np.abs(found - expected).max(axis=1), nan=np.inf)
+        vectors, expected = (getattr(ranker, method)(*arguments) for ranker in (candidate, trained))
+        differences = np.nan_to_num(np.abs(vectors - expected).max(axis=1), nan=np.inf)
         row = int(differences.argmax())
         if differences[row] > TOLERANCE:
             raise UserError(
-                f"the exported model's {what} of {texts[row][:40]!r} is {differences[row]:.2g} "
+                f"the exported model's {method} of {texts[row][:40]!r} is {differences[row]:.2g} "
                 f"from the trained model's (allowed {TOLERANCE:g}); nothing was exported."
             )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class PeepholeLSTMCell(keras.layers.Layer):
-    """One LSTM step whose gates also see the cell state.
+    """One LSTM step whose gates also read the cell state.
 
     Differs from `keras.layers.LSTMCell` by diagonal peepholes (the input and forget gates read
     `c(t-1)`, the output gate reads `c(t)`) and by an input that is already multiplied by
@@ -23,19 +26,19 @@ class PeepholeLSTMCell(keras.layers.Layer):
 
     Args:
         units: number of cells.
-        peepholes: whether the gates see the cell state; without, `W_p` are zero.
-        forget_gate: whether `f(t)` is learned; without, it is 1 (the variant of P16 sec. V) and
-            has no parameters: three blocks of `units` stand where there are four with it.
-        forget_bias: added to the initial `b_2`: a positive bias lets the first words of a text
-            survive from the first update on.
+        peepholes: whether the gates read the cell state; without peepholes, `W_p` is zero.
+        forget_gate: whether `f(t)` is learned. Without it, `f(t)` is 1 (the variant of P16 sec. V)
+            and has no parameters: matrices have three blocks of `units` columns instead of four.
+        forget_bias: added to the initial `b_2`. With a positive bias, the first words of a text
+            influence the vector from the first update on.
         recurrent_initializer: of the four `W_rec`, `(units, 4 * units)`. The paper has "small
-            random numbers" for these and all other parameters, so no `forget_bias`.
+            random numbers" for these and all other parameters, and no `forget_bias`.
         bias_initializer: of the four `b`.
         peephole_initializer: of the three `W_p`.
 
     Call arguments:
-        inputs: `(batch, 4 * units)`: `W_1 l(t) .. W_4 l(t)` side by side; without forget gate
-            `(batch, 3 * units)`, without `W_2 l(t)`.
+        inputs: `(batch, 4 * units)`, the concatenated `W_1 l(t) .. W_4 l(t)`; without forget gate
+            `(batch, 3 * units)`, because `W_2 l(t)` is missing.
         states: `[y(t-1), c(t-1)]`, each `(batch, units)`.
 
     Returns:
@@ -46,15 +49,15 @@ class PeepholeLSTMCell(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        peepholes=True,
-        forget_gate=True,
-        forget_bias=1.0,
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        peephole_initializer="zeros",
-        **kwargs,
-    ):
+        units: int,
+        peepholes: bool = True,
+        forget_gate: bool = True,
+        forget_bias: float = 1.0,
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        peephole_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if units < 1:
             raise ValueError(f"PeepholeLSTMCell received units={units}; expected at least 1.")
@@ -69,10 +72,10 @@ class PeepholeLSTMCell(keras.layers.Layer):
         self.state_size = [units, units]
         self.output_size = units
 
-    def build(self, *_):
-        """Makes `W_rec` `(units, 4 units)`, `W_p` `(3, units)` and `b` `(4 units,)`.
+    def build(self, *_: Any) -> None:
+        """Makes `W_rec` `(units, 4 * units)`, `W_p` `(3, units)` and `b` `(4 * units,)`.
 
-        Without forget gate each is without the block of number 2.
+        Without forget gate, each lacks the block of gate 2.
         """
         units, blocks = self.units, self.blocks
         self.recurrent_kernel = self.add_weight(
@@ -89,21 +92,31 @@ class PeepholeLSTMCell(keras.layers.Layer):
             )
         self.built = True
 
-    def _bias(self, shape, dtype=None):
+    def _bias(self, shape: Sequence[int], dtype: str | None = None) -> keras.KerasTensor:
+        """The initial biases, with `forget_bias` added to those of the forget gate."""
         bias = self.bias_initializer(shape, dtype)
         if not self.forget_gate:
             return bias
         return bias + self.forget_bias * ops.cast(ops.arange(shape[0]) // self.units == 1, dtype)
 
-    def call(self, inputs, states, training=False):
-        """One time step."""
-        found = self.activations(inputs, states)
-        return found["y"], [found["y"], found["c"]]
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+        training: bool = False,
+    ) -> tuple[keras.KerasTensor, list[keras.KerasTensor]]:
+        """One time step; see the class."""
+        del training
+        step = self.activations(inputs, states)
+        return step["y"], [step["y"], step["c"]]
 
-    def activations(self, inputs, states):
-        """All of one time step by its name in eq. 2: `i`, `f` (if learned), `o`, `c` and `y`.
+    def activations(
+        self, inputs: keras.KerasTensor, states: Sequence[keras.KerasTensor]
+    ) -> dict[str, keras.KerasTensor]:
+        """Gates, cell state and output of one time step; takes the arguments of `call`.
 
-        Takes what `call` takes; each is `(batch, units)`.
+        Returns:
+            By the names of eq. 2, `i`, `f` (if learned), `o`, `c` and `y`, each `(batch, units)`.
         """
         y, c = states
         net = inputs + ops.matmul(y, self.recurrent_kernel) + self.bias
@@ -112,24 +125,25 @@ class PeepholeLSTMCell(keras.layers.Layer):
         if self.peepholes:
             peephole = ops.convert_to_tensor(self.peephole_kernel)
             net_i = net_i + peephole[-1] * c
-        found = {"i": ops.sigmoid(net_i)}
+        gates = {"i": ops.sigmoid(net_i)}
         if self.forget_gate:
             net_f = blocks[1] + peephole[1] * c if self.peepholes else blocks[1]
-            found["f"] = ops.sigmoid(net_f)
-            c = found["f"] * c
-        c = c + found["i"] * ops.tanh(net_g)
+            gates["f"] = ops.sigmoid(net_f)
+            c = gates["f"] * c
+        c = c + gates["i"] * ops.tanh(net_g)
         if self.peepholes:
             net_o = net_o + peephole[0] * c
         o = ops.sigmoid(net_o)
-        return found | {"o": o, "c": c, "y": o * ops.tanh(c)}
+        return gates | {"o": o, "c": c, "y": o * ops.tanh(c)}
 
-    def get_initial_state(self, batch_size=None):
-        """`y(0)` and `c(0)`: zeros, `(batch_size, units)` each."""
+    def get_initial_state(self, batch_size: int | None = None) -> list[keras.KerasTensor]:
+        """`y(0)` and `c(0)`: zeros, each `(batch_size, units)`."""
         return [ops.zeros((batch_size, self.units), self.compute_dtype) for _ in range(2)]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {
+        config: dict[str, Any] = super().get_config()
+        return config | {
             "units": self.units,
             "peepholes": self.peepholes,
             "forget_gate": self.forget_gate,

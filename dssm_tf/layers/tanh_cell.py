@@ -1,6 +1,9 @@
-"""The plain recurrence that the LSTM-RNN is compared with."""
+"""The plain recurrent cell, which Palangi et al. compare the LSTM with."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -30,8 +33,12 @@ class TanhCell(keras.layers.Layer):
     """
 
     def __init__(
-        self, units, recurrent_initializer="orthogonal", bias_initializer="zeros", **kwargs
-    ):
+        self,
+        units: int,
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if units < 1:
             raise ValueError(f"TanhCell received units={units}; expected at least 1.")
@@ -41,7 +48,7 @@ class TanhCell(keras.layers.Layer):
         self.state_size = [units]
         self.output_size = units
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         """Makes `W_rec` `(units, units)` and `b` `(units,)`."""
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
@@ -53,23 +60,32 @@ class TanhCell(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, inputs, states, training=False):
-        """One time step."""
+    def call(
+        self,
+        inputs: keras.KerasTensor,
+        states: Sequence[keras.KerasTensor],
+        training: bool = False,
+    ) -> tuple[keras.KerasTensor, list[keras.KerasTensor]]:
+        """One time step; see the class."""
+        del training
         y = self.activations(inputs, states)["y"]
         return y, [y]
 
-    def activations(self, inputs, states):
-        """`y(t)`, `(batch, units)`, by its name; takes what `call` takes."""
+    def activations(
+        self, inputs: keras.KerasTensor, states: Sequence[keras.KerasTensor]
+    ) -> dict[str, keras.KerasTensor]:
+        """`y(t)`, `(batch, units)`, under the key `y`; takes the arguments of `call`."""
         y = ops.tanh(inputs + ops.matmul(states[0], self.recurrent_kernel) + self.bias)
         return {"y": y}
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(self, batch_size: int | None = None) -> list[keras.KerasTensor]:
         """`y(0)`: zeros, `(batch_size, units)`."""
         return [ops.zeros((batch_size, self.units), self.compute_dtype)]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {
+        config: dict[str, Any] = super().get_config()
+        return config | {
             "units": self.units,
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),

@@ -1,6 +1,9 @@
-"""Reading the words of a text one after another, with truncated back propagation through time."""
+"""A recurrent layer over the words of a text, with truncated backpropagation through time."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,37 +11,38 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class WordRecurrence(keras.layers.RNN):
-    """Runs a cell over the words of each text; what it says at the last word is the output.
+    """Runs a cell over the words of each text. The cell's output at the last word is the result.
 
-    Differs from `keras.layers.RNN` by truncated back propagation through time, counted in words
-    of each text: in training, the gradient of the output reaches the last `bptt_steps` words that
-    were read, and the state before them is a constant. Padding words, wherever they stand, leave
-    the state as it is and do not count. The output itself is never truncated.
+    Differs from `keras.layers.RNN` by truncated backpropagation through time, counted in words of
+    each text: in training, the gradient of the output reaches the last `bptt_steps` words that were
+    read, and the state before them is a constant. Padding words at any position leave the state
+    unchanged and are not counted. The output itself does not depend on the truncation.
 
-    P16 eq. 7 sums the error signals of the steps tau = 0 .. T back from the last word, and
-    appendix D lets tau run to the length of the text, where the last term lies before its first
-    word and is empty. T steps are therefore T words, and a text of at most T words has its whole
-    gradient.
+    P16 eq. 7 sums the error signals of the steps tau = 0 .. T back from the last word. In appendix
+    D, tau runs to the length of the text; the last term is then before the first word, and empty.
+    T steps are therefore T words, and a text of at most T words has its full gradient.
 
     Args:
-        cell: one step.
-        bptt_steps: T, "maximum sequence length for truncated BPTT"; None: the whole text.
+        cell: the layer that computes one step.
+        bptt_steps: T, "maximum sequence length for truncated BPTT"; None does not truncate.
         kwargs: further arguments of `keras.layers.RNN`.
 
     Call arguments:
-        sequences: `(texts, max_words, units of the cell's input)`.
-        mask: bool `(texts, max_words)`, false at padding; None: no padding.
+        sequences: `(texts, max_words, width of the cell's input)`.
+        mask: bool `(texts, max_words)`, false at padding; None if there is no padding.
 
     Returns:
         `(texts, units)`; with `return_sequences` `(texts, max_words, units)`.
 
     Raises:
-        ValueError: no steps, or steps together with `return_sequences`.
+        ValueError: `bptt_steps` is below 1, or is combined with `return_sequences`.
 
     Reference: Palangi et al. 2016, sec. IV, eq. 7 and algorithm 1.
     """
 
-    def __init__(self, cell, bptt_steps=None, **kwargs):
+    def __init__(
+        self, cell: keras.layers.Layer, bptt_steps: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(cell, **kwargs)
         if bptt_steps is not None and bptt_steps < 1:
             raise ValueError(
@@ -48,12 +52,18 @@ class WordRecurrence(keras.layers.RNN):
         if bptt_steps is not None and self.return_sequences:
             raise ValueError(
                 f"{type(self).__name__} received bptt_steps={bptt_steps} and return_sequences; "
-                "truncation counts from the last word, so it needs the last output alone."
+                "truncation counts from the last word, so only the last output may be returned."
             )
         self.bptt_steps = bptt_steps
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        """Reads the texts; in two parts where the gradient ends between them."""
+    def call(
+        self,
+        sequences: keras.KerasTensor,
+        initial_state: Sequence[keras.KerasTensor] | None = None,
+        mask: keras.KerasTensor | None = None,
+        training: bool = False,
+    ) -> keras.KerasTensor:
+        """Runs the cell; if truncated, first over the earlier words, without their gradient."""
         length = sequences.shape[1]
         if (
             not training
@@ -63,7 +73,7 @@ class WordRecurrence(keras.layers.RNN):
             return super().call(sequences, initial_state, mask, training)
         if mask is None:
             mask = ops.ones(ops.shape(sequences)[:2], "bool")
-        # Words from here to the last one read, this one included.
+        # `remaining`: words from each one to the last one read, both included.
         count = ops.cast(mask, "int32")
         read = ops.cumsum(count, axis=1)
         if self.go_backwards:
@@ -78,27 +88,35 @@ class WordRecurrence(keras.layers.RNN):
         states = [ops.stop_gradient(state) for state in states]
         return super().call(sequences, states, recent, training)
 
-    def activations(self, sequences, mask):
-        """What the cell computes at each word, by name; to look into a model, not to train it.
+    def activations(
+        self, sequences: keras.KerasTensor, mask: keras.KerasTensor
+    ) -> dict[str, keras.KerasTensor]:
+        """The values that the cell computes at each word, for the analysis of a trained model.
 
-        Takes what `call` takes. A cell without `activations` of its own shows its output, `y`.
+        Takes the arguments of `call`. For a cell without the method `activations`, the result has
+        only the output, `y`.
 
         Returns:
-            `(texts, max_words, units)` each, zero at padding.
+            By name, each `(texts, max_words, units)`, zero at padding.
         """
         texts, length = sequences.shape[:2]
         states = self.get_initial_state(texts)
-        found = {}
+        by_word = {}
         for t in reversed(range(length)) if self.go_backwards else range(length):
-            here = mask[:, t : t + 1]
-            y, following = self.cell(sequences[:, t], states)
-            named = {"y": y}
+            present = mask[:, t : t + 1]
+            y, next_states = self.cell(sequences[:, t], states)
+            values = {"y": y}
             if hasattr(self.cell, "activations"):
-                named = self.cell.activations(sequences[:, t], states)
-            states = [ops.where(here, new, old) for new, old in zip(following, states, strict=True)]
-            found[t] = {name: ops.where(here, value, 0.0) for name, value in named.items()}
-        return {name: ops.stack([found[t][name] for t in range(length)], 1) for name in found[0]}
+                values = self.cell.activations(sequences[:, t], states)
+            states = [
+                ops.where(present, new, old) for new, old in zip(next_states, states, strict=True)
+            ]
+            by_word[t] = {name: ops.where(present, value, 0.0) for name, value in values.items()}
+        return {
+            name: ops.stack([by_word[t][name] for t in range(length)], 1) for name in by_word[0]
+        }
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"bptt_steps": self.bptt_steps}
+        config: dict[str, Any] = super().get_config()
+        return config | {"bptt_steps": self.bptt_steps}

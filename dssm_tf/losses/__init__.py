@@ -1,7 +1,7 @@
-"""The losses, one class per file: of clicks, and of lists of graded titles.
+"""The losses, one class per file: losses of clicks, and losses of graded lists.
 
-Each works in `model.compile` as an instance, such as `ClickSoftmax(gamma=20)`, or as its string,
-such as `"click_softmax"`. May import common.
+`model.compile` takes an instance, such as `ClickSoftmax(gamma=20)`, or a name, such as
+`"click_softmax"`. May import common.
 """
 
 import keras
@@ -44,8 +44,8 @@ def get(identifier: str | keras.losses.Loss) -> keras.losses.Loss:
     """A loss by its name, with default parameters; an instance is returned as it is.
 
     Args:
-        identifier: the name of a loss of this package; the name under which
-            `keras.saving.register_keras_serializable` knows a subclass of `RankingLoss`, such as
+        identifier: the name of a loss of this package; the name under which a subclass of
+            `RankingLoss` is registered with `keras.saving.register_keras_serializable`, such as
             `"my_package>MyLoss"`; or an instance.
 
     Raises:

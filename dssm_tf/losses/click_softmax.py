@@ -35,11 +35,18 @@ class ClickSoftmax(RankingLoss):
         super().__init__(**kwargs)
         self.gamma = check_positive(self, "gamma", gamma)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         logits = ops.where(mask, self.gamma * scores + correction, MASKED_LOGIT)
         return ops.logsumexp(logits, axis=-1) - ops.sum(targets * logits, axis=-1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma}
+        config: dict[str, Any] = super().get_config()
+        return config | {"gamma": self.gamma}

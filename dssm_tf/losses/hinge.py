@@ -37,11 +37,18 @@ class Hinge(RankingLoss):
         super().__init__(**kwargs)
         self.margin = check_positive(self, "margin", margin)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         missing_lead = ops.relu(self.margin + scores - clicked_score(scores, targets))
         return ops.sum(rival_weights(targets, mask, correction) * missing_lead, axis=-1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"margin": self.margin}
+        config: dict[str, Any] = super().get_config()
+        return config | {"margin": self.margin}

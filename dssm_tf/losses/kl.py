@@ -39,18 +39,25 @@ class KL(RankingLoss):
         self.gamma = check_positive(self, "gamma", gamma)
         self.temperature = check_positive(self, "temperature", temperature)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         log_q = _log_softmax(ops.cast(targets, scores.dtype) / self.temperature, mask)
         log_p = _log_softmax(self.gamma * scores, mask)
         return ops.sum(ops.where(mask, ops.exp(log_q) * (log_q - log_p), 0.0), axis=-1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma, "temperature": self.temperature}
+        config: dict[str, Any] = super().get_config()
+        return config | {"gamma": self.gamma, "temperature": self.temperature}
 
 
-def _log_softmax(logits, mask):
-    """Log-probabilities `(batch, columns)` over the columns that the mask lets count."""
+def _log_softmax(logits: keras.KerasTensor, mask: keras.KerasTensor) -> keras.KerasTensor:
+    """Log-probabilities `(batch, columns)` over the columns where the mask is true."""
     logits = ops.where(mask, logits, MASKED_LOGIT)
     return logits - ops.logsumexp(logits, axis=-1, keepdims=True)

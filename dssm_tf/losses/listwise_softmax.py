@@ -36,7 +36,13 @@ class ListwiseSoftmax(RankingLoss):
         super().__init__(**kwargs)
         self.gamma = check_positive(self, "gamma", gamma)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         logits = ops.where(mask, self.gamma * scores, MASKED_LOGIT)
         gains = ops.where(mask, ops.power(2.0, ops.cast(targets, scores.dtype)) - 1.0, 0.0)
@@ -45,6 +51,7 @@ class ListwiseSoftmax(RankingLoss):
         entropy = ops.logsumexp(logits, axis=-1) - ops.sum(fractions * logits, axis=-1)
         return ops.where(total > 0, entropy, 0.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma}
+        config: dict[str, Any] = super().get_config()
+        return config | {"gamma": self.gamma}

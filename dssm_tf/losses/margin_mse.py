@@ -35,7 +35,13 @@ class MarginMSE(RankingLoss):
         super().__init__(**kwargs)
         self.gamma = check_positive(self, "gamma", gamma)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         counted = ops.cast(mask, scores.dtype)
         title_count = ops.sum(counted, axis=-1)
@@ -44,6 +50,7 @@ class MarginMSE(RankingLoss):
         squares = ops.sum(counted * ops.square(difference - mean[..., None]), axis=-1)
         return 2.0 * squares / ops.maximum(title_count - 1.0, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma}
+        config: dict[str, Any] = super().get_config()
+        return config | {"gamma": self.gamma}

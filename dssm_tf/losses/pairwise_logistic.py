@@ -37,12 +37,19 @@ class PairwiseLogistic(RankingLoss):
         super().__init__(**kwargs)
         self.gamma = check_positive(self, "gamma", gamma)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         lead_of_rivals = self.gamma * (scores - clicked_score(scores, targets))
         weights = rival_weights(targets, mask, correction)
         return ops.sum(weights * ops.softplus(lead_of_rivals), axis=-1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma}
+        config: dict[str, Any] = super().get_config()
+        return config | {"gamma": self.gamma}

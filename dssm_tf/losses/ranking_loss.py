@@ -5,14 +5,15 @@ from __future__ import annotations
 import abc
 import math
 import re
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import keras
 from keras import ops
 
-# The logit of a candidate that must not count. Finite, so that reduced-precision gradients stay
-# free of NaN, and so low that exp() of it is exactly 0 in float32 whatever gamma is.
+# The logit of a masked candidate. It is finite, so that reduced-precision gradients have no NaN,
+# and so low that its exp() is exactly 0 in float32 for every gamma.
 MASKED_LOGIT = -1e9
 
 
@@ -28,13 +29,13 @@ def snake_case_name(loss_class: type) -> str:
 class RankingLoss(keras.losses.Loss, abc.ABC):
     """A loss of each query, from the scores and labels of its titles.
 
-    Differs from `keras.losses.Loss` by `y_true`, which is a dict of what is known of the
-    candidates. A subclass writes `per_query`.
+    Differs from `keras.losses.Loss` by `y_true`, which is a dict of the candidates' labels. A
+    subclass defines `per_query`.
 
     Args:
         reduction: see `keras.losses.Loss`.
-        name: see `keras.losses.Loss`; by default the class's name in snake case, by which a
-            configuration knows the loss.
+        name: see `keras.losses.Loss`; by default the class's name in snake case, which is its name
+            in configurations.
         dtype: see `keras.losses.Loss`.
 
     Call arguments:
@@ -53,20 +54,28 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
     ) -> None:
         super().__init__(name=name or snake_case_name(type(self)), reduction=reduction, dtype=dtype)
 
-    def call(self, y_true, y_pred):
+    def call(
+        self, y_true: Mapping[str, keras.KerasTensor], y_pred: keras.KerasTensor
+    ) -> keras.KerasTensor:
         """Loss of each query, `(batch,)`."""
         mask = ops.cast(y_true["mask"], "bool")
         return self.per_query(y_pred, y_true["targets"], mask, y_true["correction"])
 
     @abc.abstractmethod
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """Loss of each query; 0 for a query without a rival.
 
         Args:
-            scores: `(batch, columns)`, such as cosines, in float32 whatever the model computes in.
+            scores: `(batch, columns)`, such as cosines, in float32 with any precision of the model.
             targets: `(batch, columns)`, 1 for the clicked title and 0 for the others; in a graded
                 list, grades or a teacher's scores.
-            mask: bool `(batch, columns)`, false for a candidate that must not count.
+            mask: bool `(batch, columns)`, false for a candidate that is ignored.
             correction: `(batch, columns)` in nats: the log of how many candidates the column
                 stands for, minus the log of how often it was drawn (logQ). Losses of graded lists
                 ignore it.
@@ -101,12 +110,14 @@ def check_finite(owner: object, name: str, value: Any) -> float:
     return float(value)
 
 
-def clicked_score(scores, targets):
+def clicked_score(scores: keras.KerasTensor, targets: keras.KerasTensor) -> keras.KerasTensor:
     """The score of the clicked title, `(batch, 1)`."""
     return ops.sum(targets * scores, axis=-1, keepdims=True)
 
 
-def rival_weights(targets, mask, correction):
+def rival_weights(
+    targets: keras.KerasTensor, mask: keras.KerasTensor, correction: keras.KerasTensor
+) -> keras.KerasTensor:
     """Weight of each rival in a sum over a query's rivals, `(batch, columns)`.
 
     It is how often a softmax with the same correction counts the rival.

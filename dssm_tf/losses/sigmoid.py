@@ -42,7 +42,13 @@ class Sigmoid(RankingLoss):
         self.gamma = check_positive(self, "gamma", gamma)
         self.bias = check_finite(self, "bias", bias)
 
-    def per_query(self, scores, targets, mask, correction):
+    def per_query(
+        self,
+        scores: keras.KerasTensor,
+        targets: keras.KerasTensor,
+        mask: keras.KerasTensor,
+        correction: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         weights = rival_weights(targets, mask, correction)
         logits = self.gamma * scores + self.bias
@@ -51,6 +57,7 @@ class Sigmoid(RankingLoss):
         clicked = ops.where(ops.any(weights > 0, axis=-1), clicked, 0.0)
         return clicked + ops.sum(weights * ops.softplus(logits), axis=-1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma, "bias": self.bias}
+        config: dict[str, Any] = super().get_config()
+        return config | {"gamma": self.gamma, "bias": self.bias}

@@ -1,4 +1,4 @@
-"""The model of a run: two towers and a cosine, its prior, raw texts in and scores out.
+"""The model of a run: two towers and a cosine, the titles' prior, and a ranker of raw texts.
 
-May import towers, data, evaluation's cache of titles, text and configuration.
+May import towers, data, text, configuration, and the size of evaluation's cache of titles.
 """

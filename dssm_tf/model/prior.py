@@ -1,4 +1,4 @@
-"""How likely a title is clicked whatever the query: the log-prior of a ranking."""
+"""The log-prior of titles: how likely a title is clicked for any query."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dssm_tf.text.rules import Key, Rules
 
 
 class TitlePrior:
-    """The log of each title's smoothed share of the log's clicks.
+    """The log of each title's smoothed fraction of the log's clicks.
 
-    In-batch negatives come up as often as they are clicked, so the cosine learns
-    `P(title | query) / P(title)`; adding a weighted log-prior gives `P(title)` back.
+    A title is an in-batch negative as often as it is clicked, so the cosine learns
+    `P(title | query) / P(title)`. A weighted log-prior restores the factor `P(title)`.
 
     Args:
-        titles: known titles with their clicks, 0 for those of the corpus alone.
-        rules: which titles are one.
+        titles: known titles with their clicks; 0 for titles that only the corpus has.
+        rules: decide which titles are equal.
 
     Attributes:
-        log_shares: of each title that was clicked, in nats.
-        unseen: that of any other title.
-        mean: of `log_shares`.
+        log_priors: log-prior of each clicked title, in nats, by the key of the title.
+        unseen: log-prior of every other title.
+        mean: mean of `log_priors`.
 
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """
@@ -35,17 +35,17 @@ class TitlePrior:
         for title in titles:
             key = rules.key(title.text)
             clicks[key] = clicks.get(key, 0) + title.clicks
-        # One extra click a title, so that a title nobody clicked is unlikely, not impossible.
+        # One extra click per title, so that an unclicked title is unlikely, not impossible.
         total = sum(clicks.values()) + len(clicks) + 1
         self.unseen = float(np.log(1 / total))
-        # A title without a click has the share of an unseen one: it needs no entry.
-        self.log_shares = {
+        # An unclicked title has the log-prior of an unseen one, so it needs no entry.
+        self.log_priors = {
             key: float(np.log((count + 1) / total)) for key, count in clicks.items() if count
         }
-        shares = self.log_shares.values()
-        self.mean = float(np.mean([*shares])) if shares else self.unseen
+        log_priors = self.log_priors.values()
+        self.mean = float(np.mean([*log_priors])) if log_priors else self.unseen
 
     def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:
         """Log-priors of raw titles, in nats, `(len(titles),)`."""
-        shares = (self.log_shares.get(self.rules.key(title), self.unseen) for title in titles)
-        return np.fromiter(shares, np.float32, len(titles))
+        log_priors = (self.log_priors.get(self.rules.key(title), self.unseen) for title in titles)
+        return np.fromiter(log_priors, np.float32, len(titles))

@@ -1,6 +1,9 @@
-"""Keras metrics of rankings: what `Siamese.compile(metrics=...)` takes."""
+"""Keras metrics of rankings, for `Siamese.compile(metrics=...)`."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,8 +14,8 @@ from dssm_tf.losses.ranking_loss import MASKED_LOGIT
 class RankingMetrics:
     """Compiled metrics, each updated with one row per query.
 
-    Differs from Keras's own container, which expects one label tensor and one prediction of the
-    same structure: here the labels are a dict that says which candidates count.
+    Differs from Keras's own container, which expects labels and predictions of the same structure.
+    Here the labels are a dict, whose mask has the candidates that count.
 
     Args:
         identifiers: Keras metrics, their names, or functions of labels and scores.
@@ -21,30 +24,30 @@ class RankingMetrics:
         metrics: the Keras metrics.
     """
 
-    def __init__(self, identifiers=()):
+    def __init__(self, identifiers: Iterable[Any] = ()) -> None:
         self.metrics = [_metric(identifier) for identifier in identifiers]
 
-    def update(self, labels, scores):
+    def update(self, labels: Mapping[str, keras.KerasTensor], scores: keras.KerasTensor) -> None:
         """Adds a batch.
 
         Args:
             labels: dict of `targets` and `mask`, each `(batch, columns)`. A metric reads `targets`
                 as `y_true`: 1 for the clicked title, 0 for the others.
-            scores: `(batch, columns)`. A metric reads them as `y_pred`, very low where a candidate
-                does not count.
+            scores: `(batch, columns)`. A metric reads them as `y_pred`, very low for masked
+                candidates.
         """
         if self.metrics:
             scores = ops.where(labels["mask"], ops.cast(scores, "float32"), MASKED_LOGIT)
             for metric in self.metrics:
                 metric.update_state(labels["targets"], scores)
 
-    def serialize(self):
+    def serialize(self) -> list[Any]:
         """The metrics as `keras.saving` writes them."""
         return [keras.saving.serialize_keras_object(metric) for metric in self.metrics]
 
 
-def _metric(identifier):
-    """A metric by its name, by a function of labels and scores, or as it is."""
+def _metric(identifier: Any) -> keras.metrics.Metric:
+    """A metric from a name, or from a function of labels and scores; a metric is returned as is."""
     if identifier == "accuracy":
         return keras.metrics.CategoricalAccuracy(name="accuracy")
     metric = keras.metrics.get(identifier)

@@ -1,4 +1,4 @@
-"""The files of a run: their names, and whether it is finished."""
+"""The files of a run: names, reading and writing titles and query ids, checksums."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, Title
-from dssm_tf.tables.cells import count
 from dssm_tf.tables.writer import write_table
 
 CONFIG = "config.yaml"
 TITLES = "titles.tsv"
 WEIGHTS = "model.weights.h5"
 QUERY_IDS = "query_ids.npy"
-EXTRA = "assets.extra"  # where an export has copies of its run's files
+EXTRA = "assets.extra"  # folder of an export with copies of the run's files
 RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"
@@ -29,59 +28,63 @@ STATE = "state"
 
 _CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
-_AGAIN = "Copy the run again, or train it again."
+_REBUILD_HINT = "Copy the run again, or train it again."
 
 
 def mark_finished(run: Path) -> None:
-    """Writes the checksums of a run's files, which is the last thing a training does."""
+    """Writes the checksums of a run's files. This is the last step of a training."""
     write_checksums(run, _files(run))
 
 
 def is_finished(run: Path) -> bool:
-    """Whether the training came to its end."""
+    """Whether the training has ended."""
     return (run / CHECKSUMS).exists()
 
 
 def load_titles(directory: Path) -> list[Title]:
     """The titles of a run, most clicked first."""
-    from dssm_tf.tables.reader import read_rows  # not before Arrow is needed
+    from dssm_tf.tables import columns  # imports Arrow, so only when needed
+    from dssm_tf.tables.read import read
 
-    columns = {"title": None, "clicks": count, "queries": count}
-    return [Title(*row) for _, row in read_rows(Path(directory) / TITLES, columns)]
+    wanted = [columns.raw("title"), columns.count("clicks"), columns.count("queries")]
+    rows = read(Path(directory) / TITLES, wanted)
+    return [*map(Title._make, rows.select("title", "clicks", "queries").iter_rows())]
 
 
 def save_titles(titles: Iterable[Title], path: Path) -> None:
-    """Writes what `load_titles` reads, most clicked first, ties by text."""
-    ranked = sorted(titles, key=lambda one: (-one.clicks, one.text))
-    write_table(path, ("title", "clicks", "queries"), (map(str, one) for one in ranked))
+    """Writes titles for `load_titles`, most clicked first, ties by text."""
+    ranked = sorted(titles, key=lambda title: (-title.clicks, title.text))
+    write_table(path, ("title", "clicks", "queries"), (map(str, title) for title in ranked))
 
 
-def known_queries(run: Path) -> NDArray[np.int64]:
-    """The id of every query of the log that a finished run learned from, increasing.
+def training_query_ids(run: Path) -> NDArray[np.int64]:
+    """The ids of all queries that a finished run was trained on, increasing; see `Rules.id`.
 
     Raises:
         UserError: the file is missing or damaged.
     """
-    ids: NDArray[np.int64] = map_array(run / QUERY_IDS, _AGAIN)
+    ids: NDArray[np.int64] = map_array(run / QUERY_IDS, _REBUILD_HINT)
     if ids.ndim != 1 or ids.dtype != np.int64:
-        raise UserError(f"{run / QUERY_IDS} is {ids.dtype} {ids.shape}; expected ids. {_AGAIN}")
+        raise UserError(
+            f"{run / QUERY_IDS} is {ids.dtype} {ids.shape}; expected ids. {_REBUILD_HINT}"
+        )
     return ids
 
 
 def were_learned(queries: Sequence[str], run: Path) -> NDArray[np.bool_]:
-    """Whether a finished run learned from queries, `(queries,)`."""
-    return np.isin(Spec.load(run).rules.column(queries), known_queries(run))
+    """Whether a finished run was trained on each query, `(queries,)`."""
+    return np.isin(Spec.load(run).rules.column(queries), training_query_ids(run))
 
 
 def check_run(run: Path) -> None:
-    """Compares the files of a finished run with what the training wrote.
+    """Compares the files of a finished run with their recorded checksums.
 
     Raises:
         UserError: a file is missing, damaged or was changed.
     """
-    check_files(run, _files(run), _AGAIN)
+    check_files(run, _files(run), _REBUILD_HINT)
 
 
 def _files(run: Path) -> tuple[str, ...]:
-    """What a finished run holds; one that went on from another says so in one more file."""
+    """The checked files of a run. A run with a warm start has one more."""
     return (*_CHECKED, EARLIER_RUN) if (run / EARLIER_RUN).exists() else _CHECKED

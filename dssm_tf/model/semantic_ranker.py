@@ -16,13 +16,13 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Spec, load_vocabulary
-from dssm_tf.evaluation.ranker import LISTS
+from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.text_features import TextFeatures
 
 
 def build_model(
@@ -34,9 +34,9 @@ def build_model(
         tower: the tower's section.
         shared_towers: one tower for queries and titles, or two.
         vocabulary_size: number of trigram ids, padding not counted.
-        precision: a Keras dtype policy. Training has its own, `training.precision`. Ranking
-            computes in float32, in which all weights are: in bfloat16 a vector would depend on the
-            CPU, and there on the batch in which the text is encoded.
+        precision: a Keras dtype policy; training passes `training.precision`. Ranking computes in
+            float32, the precision of all weights: in bfloat16, a vector would depend on the CPU and
+            on the other texts of its batch.
     """
     query_tower = tower.build(vocabulary_size, name="query_tower", dtype=precision)
     title_tower = None
@@ -48,16 +48,16 @@ def build_model(
 
 
 class Encoder:
-    """Raw texts to unit semantic vectors, each distinct text once.
+    """Encodes raw texts as unit semantic vectors, each distinct text once.
 
     Args:
         model: a `Siamese`.
-        vocabulary: what its towers were trained with.
+        vocabulary: the one that its towers were trained with.
         batch_size: texts encoded at once.
 
     Attributes:
-        functions: of `query` and `title`, string `(texts,)` to vectors `(texts, dimension)` as a
-            `tf.function`, traced once.
+        functions: for `query` and `title`, a `tf.function` from string `(texts,)` to vectors
+            `(texts, dimension)`, traced once.
     """
 
     def __init__(self, model: Siamese, vocabulary: Vocabulary, batch_size: int = 1024) -> None:
@@ -87,46 +87,47 @@ def encode_distinct(
     dimension: int,
     batch_size: int = 1024,
 ) -> Vectors:
-    """Encodes each distinct text once, in batches of texts of like length.
+    """Encodes each distinct text once, in batches of texts of similar length.
 
     Args:
         encode: string `(texts,)` to vectors `(texts, dimension)`.
         texts: raw texts.
-        dimension: of a vector.
+        dimension: length of a vector.
         batch_size: texts encoded at once.
 
     Returns:
         Vectors float32 `(len(texts), dimension)`.
     """
     distinct = list(dict.fromkeys(texts))
-    # Like lengths together: a batch is as wide as its longest text.
+    # Sorted by length, because a batch is as wide as its longest text.
     distinct.sort(key=len)
     rows = np.empty((len(distinct), dimension), np.float32)
     for start in range(0, len(distinct), batch_size):
         chunk = distinct[start : start + batch_size]
         raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
         rows[start : start + len(chunk)] = encode(raw).numpy()
-    place = {text: row for row, text in enumerate(distinct)}
-    return rows[[place[text] for text in texts]] if texts else rows
+    row_of_text = {text: row for row, text in enumerate(distinct)}
+    return rows[[row_of_text[text] for text in texts]] if texts else rows
 
 
 class SemanticRanker(VectorRanker):
     """A run as a ranker, by its Keras model.
 
-    The score is the cosine plus `prior_weight` times the title's log-prior, in float32 whatever
-    precision the model was trained in.
+    The score is the cosine plus `prior_weight` times the title's log-prior, in float32 for any
+    precision of the training.
 
     Args:
-        name: what tables call it.
-        config: how it was built and trained.
+        name: its name in tables.
+        config: the configuration it was built and trained with.
         model: the trained towers.
-        vocabulary: their trigrams.
+        vocabulary: the trigrams of the towers.
         prior: the log-prior of titles.
-        prior_weight: its weight, 0 for the bare cosine.
-        bm25_weight: see `VectorRanker`, as `cutoff`.
+        prior_weight: weight of the log-prior; with 0 the score is the cosine.
+        bm25_weight: see `VectorRanker`.
+        cutoff: see `VectorRanker`.
 
     Attributes:
-        encoder: texts to vectors, without the prior.
+        encoder: encodes texts as vectors, without the prior.
     """
 
     def __init__(
@@ -148,18 +149,18 @@ class SemanticRanker(VectorRanker):
         self.prior_weight = prior_weight
         self.bm25_weight, self.cutoff = bm25_weight, cutoff
         self.encoder = Encoder(model, vocabulary)
-        self._titles = lru_cache(LISTS)(super()._prepared)
+        self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
-        """Loads what `dssm train` wrote, ready to answer: TensorFlow traces the towers here.
+        """Loads a run that `dssm train` wrote. TensorFlow traces the towers here.
 
         Raises:
             UserError: the directory is missing, unfinished or damaged.
         """
         run = Path(run)
         if not (run / CONFIG).exists():
-            raise UserError(f"{run} holds no {CONFIG}; give a directory that `dssm train` wrote.")
+            raise UserError(f"{run} has no {CONFIG}; give a directory that `dssm train` wrote.")
         if not is_finished(run):
             raise UserError(f"{run} is not finished. Run the same `dssm train` again to resume.")
         check_run(run)
@@ -169,7 +170,7 @@ class SemanticRanker(VectorRanker):
         model = build_model(config.tower, config.shared_towers, vocabulary.size)
         try:
             model.load_weights(run / WEIGHTS)
-        except Exception as error:  # HDF5 and Keras raise almost any kind
+        except Exception as error:  # HDF5 and Keras raise exceptions of almost any class
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
         ranking = read_json(run / RANKING, "Train the run again.")
@@ -180,12 +181,12 @@ class SemanticRanker(VectorRanker):
             ranking["prior_weight"], chosen.get("bm25_weight", 0.5), chosen.get("cutoff", -1.0),
         )  # fmt: skip
         for encode in (ranker.encode_queries, ranker.encode_titles):
-            encode(["a"])  # else the first text of all would take a second longer
+            encode(["a"])  # otherwise the first text would take a second longer
         return ranker
 
     @property
     def features(self) -> TextFeatures:
-        """What turns raw texts into text batches of this model."""
+        """Turns raw texts into text batches for this model."""
         return self.encoder.features
 
     @property
@@ -196,9 +197,9 @@ class SemanticRanker(VectorRanker):
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self.encoder(side, texts)
 
-    def _weighted(self, titles: Sequence[str]) -> Vectors:
+    def _weighted_priors(self, titles: Sequence[str]) -> Vectors:
         weighted: Vectors = self.prior_weight * self.prior(titles)
         return weighted
 
-    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+    def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         return self._titles(tuple(titles))

@@ -1,7 +1,8 @@
-"""Two towers and a cosine: the model all click systems of the papers share."""
+"""Two towers and a cosine: the model of all click systems of the papers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,8 +18,8 @@ from dssm_tf.towers.tower import Tower
 EPSILON = 1e-12
 
 
-def normalize_vectors(vectors):
-    """Vectors `(..., dimension)` at length one, in float32; a zero vector stays zero."""
+def normalize_vectors(vectors: keras.KerasTensor) -> keras.KerasTensor:
+    """Scales vectors `(..., dimension)` to length 1, in float32; a zero vector stays zero."""
     vectors = ops.cast(vectors, "float32")
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, EPSILON))
@@ -28,17 +29,17 @@ def normalize_vectors(vectors):
 class Siamese(keras.Model):
     """Cosines of each query with its candidate titles.
 
-    Distinct titles are encoded once a batch and then picked per query, so a title that is
-    clicked, a negative and an in-batch negative at once costs one pass.
+    Distinct titles are encoded once per batch and then picked per query. A title that is clicked,
+    a negative and an in-batch negative at once is encoded once.
 
     Args:
         query_tower: encodes queries.
-        title_tower: encodes titles; None shares the query tower. The papers keep two.
+        title_tower: encodes titles; None shares the query tower. The papers have two towers.
 
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
             texts, and `candidates` int `(batch, columns)`, rows of `titles`; column 0 is the
-            clicked title. For shared towers `texts` may stand for both, the titles below the
+            clicked title. Shared towers also take one text batch `texts`, the titles after the
             queries: one pass through the tower instead of two.
 
     Returns:
@@ -47,7 +48,7 @@ class Siamese(keras.Model):
     Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
     """
 
-    def __init__(self, query_tower, title_tower=None, **kwargs):
+    def __init__(self, query_tower: Tower, title_tower: Tower | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
@@ -62,22 +63,22 @@ class Siamese(keras.Model):
             )
         self.query_tower = query_tower
         self.shared = title_tower is None
-        self.title_tower = query_tower if self.shared else title_tower
+        self.title_tower = query_tower if title_tower is None else title_tower
         self._ranking_metrics = RankingMetrics()
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         """Builds both towers; no weight's shape depends on the input."""
         sides = {"query_tower": self.query_tower}
         if not self.shared:
             sides["title_tower"] = self.title_tower
         for side, tower in sides.items():
-            if not tower.built:  # a tower that is read from a file comes built
-                # The paths of the weights in a file name the side.
+            if not tower.built:  # a tower loaded from a file is built
+                # In a file, the paths of the weights begin with the side.
                 with nullcontext() if tower.name == side else keras.name_scope(side):
                     tower.build()
         self.built = True
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Mapping[str, Any], training: bool = False) -> keras.KerasTensor:
         """Cosines of each query with its candidates."""
         if "texts" in inputs:
             if not self.shared:
@@ -93,19 +94,30 @@ class Siamese(keras.Model):
             titles = self.title_tower(inputs["titles"], training=training)
         return self.cosines(queries, titles, inputs["candidates"])
 
-    def cosines(self, queries, titles, candidates):
+    def cosines(
+        self,
+        queries: keras.KerasTensor,
+        titles: keras.KerasTensor,
+        candidates: keras.KerasTensor,
+    ) -> keras.KerasTensor:
         """Cosines `(batch, columns)` of queries' vectors with those of their candidates."""
         products = ops.matmul(normalize_vectors(queries), ops.transpose(normalize_vectors(titles)))
         return ops.take_along_axis(products, candidates, axis=1)
 
-    def compile(self, optimizer="adam", loss=None, metrics=None, **kwargs):
+    def compile(
+        self,
+        optimizer: Any = "adam",
+        loss: str | keras.losses.Loss | None = None,
+        metrics: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         """Configures the model for training.
 
         Args:
             optimizer: see `keras.Model.compile`.
             loss: a `RankingLoss`, or the name of one, such as `"click_softmax"`.
-            metrics: Keras metrics, or their names. Labels are 1 for the clicked title, and a
-                candidate that does not count has a very low score; see `RankingMetrics`. So
+            metrics: Keras metrics, or their names. Labels are 1 for the clicked title, and a masked
+                candidate has a very low score; see `RankingMetrics`. So
                 `keras.metrics.TopKCategoricalAccuracy(3)` is the fraction of the queries whose
                 clicked title is among the first three. Each query counts once, whatever its weight.
             kwargs: see `keras.Model.compile`; `weighted_metrics` and `loss_weights` are refused.
@@ -129,14 +141,21 @@ class Siamese(keras.Model):
             self.optimizer.clip_separately([tower.trainable_variables for tower in towers])
 
     @property
-    def metrics(self):
+    def metrics(self) -> list[keras.metrics.Metric]:
         """The mean loss and the compiled metrics."""
         return [*super().metrics, *self._ranking_metrics.metrics]
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The compiled loss, plus what `add_loss` added.
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> keras.KerasTensor:
+        """The compiled loss, plus the losses that `add_loss` added.
 
-        Differs from `keras.Model.compute_loss`, which would look for one output per key of `y`.
+        Differs from `keras.Model.compute_loss`, which expects one output per key of `y`.
         """
         del x, training
         if self.loss is None:
@@ -146,52 +165,59 @@ class Siamese(keras.Model):
             )
         return sum(added_losses(self), self.loss(y, y_pred, sample_weight))
 
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
+    ) -> dict[str, Any]:
         """Updates the compiled metrics and returns the results of all metrics."""
         del x, sample_weight
         self._ranking_metrics.update(y, y_pred)
-        return self.get_metrics_result()
+        results: dict[str, Any] = self.get_metrics_result()
+        return results
 
     def get_compile_config(self) -> dict[str, Any]:
-        """What `compile` received, for `keras.saving`; empty if it was not called."""
-        config = super().get_compile_config()
+        """The arguments of `compile`, for `keras.saving`; empty if it was not called."""
+        config: dict[str, Any] = super().get_compile_config()
         return config and config | {"metrics": self._ranking_metrics.serialize()}
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
-    def encode_query(self, texts):
+    def encode_query(self, texts: Mapping[str, Any]) -> keras.KerasTensor:
         """Unit semantic vectors of a text batch of queries, float32 `(texts, dimension)`."""
         return normalize_vectors(self.query_tower(texts, training=False))
 
-    def encode_title(self, texts):
+    def encode_title(self, texts: Mapping[str, Any]) -> keras.KerasTensor:
         """Unit semantic vectors of a text batch of titles, float32 `(texts, dimension)`."""
         return normalize_vectors(self.title_tower(texts, training=False))
 
-    def get_build_config(self):
-        """Nothing is needed to build, but an empty dict would leave a loaded model unbuilt."""
+    def get_build_config(self) -> dict[str, Any]:
+        """A placeholder: with an empty dict, Keras would not build a loaded model."""
         return {"input_shape": None}
 
-    def build_from_config(self, config):
+    def build_from_config(self, config: dict[str, Any]) -> None:
         """Builds the weights before they are loaded."""
+        del config
         self.build()
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
         serialize = keras.saving.serialize_keras_object
-        return super().get_config() | {
+        config: dict[str, Any] = super().get_config()
+        return config | {
             "query_tower": serialize(self.query_tower),
             "title_tower": None if self.shared else serialize(self.title_tower),
         }
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Siamese:
         """Rebuilds the model with its towers."""
         deserialize = keras.saving.deserialize_keras_object
-        config = dict(config)
+        arguments = dict(config)
         for name in ("query_tower", "title_tower"):
-            if config[name] is not None:
-                config[name] = deserialize(config[name], custom_objects=custom_objects)
-        return cls(**config)
+            if arguments[name] is not None:
+                arguments[name] = deserialize(arguments[name], custom_objects=custom_objects)
+        return cls(**arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import keras
@@ -63,20 +63,20 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         self.sum_over_replicas: Callable[[list[Any]], list[Any]] | None = None
         self.replicas = 1
 
-    def clip_separately(self, groups):
-        """Has `clip_norm` limit the joint gradient norm of each group of variables by itself.
+    def clip_separately(self, groups: Iterable[Iterable[keras.Variable]]) -> None:
+        """Makes `clip_norm` the limit of the joint gradient norm of each group of variables.
 
         Without a call all variables are one group. `Siamese.compile` makes each tower a group.
 
         Args:
             groups: lists of variables. Variables in no list are one more group.
         """
-        # Numbers instead of the variables: Keras would count variables as the optimizer's own.
+        # Ids instead of the variables, which Keras would track as variables of the optimizer.
         self._group_of_variable = {
             id(variable): index for index, group in enumerate(groups) for variable in group
         }
 
-    def build(self, variables):
+    def build(self, variables: Sequence[keras.Variable]) -> None:
         """Makes one `D` per variable, zero at first."""
         if self.built:
             return
@@ -84,14 +84,18 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         self._built_on = list(variables)
         self._steps = self.add_optimizer_variables(variables, "step")
 
-    def momentum_at(self, update):
+    def momentum_at(self, update: Any) -> keras.KerasTensor:
         """mu_k for update `k`, counted from 0."""
         update = ops.cast(update, "float32")
         first = update < self.edge * self.total_steps
         last = update >= (1 - self.edge) * self.total_steps
         return ops.where(ops.logical_or(first, last), self.edge_momentum, self.momentum)
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(
+        self,
+        grads: list[keras.KerasTensor],
+        trainable_variables: Sequence[keras.Variable] | None = None,
+    ) -> None:
         """Clips the gradients, one group at a time, and moves the variables."""
         variables = self._built_on if trainable_variables is None else list(trainable_variables)
         if self.clip_norm is not None:
@@ -102,7 +106,9 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
             grads = [gradient / self.replicas for gradient in grads]
         super().apply(grads, variables)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(
+        self, gradient: keras.KerasTensor, variable: keras.Variable, learning_rate: Any
+    ) -> None:
         """Moves one variable from look-ahead point to look-ahead point."""
         previous = self._steps[variable_index(self, variable)]
         dtype = variable.dtype
@@ -114,8 +120,8 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         self.assign_add(variable, new + following * new - now * old)
         self.assign(previous, new)
 
-    def finalize_variable_values(self, var_list):
-        """Steps back from the look-ahead point to `L_k`, or leaves the moving averages if any."""
+    def finalize_variable_values(self, var_list: Sequence[keras.Variable]) -> None:
+        """Sets the variables to `L_k`, or to the moving averages if there are any."""
         super().finalize_variable_values(var_list)
         if not self.use_ema:
             for variable, value in zip(var_list, self.without_look_ahead(var_list), strict=True):
@@ -123,8 +129,8 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         for step in self._steps:
             step.assign(ops.zeros_like(step))
 
-    def without_look_ahead(self, variables):
-        """`L_k` of variables that hold the look-ahead point; the variables stay as they are."""
+    def without_look_ahead(self, variables: Sequence[keras.Variable]) -> list[keras.KerasTensor]:
+        """`L_k` of variables that hold the look-ahead point; the variables do not change."""
         following = self.momentum_at(self.iterations)
         return [
             variable
@@ -132,27 +138,30 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
             for variable in variables
         ]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
         names = ("momentum", "edge_momentum", "edge", "clip_norm")
-        return super().get_config() | {
+        config: dict[str, Any] = super().get_config()
+        return config | {
             "total_steps": int(ops.convert_to_numpy(self.total_steps)),
             **{name: getattr(self, name) for name in names},
         }
 
 
-def clip_by_group(gradients, groups, threshold):
+def clip_by_group(
+    gradients: Sequence[keras.KerasTensor], groups: Sequence[Hashable], threshold: float
+) -> list[keras.KerasTensor]:
     """Rescales the gradients of each group to norm `threshold` where their joint norm exceeds it.
 
     Args:
         gradients: tensors.
-        groups: for each gradient a key; gradients with equal keys are one group.
+        groups: a key per gradient; gradients with equal keys are one group.
         threshold: `th_G` of Palangi et al. 2016, algorithm 1.
 
     Returns:
         The gradients, in order.
     """
-    members = {}
+    members: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
     clipped = list(gradients)

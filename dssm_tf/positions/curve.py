@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, count, number
-from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables import columns
+from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
 
 COLUMNS = ("position", "propensity")
+_COLUMNS = (
+    columns.count("position"),
+    columns.number("propensity", 0, 1, above=True),
+)
 CLICK_WEIGHT_SCALE = 1000
 """Weights are integers in thousandths, so that their sum does not depend on the order."""
 
@@ -92,7 +96,7 @@ class ExaminationCurve:
 
 
 def read_curve(path: Path | str) -> ExaminationCurve:
-    """Reads a table with `position` and `propensity`, in any format of `tables.reader`.
+    """Reads a table with `position` and `propensity`, in any format.
 
     Propensities may be absolute: they are divided by that of position 1.
 
@@ -100,10 +104,9 @@ def read_curve(path: Path | str) -> ExaminationCurve:
         UserError: with file and line, if the positions are not 1, 2, 3 and so on, if a propensity
             is not above 0 and at most 1 or exceeds that of position 1, or if there is no row.
     """
+    rows = read(path, _COLUMNS)
     propensities: list[float] = []
-    for line, (position, propensity) in read_rows(
-        path, {"position": count, "propensity": _propensity}
-    ):
+    for position, propensity, line in rows.iter_rows():
         if position != len(propensities) + 1:
             raise UserError(
                 f"{path}:{line} has position {position}; expected {len(propensities) + 1}: "
@@ -130,13 +133,3 @@ def write_curve(path: Path | str, curve: ExaminationCurve) -> None:
         values = [propensity, *curve.intervals[index]] if curve.intervals else [propensity]
         rows.append((str(index + 1), *(f"{value:.6g}" for value in values)))
     write_table(path, columns, rows)
-
-
-def _propensity(cell: object, name: str) -> float:
-    value = number(cell, name)
-    if not 0 < value <= 1:
-        raise BadRow(
-            "propensity out of range",
-            f"propensity {cell!r:.40}; expected a number above 0 and at most 1",
-        )
-    return value

@@ -1,4 +1,4 @@
-"""Reports of an `Evaluation`: tables, an HTML page, and files.
+"""Reports as Markdown, HTML pages and figures; an `Evaluation` as tables and files.
 
-May import evaluation, tables and common. Used by `dssm evaluate`, `dssm benchmark` and `dssm demo`.
+May import evaluation, tables and common. Every command that writes a report uses it.
 """

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports import markdown
 from dssm_tf.reports.formatting import COSTS, has_costs, protocol
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
@@ -45,7 +45,7 @@ def write(evaluation: Evaluation, out: Path) -> None:
         with atomic_write(out / name) as file:
             file.write(content)
     write_qrels(out / "qrels.trec", qrels(evaluation.task))
-    with atomic_directory(out / "runs", own=["*.trec"]) as folder:
+    with atomic_directory(out / "runs", owned_patterns=["*.trec"]) as folder:
         rows = evaluation.measured_rows
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
             for index, result in enumerate(row.seeds):
@@ -57,7 +57,7 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """The content of `metrics.json`: everything except the values per query."""
     means: dict[str, dict[str, Any]] = {}
     first = first_titles(evaluation.task, evaluation.runs)
-    for subset, counted in {"": evaluation.task.counted, **evaluation.parts}.items():
+    for subset, counted in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
         for name, cells in evaluation.summary(subset).rows_by_key("system", named=True).items():
             means.setdefault(name, {})[subset] = _means(int(counted.sum()), cells)
     return {
@@ -66,7 +66,7 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         "queries": {
             "measured": evaluation.measured_queries,
             "left_out": len(evaluation.task.queries) - evaluation.measured_queries,
-            "new": None if evaluation.seen is None else int(evaluation.new_queries.sum()),
+            "new": None if evaluation.in_log is None else int(evaluation.new_queries.sum()),
         },
         "metrics": list(evaluation.metrics),
         "against": list(evaluation.against),
@@ -117,8 +117,8 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
         {
             "query_id": evaluation.task.query_ids,
             "query": evaluation.task.queries,
-            "in_log": evaluation.seen,
-            "half": None if evaluation.half is None else evaluation.half + 1,
+            "in_log": evaluation.in_log,
+            "half": None if evaluation.fold is None else evaluation.fold + 1,
         }
     )
     return pl.concat(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.text.rules import FOLDED
@@ -24,7 +24,7 @@ PARTS = {
     "known": "Queries in the log",
     "new": "Queries that are not in the log",
 }
-"""Headings of the subsets of queries, `Evaluation.parts`."""
+"""Headings of the subsets of queries, `Evaluation.query_subsets`."""
 
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no superscript q
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -40,7 +40,7 @@ def mean_cells(
 
     Args:
         evaluation: the results.
-        subset: a key of `Evaluation.parts`; all queries if None. Only all queries are tested.
+        subset: a key of `Evaluation.query_subsets`; all queries if None. Tests are only over all.
 
     Returns:
         By system, the rows of its summary with these additional keys: `text`, the mean with three
@@ -88,16 +88,19 @@ def has_costs(evaluation: Evaluation) -> bool:
     return any(row.cost(name) is not None for row in evaluation.rows for name in COSTS)
 
 
-def small_sample_warnings(evaluation: Evaluation) -> list[str]:
+def query_warnings(evaluation: Evaluation) -> list[str]:
     """Warnings about queries that no ranking can change, and about means over few queries."""
-    warnings = caution("The means rest on", evaluation.measured_queries)
+    warnings = small_sample_warning("The means rest on", evaluation.measured_queries)
     if not warnings:  # otherwise every subset is small, too
-        for name, mask in evaluation.parts.items():
-            warnings += caution(f"{PARTS[name]}: means rest on", int(mask.sum()))
-    if evaluation.half is not None and _has_chosen(evaluation):
-        half = min(int((evaluation.half[evaluation.task.counted] == h).sum()) for h in (0, 1))
-        warnings += caution("Free parameters were chosen on halves, the smaller of", half)
-    return evaluation.task.foregone() + warnings
+        for name, mask in evaluation.query_subsets.items():
+            warnings += small_sample_warning(f"{PARTS[name]}: means rest on", int(mask.sum()))
+    if evaluation.fold is not None and _has_chosen(evaluation):
+        folds = evaluation.fold[evaluation.task.has_relevant]
+        half = min(int((folds == fold).sum()) for fold in (0, 1))
+        warnings += small_sample_warning(
+            "Free parameters were chosen on halves, the smaller of", half
+        )
+    return evaluation.task.degenerate_query_warning() + warnings
 
 
 def _has_chosen(evaluation: Evaluation) -> bool:
@@ -181,7 +184,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
     left_out = len(task.queries) - evaluation.measured_queries
     measured = plural(evaluation.measured_queries, "query", "queries")
     ranks = "For each query, its judged titles are ranked."
-    if task.whole_corpus:
+    if task.ranks_corpus:
         ranks = (
             f"For each query, the whole corpus of {len(task.titles):,} titles is ranked; "
             "titles that are not judged have grade 0."
@@ -201,7 +204,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
     ]
     if split := settings.get("log", {}).get("split"):
         sentences.append(f"The log: {split}.")
-    if evaluation.seen is not None:
+    if evaluation.in_log is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )

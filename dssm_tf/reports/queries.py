@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.common.page import embedded
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.reports.formatting import deciding_metric, reference
+from dssm_tf.reports.page import embedded
 
 TITLES = 5  # titles displayed per ranking
 RANKED_QUERIES = 300  # queries whose titles are displayed
@@ -81,7 +81,7 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     Returns:
         Two arrays of row indices, each in ascending order.
     """
-    counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.counted))
+    counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     metric, names = deciding_metric(evaluation), evaluation.systems
     values = {name: evaluation.values[name][metric][counted] for name in names}
     best = max(names, key=lambda name: evaluation.mean(name, metric))
@@ -111,7 +111,7 @@ def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
     }
     for metric in evaluation.metrics:
         rows = [evaluation.values[name][metric] for name in evaluation.systems]
-        values = np.stack(rows)[:, evaluation.task.counted]
+        values = np.stack(rows)[:, evaluation.task.has_relevant]
         gained = [(system > values).sum(axis=1).tolist() for system in values]
         names = evaluation.systems
         p = [[p_values.get((metric, a, b)) for b in names] for a in names]

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
@@ -24,11 +23,12 @@ from dssm_tf.reports.formatting import (
     mean_cells,
     plural,
     protocol,
+    query_warnings,
     reference,
     sentence,
-    small_sample_warnings,
     superscripts,
 )
+from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.reports.statistics import first_titles, labels, lengths
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show(evaluation: Evaluation, written: str = "") -> None:
     say(*(textwrap.fill(line, width) if width else line for line in lines))
     if written:
         say(written)
-    for subset in evaluation.parts:
+    for subset in evaluation.query_subsets:
         say("", f"{PARTS[subset]}:", "", means(evaluation, subset, width))
     say("", means(evaluation, None, width))
 
@@ -61,7 +61,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
         means(evaluation),
         bullets(_remarks(evaluation)),
     ]
-    for name, mask in evaluation.parts.items():
+    for name, mask in evaluation.query_subsets.items():
         queries = plural(int(mask.sum()), "query", "queries")
         sections += [f"## {PARTS[name]}", f"{queries}.", means(evaluation, name)]
     if choices := _choices(evaluation):
@@ -78,7 +78,7 @@ def means(evaluation: Evaluation, subset: str | None = None, width: int | None =
 
     Args:
         evaluation: the results.
-        subset: a key of `Evaluation.parts`; all queries if None.
+        subset: a key of `Evaluation.query_subsets`; all queries if None.
         width: width of the terminal, see `markdown.table`.
     """
     costs = COSTS if has_costs(evaluation) and subset is None else {}
@@ -125,7 +125,7 @@ def _remarks(evaluation: Evaluation) -> list[str]:
         if row.error
     ]
     notes = [sentence(f"{row.name} {note}") for row in evaluation.rows for note in row.notes]
-    return [*small_sample_warnings(evaluation), *failures, *notes]
+    return [*query_warnings(evaluation), *failures, *notes]
 
 
 def _choices(evaluation: Evaluation) -> list[str]:
@@ -213,7 +213,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
         heads = [plain(target), *map(metric_label, evaluation.metrics), "Training"]
         sections += [f"## Sweep over {plain(target)}", table(heads, cells)]
         if len(rows) > 1:
-            from dssm_tf.common.figures import lines
+            from dssm_tf.reports.figures import lines
 
             curves = {
                 metric_label(metric): [means_by_system[row.name][i]["mean"] for _, row in rows]

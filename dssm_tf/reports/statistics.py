@@ -20,7 +20,7 @@ def first_titles(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[st
     Queries that the means leave out are omitted. A label is the integer part of the grade,
     `not judged` or `nothing ranked`.
     """
-    queries = pl.DataFrame({"query": np.flatnonzero(task.counted)})
+    queries = pl.DataFrame({"query": np.flatnonzero(task.has_relevant)})
     label = (
         pl.when(pl.col("title").is_null())
         .then(pl.lit(NOTHING))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.runtime.vector_ranker import Vectors
 
 RowIndices = NDArray[np.int64]
@@ -130,6 +130,6 @@ def load_faiss() -> Any:
         import faiss
     except ImportError as error:
         raise UserError(
-            f"faiss cannot be imported ({error}); install it with: {install('search')}."
+            f"faiss cannot be imported ({error}); install it with: {install_command('search')}."
         ) from None
     return faiss

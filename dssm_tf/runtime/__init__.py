@@ -1,6 +1,6 @@
-"""A trained model with NumPy alone, from what `dssm export --format compact` wrote.
+"""Runs compact models (`dssm export --format compact`) with NumPy only.
 
-May import text and common; nothing of TensorFlow, Keras or Beam, and no other package than NumPy.
+May import text and common, and NumPy; no TensorFlow, Keras, Beam or other libraries.
 """
 
 from dssm_tf.runtime.ranker import Ranker

@@ -1,15 +1,15 @@
-"""The directory of a compact model: its files, and how they are read and checked.
+"""Reads and checks the files of a compact model.
 
-compact.json    format; `name`; `tower`, its configuration; `sides`, `query_tower` and, if there are
-                two, `title_tower`; text `rules`; `prior_weight`;
-                `mean_prior`;
-                `bm25_weight`; `cutoff`; `unseen`, the log share of a title that nobody clicked
-vocabulary.txt  letter trigrams, one a line, by id from 1 on
+compact.json    `format`; `name`; `tower`, its configuration; `sides`, which are `query_tower` and,
+                unless the towers are shared, `title_tower`; text `rules`; `prior_weight`;
+                `mean_prior`; `bm25_weight`; `cutoff`; `unseen`, the log-prior of a title without
+                clicks
+vocabulary.txt  letter trigrams, one per line, by id from 1
 weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
-                kernel has a `scale` beside it
-prior.npz       `titles`, fingerprints of the titles that were clicked, increasing, and their
-                `log_shares`
-spec.json       of the data that it was trained on, not read here
+                kernel has an additional array `scale`
+prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
+                log-priors: the logs of their fractions of all clicks
+spec.json       the specification of the training data; not read here
 MODEL_CARD.md
 SHA256SUMS
 """
@@ -34,26 +34,29 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 6
-"""Counted up when an older version of this package could not read what is written."""
+FORMAT = 7
+"""Increased when older versions of this package cannot read the files."""
 
 Arrays = dict[str, NDArray[Any]]
 
-_AGAIN = "Copy the directory again, or write it again with `dssm export --format compact`."
+_REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
 
 
 def read_compact(directory: Path) -> tuple[dict[str, Any], Vocabulary, Arrays, Arrays]:
-    """Reads and checks what `dssm export --format compact` wrote.
+    """Reads and checks a compact model.
+
+    Args:
+        directory: a version, or a model; then its newest version is read.
 
     Returns:
-        Settings, vocabulary, weights and prior; see the head of this file.
+        Settings, vocabulary, weights and prior, as described at the top of this module.
 
     Raises:
-        UserError: there is no such directory, it is of another format, or a file was damaged or
+        UserError: the directory does not exist or has another format, or a file was damaged or
             changed.
     """
     directory = newest_version(directory)
-    check_files(directory, (COMPACT, VOCABULARY, WEIGHTS, PRIOR), _AGAIN)
+    check_files(directory, (COMPACT, VOCABULARY, WEIGHTS, PRIOR), _REBUILD_HINT)
     settings = json.loads((directory / COMPACT).read_bytes())
     if settings["format"] != FORMAT:
         raise UserError(
@@ -61,5 +64,5 @@ def read_compact(directory: Path) -> tuple[dict[str, Any], Vocabulary, Arrays, A
             "Install the version of dssm-tf or dssm-runtime that wrote it, or export it again."
         )
     vocabulary = Vocabulary.load(directory / VOCABULARY, Rules.of_json(settings["rules"]))
-    weights, prior = (read_arrays(directory / name, _AGAIN) for name in (WEIGHTS, PRIOR))
+    weights, prior = (read_arrays(directory / name, _REBUILD_HINT) for name in (WEIGHTS, PRIOR))
     return settings, vocabulary, weights, prior

@@ -1,4 +1,4 @@
-"""A trained model without TensorFlow: raw texts in, vectors and scores out."""
+"""A ranker that runs compact models without TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import numpy as np
 
 from dssm_tf.runtime.compact_files import Arrays, read_compact
 from dssm_tf.runtime.towers import TOWERS
-from dssm_tf.runtime.vector_ranker import SETTINGS, Side, VectorRanker, Vectors, unit
+from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
 from dssm_tf.text.vocabulary import Vocabulary
 
 WORDS = 50_000
-_TEXTS = 256  # encoded at once, so that what is computed stays in the processor's caches
+"""Words whose vectors are cached."""
+_TEXTS = 256  # encoded at once, so that intermediate results fit the CPU caches
 
 
 class Ranker(VectorRanker):
-    """A trained model that needs NumPy alone; the same vectors and scores as the Keras model.
+    """A trained model that needs NumPy only, with the same vectors and scores as the Keras model.
 
-    Differs from a SavedModel by what it keeps between calls: a table of words with what the first
-    matrix makes of them. Threads may share one.
+    Unlike a SavedModel it caches, between calls, the vectors that the first layer computes for
+    words. A ranker may be used by several threads.
 
     >>> from dssm_tf.runtime import Ranker
     >>> Ranker.load("nowhere")
@@ -37,46 +38,56 @@ class Ranker(VectorRanker):
         self, settings: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, prior: Arrays
     ) -> None:
         self.vocabulary = vocabulary
-        for one in SETTINGS:
-            setattr(self, one, settings[one])
-        # What follows the last fingerprint is the share of any other title.
-        self._known = np.append(prior["titles"], np.iinfo(np.int64).max)
-        self._shares = np.append(prior["log_shares"], np.float32(settings["unseen"]))
-        sides = [_Side(settings["tower"], vocabulary, weights, one) for one in settings["sides"]]
-        self._sides = {"query": sides[0], "title": sides[-1]}
+        for name in SETTING_NAMES:
+            setattr(self, name, settings[name])
+        # A sentinel ends the sorted hashes; the last log-prior is that of any other title.
+        self._hashes = np.append(prior["titles"], np.iinfo(np.int64).max)
+        self._log_priors = np.append(prior["log_priors"], np.float32(settings["unseen"]))
+        encoders = [
+            _Encoder(settings["tower"], vocabulary, weights, side) for side in settings["sides"]
+        ]
+        self._encoders = {"query": encoders[0], "title": encoders[-1]}
 
     @classmethod
     def load(cls, directory: Path | str) -> Ranker:
-        """Loads what `dssm export --format compact` wrote.
+        """Loads a compact model.
 
-        A table of 50,000 words of an LSTM of 96 cells takes at most 77 MB, four bytes a word and
-        column of the first matrix. Shared towers have one table, others two.
+        The cache of word vectors takes four bytes per word and column of the first matrix: at most
+        77 MB for 50,000 words and an LSTM with 96 cells. Models with two towers have two caches.
 
         Args:
-            directory: of a version, or of a model, whose newest version is taken.
+            directory: a version, or a model; then its newest version is loaded.
 
         Raises:
-            UserError: it is no such directory or of another format, or a file was damaged or
+            UserError: the directory does not exist or has another format, or a file was damaged or
                 changed.
         """
         return cls(*read_compact(Path(directory)))
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        listed = list(map(self.vocabulary.words, texts))
-        encode = self._sides[side].encode
-        starts = range(0, max(1, len(listed)), _TEXTS)
-        parts = [encode(listed[start : start + _TEXTS]) for start in starts]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        split = list(map(self.vocabulary.words, texts))
+        encode = self._encoders[side].encode
+        starts = range(0, max(1, len(split)), _TEXTS)
+        blocks = [encode(split[start : start + _TEXTS]) for start in starts]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
-    def _weighted(self, titles: Sequence[Key]) -> Vectors:
-        keys = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
-        places = np.searchsorted(self._known, keys)
-        found = np.where(self._known[places] == keys, self._shares[places], self._shares[-1])
-        return np.multiply(self.prior_weight, found, dtype=np.float32)
+    def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
+        hashes = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
+        rows = np.searchsorted(self._hashes, hashes)
+        known = self._hashes[rows] == hashes
+        log_priors = np.where(known, self._log_priors[rows], self._log_priors[-1])
+        return np.multiply(self.prior_weight, log_priors, dtype=np.float32)
 
 
-class _Side:
-    """One tower with its words."""
+class _Encoder:
+    """A tower with its cache of word vectors.
+
+    Args:
+        tower: its configuration.
+        vocabulary: the letter trigrams.
+        weights: arrays of all towers.
+        side: `query_tower` or `title_tower`.
+    """
 
     def __init__(
         self, tower: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, side: str
@@ -95,14 +106,14 @@ class _Side:
         """Unit vectors `(len(texts), dimension)` of texts split into words."""
         rows = [row for row, text in enumerate(texts) if text]
         rows.sort(key=lambda row: -len(texts[row]))  # the longest first
-        # With no text it tells the length of a vector.
-        found = self._vectors([texts[row] for row in rows] or [["a"]])
-        vectors = np.zeros((len(texts), found.shape[1]), np.float32)
-        vectors[rows] = found
+        # If all texts are empty, one word is encoded to get the dimension.
+        nonempty = self._vectors([texts[row] for row in rows] or [["a"]])
+        vectors = np.zeros((len(texts), nonempty.shape[1]), np.float32)
+        vectors[rows] = nonempty
         return vectors
 
     def _vectors(self, texts: Sequence[list[str]]) -> Vectors:
-        """The same of texts with words, the longest first."""
+        """Unit vectors of texts that have words, the longest first."""
         words: list[str] = []
         ends, count = [0], len(texts)
         for step in range(len(texts[0])):
@@ -110,5 +121,5 @@ class _Side:
                 count -= 1
             words += [text[step] for text in texts[:count]]
             ends.append(len(words))
-        found = self._words(words)
-        return unit(self._tower([found[start:end] for start, end in pairwise(ends)]))
+        word_vectors = self._words(words)
+        return unit(self._tower([word_vectors[start:end] for start, end in pairwise(ends)]))

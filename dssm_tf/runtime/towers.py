@@ -1,9 +1,9 @@
-"""The towers of `dssm_tf.towers` in NumPy, from the first layer's words on.
+"""The towers of `dssm_tf.towers` in NumPy, without their first layer.
 
-A tower here is made of the arrays of one there, by their Keras names. It takes the words of texts
-step by step: `steps[t]`, `(texts with more than t words, units)`, is what the first matrix and
-`constant` make of the t-th word of each text, the longest text first. It gives the texts' semantic
-vectors `(texts, dimension)`, not yet of length 1.
+A tower is built from the arrays of a Keras tower, by their Keras names. Its input is a list:
+`steps[t]`, `(texts with more than t words, units)`, has the output of the first layer (the product
+with the first matrix, plus `constant`) for the t-th word of each text, the longest text first. The
+output is the semantic vectors `(texts, dimension)`, not yet of length 1.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]
 
 
-def pool(how: np.ufunc, steps: Steps) -> Vectors:
-    """The sum or the maximum of each text's words, `(texts, units)`."""
-    found = steps[0].copy()
+def pool(operation: np.ufunc, steps: Steps) -> Vectors:
+    """Reduces the words of each text by `np.add` or `np.maximum`: `(texts, units)`."""
+    result = steps[0].copy()
     for step in steps[1:]:
-        part = found[: len(step)]
-        how(part, step, out=part)
-    return found
+        longer_texts = result[: len(step)]
+        operation(longer_texts, step, out=longer_texts)
+    return result
 
 
 class FeedForward:
@@ -72,7 +72,7 @@ class Convolution:
         reach = tower["window"] // 2
         shifts = (*range(-reach, 0), *range(1, reach + 1))
         paddings = arrays["convolution/padding_word"] if reach else ()
-        self._reach, self._around = reach, [*zip(shifts, paddings, strict=True)]
+        self._reach, self._paddings = reach, [*zip(shifts, paddings, strict=True)]
         self._layers = [arrays[f"semantic_{i}/kernel"] for i in range(1, 1 + len(tower["widths"]))]
 
     def __call__(self, steps: Steps) -> Vectors:
@@ -87,22 +87,22 @@ class Convolution:
     def _window(self, blocks: Steps, t: int) -> Vectors:
         """`W_c l_t` of the t-th words, `(texts with more than t words, features)`."""
         total = blocks[t][:, self._reach].copy()
-        for shift, padding in self._around:
-            beside = blocks[t + shift] if 0 <= t + shift < len(blocks) else blocks[t][:0]
-            beside = beside[: len(total), self._reach + shift]
-            total[: len(beside)] += beside
-            total[len(beside) :] += padding
+        for shift, padding in self._paddings:
+            inside = 0 <= t + shift < len(blocks)
+            neighbors = blocks[t + shift] if inside else blocks[t][:0]
+            neighbors = neighbors[: len(total), self._reach + shift]
+            total[: len(neighbors)] += neighbors
+            total[len(neighbors) :] += padding
         return total
 
 
 class Recurrence:
-    """RNN and the LSTMs: a cell that reads the words one after another, in one direction or two.
+    """RNN and LSTMs: a recurrent cell that reads the words in one or two directions.
 
     Args:
-        arrays: of each direction its `recurrent_kernel`, `bias` and `peephole_kernel`, below the
-            name of the direction.
+        arrays: `recurrent_kernel`, `bias` and `peephole_kernel` under the name of each direction.
         cell: `_TanhCell` or `_LSTMCell`.
-        directions: their names; the second reads right to left.
+        directions: the names of the directions; the second reads right to left.
 
     Reference: Palangi et al. 2016, eq. 1 and 2.
     """
@@ -115,7 +115,7 @@ class Recurrence:
         directions: Sequence[str] = ("recurrence",),
     ) -> None:
         self._cells = [cell(arrays, name, tower) for name in directions]
-        # Every word reads the bias once, so the table of words holds it added.
+        # The bias is added once per word, so the cached word vectors include it.
         self.constant = np.concatenate([arrays[f"{name}/bias"] for name in directions])
 
     def __call__(self, steps: Steps) -> Vectors:
@@ -131,12 +131,12 @@ class Recurrence:
         return np.concatenate(both, axis=1)
 
     def _read(self, cell: Any, steps: Steps) -> Vectors:
-        """`y` after each text's last word; right to left, a short text begins later."""
+        """`y` after the last word of each text; from right to left, shorter texts start later."""
         texts = max(len(steps[0]), len(steps[-1]))
         y, c = np.zeros((2, texts, len(cell.kernel)), np.float32)
         for step in steps:
-            before = y[: len(step)]
-            before[:] = cell(step, before, c[: len(step)])
+            previous = y[: len(step)]
+            previous[:] = cell(step, previous, c[: len(step)])
         return y
 
 
@@ -151,8 +151,8 @@ class _TanhCell:
 
         Args:
             net: `W l(t) + b`.
-            y: of the word before.
-            c: the cell state, to be changed in place.
+            y: the output at the previous word.
+            c: the cell state; changed in place.
         """
         return np.tanh(net + y @ self.kernel)
 
@@ -165,7 +165,7 @@ class _LSTMCell:
         self._forget_gate = tower["forget_gate"]
         self._peepholes = arrays.get(f"{name}/peephole_kernel", np.zeros((4, 1), np.float32))
 
-    # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
+    # The exponential of a closed gate may overflow; 1 / infinity = 0 is correct.
     @np.errstate(over="ignore")
     def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
         """The next `y`, see `_TanhCell`."""
@@ -180,8 +180,7 @@ class _LSTMCell:
 
 def _sigmoid(x: Vectors) -> Vectors:
     """`1 / (1 + exp(-x))`."""
-    one = np.float32(1)
-    return one / (one + np.exp(-x))
+    return np.float32(1) / (np.float32(1) + np.exp(-x))
 
 
 TOWERS: Mapping[str, Callable[..., Any]] = {
@@ -191,4 +190,5 @@ TOWERS: Mapping[str, Callable[..., Any]] = {
     "lstm": partial(Recurrence, cell=_LSTMCell),
     "bilstm": partial(Recurrence, cell=_LSTMCell, directions=("left_to_right", "right_to_left")),
 }
-"""What makes a tower of its arrays, without the first matrix, and its configuration."""
+"""Constructors by the name of the tower: from its arrays, without the first matrix, and its
+configuration."""

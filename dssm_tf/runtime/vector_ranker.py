@@ -1,4 +1,4 @@
-"""What a run, an export and a compact model have in common: texts to vectors, vectors to scores."""
+"""The base class of runs, exports and compact models, which score texts by their vectors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Vectors = NDArray[np.float32]
 Side = Literal["query", "title"]
 
 
-SETTINGS = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
-"""The attributes of a `VectorRanker` that its files hold by name."""
+SETTING_NAMES = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
+"""The attributes of a `VectorRanker` that are saved in files under their names."""
 
 
 class RankedTitle(NamedTuple):
-    """A title, its score, and its place in what was asked."""
+    """A title, its score, and its index in the titles passed to `rank`."""
 
     title: str
     score: float
@@ -30,20 +30,20 @@ class RankedTitle(NamedTuple):
 
 
 class VectorRanker(ABC):
-    """A trained model that takes raw strings; `dssm_tf.load` gives one.
+    """A trained model that scores raw strings; `dssm_tf.load` returns one.
 
-    A run, an export and a compact model give the same answers, to the rounding of float32. Texts
-    may be anything: an empty one, or one without a known letter, is no error. Lists are lists,
-    tuples, NumPy arrays or columns of strings; a text that is no string is a TypeError.
+    A run, an export and a compact model have the same scores up to float32 rounding. Any string is
+    valid, also an empty one or one without a known letter. Several texts may be a list, a tuple, a
+    NumPy array or a column of strings; an element that is not a string is a TypeError.
 
     Attributes:
-        name: what tables call it.
+        name: its name in tables.
         vocabulary: its letter trigrams and text rules.
-        prior_weight: of the log share of a title's clicks.
-        mean_prior: the mean of `weighted_prior` over the titles that were clicked.
-        bm25_weight: of BM25 beside the model, see `dssm_tf.evaluation.fusion`.
-        cutoff: a search found nothing good if all cosines are lower and no title holds all words
-            of the query; -1 if training had too few validation queries to choose one.
+        prior_weight: weight of the title's log-prior, the log of its fraction of all clicks.
+        mean_prior: the mean of `weighted_prior` over the clicked titles.
+        bm25_weight: weight of BM25 in hybrid search, see `dssm_tf.evaluation.fusion`.
+        cutoff: a search has no good result if all cosines are below this value and no title
+            contains all words of the query; -1 if training had too few validation queries.
     """
 
     name: str
@@ -55,11 +55,11 @@ class VectorRanker(ABC):
 
     @abstractmethod
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        """Unit vectors `(len(texts), dimension)`, as they were trained."""
+        """Unit vectors `(len(texts), dimension)`, without the prior."""
 
     @abstractmethod
-    def _weighted(self, titles: Sequence[Key]) -> Vectors:
-        """The weighted log-priors of titles in their normal form, `(len(titles),)`."""
+    def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
+        """The weighted log-priors of normalized titles, `(len(titles),)`."""
 
     def rank(self, query: str, titles: Iterable[str]) -> list[RankedTitle]:
         """Titles from best to worst.
@@ -69,19 +69,19 @@ class VectorRanker(ABC):
             titles: raw texts.
 
         Returns:
-            `(title, score, position)` of each, where `titles[position]` is the title. Equal
-            scores keep the order of `titles`.
+            For each title `(title, score, position)`, with `titles[position]` the title. Titles
+            with equal scores keep their order.
         """
-        listed = texts_of("titles", titles)
-        scores = self.score(query, listed)
-        best = np.argsort(-scores, kind="stable").tolist()
-        return [RankedTitle(listed[row], float(scores[row]), row) for row in best]
+        title_list = texts_of("titles", titles)
+        scores = self.score(query, title_list)
+        order = np.argsort(-scores, kind="stable").tolist()
+        return [RankedTitle(title_list[row], float(scores[row]), row) for row in order]
 
     def score(self, query: str, titles: Iterable[str]) -> Vectors:
-        """What titles are ranked by: the cosine of the two vectors, plus the title's prior.
+        """Scores titles for a query: the cosine of the two vectors plus the weighted log-prior.
 
-        The prior is a weight, chosen in training, times the log of the title's share of all
-        clicks. Scores are comparable within a query.
+        The log-prior is the log of the title's fraction of all clicks; training chooses its
+        weight. Scores of different queries are not comparable.
 
         Args:
             query: raw text.
@@ -93,17 +93,17 @@ class VectorRanker(ABC):
         return self.score_matrix(texts_of("query", [query]), titles)[0]
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
-        """The score of every title for every query; each title is encoded once.
+        """Scores every title for every query; each title is encoded once.
 
         Args:
             queries: raw texts.
-            titles: raw texts. A run and an export remember the lists scored last, a compact model
-                the words of texts.
+            titles: raw texts. A run and an export cache the vectors of the last lists, a compact
+                model those of words.
 
         Returns:
             Scores float32 `(len(queries), len(titles))`.
         """
-        vectors, priors, shared = self._prepared(texts_of("titles", titles))
+        vectors, priors, shared = self._encode_distinct(texts_of("titles", titles))
         return (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
 
     def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
@@ -111,13 +111,14 @@ class VectorRanker(ABC):
 
         Args:
             queries: raw texts.
-            prior: False for unit vectors, whose inner product with a title's is the cosine; True
-                for vectors with one more number, 1 for a query and the weighted log-prior for a
-                title, whose inner product is the score: `[q, 1] . [t, p] = q . t + p`.
+            prior: False for unit vectors; the inner product of a query and a title is their
+                cosine. True for vectors with one more number, 1 for a query and the weighted
+                log-prior for a title; the inner product is the score:
+                `[q, 1] . [t, p] = q . t + p`.
 
         Returns:
             float32 `(len(queries), dimension)`, or `(len(queries), dimension + 1)` with `prior`.
-            Of a text without a known letter the first `dimension` numbers are zero.
+            The first `dimension` numbers of a text without a known letter are zero.
         """
         vectors = self._encode("query", texts_of("queries", queries))
         return np.column_stack([vectors, np.ones(len(vectors), "f4")]) if prior else vectors
@@ -129,31 +130,35 @@ class VectorRanker(ABC):
         return np.column_stack([vectors, self.weighted_prior(titles)]) if prior else vectors
 
     def weighted_prior(self, titles: Iterable[str]) -> Vectors:
-        """What titles score whatever the query, `(len(titles),)`."""
-        return self._weighted([self.vocabulary.rules.key(title) for title in titles])
+        """The part of the scores that does not depend on the query, `(len(titles),)`."""
+        return self._weighted_priors([self.vocabulary.rules.key(title) for title in titles])
 
-    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
-        """Vectors and priors of the distinct titles, and the place of each title among them.
+    def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        """Vectors and priors of the distinct titles, and the index of each title among them.
 
-        A matrix product can differ in the last bit from column to column, so titles that the
-        model cannot tell apart share one column, and tie.
+        Titles with the same normalized text share a column and so have equal scores; in a matrix
+        product, equal columns can differ in the last bit.
         """
         distinct, shared = self.vocabulary.rules.distinct(titles)
-        return self._encode("title", distinct), self._weighted(distinct), shared
+        return self._encode("title", distinct), self._weighted_priors(distinct), shared
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Vectors of length 1; those of zero stay, as in `normalize_vectors` of the Keras model."""
+    """Normalizes vectors to length 1; zero vectors stay, as in `normalize_vectors` of the model."""
     squares = np.einsum("nd,nd->n", vectors, vectors)
     return vectors / np.sqrt(np.maximum(squares, 1e-12))[:, None]
 
 
 def texts_of(name: str, texts: Iterable[Any]) -> Sequence[str]:
-    """Texts as the models take them; a tuple stays the one it is, by which they know it again."""
+    """Checks that texts are strings and returns a list, or the same tuple (a key of caches).
+
+    Raises:
+        TypeError: an element is not a string, or `texts` is a single string.
+    """
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"{name} is one {type(texts).__name__}; expected a list of str.")
-    listed = texts if isinstance(texts, tuple) else list(texts)
-    for row, text in enumerate(listed):
+    sequence = texts if isinstance(texts, tuple) else list(texts)
+    for row, text in enumerate(sequence):
         if not isinstance(text, str):
             raise TypeError(f"{name}[{row}] is {text!r:.60}; expected str.")
-    return listed
+    return sequence

@@ -1,4 +1,4 @@
-"""The first matrix of a tower, applied once to each distinct word, and what it gave, kept."""
+"""A cache of the output of a tower's first layer for each word."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dssm_tf.text.vocabulary import Vocabulary
 
 
 class WordVectors:
-    """What the first layer makes of words: a table with a row a word, filled as words come.
+    """Computes the first layer for words, and caches the results in a table, one row per word.
 
-    A table that is full is emptied. Threads may share one.
+    A full table is emptied. Several threads may use one object.
 
     Args:
         vocabulary: the trigrams and their ids.
-        kernel: a row for each trigram id; row 0 stands for no trigram and is zero.
-        constant: added to each word's sum, `(units,)` or `(1,)`: a bias that comes with every word.
-        size: words the table holds; at least as many as are asked for at once.
+        kernel: `(1 + trigrams, units)`, rows by trigram id; row 0 means no trigram and is zero.
+        constant: a bias that is added for each word, `(units,)` or `(1,)`.
+        size: number of words in the table; at least the number of words per call.
     """
 
     def __init__(
@@ -34,33 +34,33 @@ class WordVectors:
         self._vocabulary = vocabulary
         self._kernel, self._constant = kernel, constant
         self._row_of: dict[str, int] = {}
-        # The system gives memory for a row when it is written.
+        # The operating system allocates memory of a row only when it is written.
         self._table = np.empty((size, kernel.shape[1]), np.float32)
         self._lock = Lock()
 
     def __call__(self, words: Sequence[str]) -> Vectors:
         """The vectors of words, `(len(words), units)`.
 
-        A word that is in the table takes some 50 ns, another some 10 microseconds.
+        A cached word takes about 50 ns, another about 10 microseconds.
         """
         with self._lock:
             try:
                 rows = [self._row_of[word] for word in words]
             except KeyError:
-                self._learn(list(dict.fromkeys(words)))
+                self._add(list(dict.fromkeys(words)))
                 rows = [self._row_of[word] for word in words]
             return self._table.take(rows, axis=0)
 
-    def _learn(self, words: list[str]) -> None:
-        """Puts those words into the table that are not there."""
+    def _add(self, words: list[str]) -> None:
+        """Adds words to the table, except those that it has."""
         new = [word for word in words if word not in self._row_of]
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
             new = words
-        # Each word begins with the row of no trigram, so that none is without a row.
-        listed = [(0, *self._vocabulary.look_up(word)) for word in new]
-        lengths = np.array(list(map(len, listed)))
-        ids = np.array(list(chain.from_iterable(listed)))
+        # Each word starts with row 0, because `reduceat` needs at least one row per word.
+        word_ids = [(0, *self._vocabulary.look_up(word)) for word in new]
+        lengths = np.array(list(map(len, word_ids)))
+        ids = np.array(list(chain.from_iterable(word_ids)))
         sums = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
         rows = range(len(self._row_of), len(self._row_of) + len(new))
         self._table[rows.start : rows.stop] = sums + self._constant

@@ -1,5 +1,9 @@
-"""A small server of exported models: gRPC and REST as TensorFlow Serving has them, in one process.
+"""A small server of exported models, with the gRPC and REST APIs of TensorFlow Serving.
 
-Every limit on what strangers may ask for stands in `Limits`. May import export, retrieval, analysis
-and the messages of `serving`; loads no TensorFlow before a SavedModel is opened.
+`Limits` has the limits on requests. May import export, retrieval, analysis and the messages of
+`serving`; TensorFlow is loaded only to open a SavedModel.
 """
+
+from dssm_tf.common.siblings import import_siblings
+
+import_siblings()

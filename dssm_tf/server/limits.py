@@ -1,4 +1,4 @@
-"""What the server takes from strangers at most, and how it says no."""
+"""Limits on requests, and the error for requests that are not answered."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of `dssm serve`; more than that is refused at once.
+    """Limits of `dssm serve`. A request over a limit is refused at once.
 
     Attributes:
-        message_bytes: a request on the wire
+        message_bytes: size of a request in bytes
         texts: texts per input
-        in_flight: requests being received, answered or sent, of each protocol; also answers being
+        in_flight: requests being received, answered or sent, per protocol; also answers being
             computed
         connections: connections per protocol
-        seconds: a request, including its body; a silent connection is closed after twice that
+        seconds: time for a request, including its body; idle connections close after twice that
     """
 
     message_bytes: int = 4 << 20
@@ -32,16 +32,16 @@ NOT_FOUND = ("NOT_FOUND", 404)
 TOO_LARGE = ("RESOURCE_EXHAUSTED", 413)
 FAILED = ("INTERNAL", 500)
 BUSY = ("RESOURCE_EXHAUSTED", 503)
-LATE = ("DEADLINE_EXCEEDED", 504)
-GONE = ("CANCELLED", 499)  # the client did not wait
+DEADLINE = ("DEADLINE_EXCEEDED", 504)
+CLIENT_CLOSED = ("CANCELLED", 499)  # the client closed the connection
 
 
 class Refusal(Exception):
-    """A request that is not answered, and why in one short line.
+    """A request that is not answered; the message is one short line.
 
     Args:
-        kind: the name of the gRPC status and HTTP's code, one of those above.
-        message: names the field of the request; no request makes a long answer.
+        kind: the name of the gRPC status and the HTTP status code, a constant of this module.
+        message: names the field of the request; truncated to 500 characters.
     """
 
     def __init__(self, kind: tuple[str, int], message: str) -> None:

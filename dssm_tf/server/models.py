@@ -1,4 +1,4 @@
-"""The models that a server answers with."""
+"""Loads the models to serve."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dssm_tf.runtime.vector_ranker import VectorRanker
 
 
 class Model(NamedTuple):
-    """A model that answers.
+    """A served model.
 
     Attributes:
-        name: what clients call it.
-        version: its number.
-        ranker: gives vectors.
+        name: its name in requests.
+        version: the number of its version.
+        ranker: computes vectors.
     """
 
     name: str
@@ -25,22 +25,23 @@ class Model(NamedTuple):
 
 
 def open_models(path: Path) -> list[Model]:
-    """Loads the models of a directory, of each the newest version.
+    """Loads the newest version of each model in a directory.
 
     Args:
-        path: what `dssm export` wrote, `OUT` with several models, `OUT/NAME` with its versions or
-            `OUT/NAME/VERSION`; or a run.
+        path: a run, or an output of `dssm export`: `OUT` with several models, `OUT/NAME` with its
+            versions, or `OUT/NAME/VERSION`.
 
     Raises:
-        UserError: it holds no model, or a file of one is damaged.
+        UserError: the directory has no model, or a file is damaged.
     """
     path, models = path.absolute(), []
-    for home in [one for one in (path, *sorted(path.glob("*"))) if versions_in(one)] or [path]:
-        version = newest_version(home)
+    candidates = (path, *sorted(path.glob("*")))
+    for directory in [folder for folder in candidates if versions_in(folder)] or [path]:
+        version = newest_version(directory)
         numbered = version.name.isdecimal()
         name, number = (version.parent.name, int(version.name)) if numbered else (version.name, 1)
         ranker = load_model(version)
         texts = ["", "a", "x" * 1000, "wizard of oz"]
-        ranker.score_matrix(texts, texts)  # no user waits for a model's first time
+        ranker.score_matrix(texts, texts)  # the first call is slow; no user should wait for it
         models.append(Model(name, number, ranker))
     return models

@@ -1,4 +1,4 @@
-"""The search page: one query, three rankings side by side, and why; at `/` of the REST port."""
+"""The search page at `/` of the REST port: three rankings of a query, with explanations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.markdown import html
-from dssm_tf.common.page import document
+from dssm_tf.reports.markdown import html
+from dssm_tf.reports.page import document
 from dssm_tf.retrieval.index import SYSTEMS, Index, SearchResult
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
 _RESULTS = 10
-_LONGEST = 1000  # letters of a query
-_LONGEST_WHY = 64  # words of a query and a title together that are explained
+_MAX_QUERY_LENGTH = 1000  # letters of a query
+_MAX_EXPLAINED_WORDS = 64  # of the query and the title together
 
 _SCRIPT = (files("dssm_tf.server") / "search.js").read_text("utf-8")
 _STYLE = Markup((files("dssm_tf.server") / "search.css").read_text("utf-8"))
 _HASH = b64encode(sha256(f"\n{_SCRIPT}".encode()).digest()).decode()
-# What a title or a query might become, it runs nothing and asks nobody but this server.
+# No other script can run and only this server can be contacted, even if a text became HTML.
 _POLICY = (
     f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'"
@@ -45,33 +45,35 @@ _TEMPLATES.filters["one_line"] = lambda text: one_line(text).strip()
 
 
 def search_route(index: Index, service: Service) -> Route:
-    """Answers `GET /`; a search is work within the limits of the service."""
+    """The route `GET /`. Searches are subject to the limits of the service."""
 
     async def get(request: Request) -> Response:
-        asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
-        page = await service.handle("page", lambda: service.compute(lambda: render(index, *asked)))
+        arguments = [request.query_params.get(name, "") for name in ("q", "why", "in")]
+        page = await service.handle(
+            "page", lambda: service.compute(lambda: render(index, *arguments))
+        )
         return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)
 
 
 def render(index: Index, query: str = "", why: str = "", system: str = "") -> str:
-    """The page.
+    """Renders the page as HTML.
 
     Args:
-        index: what is searched.
-        query: as it was typed; its first 1,000 letters count.
-        why: the doc id of the hit to explain, or empty.
-        system: in whose ranking.
+        index: the index to search.
+        query: the text that the user typed; only its first 1,000 letters are used.
+        why: the doc id of the hit to explain; empty for none.
+        system: the ranking of the hit to explain.
     """
-    query = one_line(query).strip()[:_LONGEST]
-    found = index.search(query, _RESULTS) if query else SearchResult({}, "")
+    query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
+    result = index.search(query, _RESULTS) if query else SearchResult({}, "")
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
-        query=query, found=found, hits=any(found.rankings.values()), names=SYSTEMS,
-        asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
+        query=query, result=result, hits=any(result.rankings.values()), names=SYSTEMS,
+        query_words=set(words(query)), words=words, opened=(why, system or "hybrid"),
         explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
-        longest=_LONGEST, titles=len(index), model=index.model.name,
+        max_length=_MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
     )  # fmt: skip
     title = f"{query[:60]} - search" if query else "Search"
     return document(title, body, [_SCRIPT], _POLICY)
@@ -84,7 +86,7 @@ def _why(index: Index, query: str, title: str, system: str) -> Markup:
 
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:
-        if len(query.split()) + len(title.split()) > _LONGEST_WHY:
+        if len(query.split()) + len(title.split()) > _MAX_EXPLAINED_WORDS:
             raise UserError("Texts this long are not explained here.")
         return Markup(html(markdown(explain(ranker, query, title))))
     except UserError as error:

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's REST calls by columns, health and metrics, as a Starlette application."""
+"""A Starlette application with the columnar REST API of TensorFlow Serving, health and metrics."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dssm_tf.server.limits import GONE, INVALID, TOO_LARGE, Limits, Refusal
+from dssm_tf.server.limits import CLIENT_CLOSED, INVALID, TOO_LARGE, Limits, Refusal
 from dssm_tf.server.service import Service
 from serving.messages import encode_texts
 from serving.predict_pb2 import PredictRequest
 
 
-class _Inputs(BaseModel):  # the first error is enough: a million would fill the memory
+class _Inputs(BaseModel):  # stop at the first error: a million errors would fill the memory
     queries: list[str] | None = Field(None, fail_fast=True)
     titles: list[str] | None = Field(None, fail_fast=True)
 
@@ -35,12 +35,12 @@ class _Body(BaseModel):
 
 
 def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starlette:
-    """The application.
+    """Creates the application.
 
     Args:
-        service: answers.
-        hosts: names that a request may give in its header Host; `*` for any. Without this check
-            a page that a user's browser has open could ask a server on loopback.
+        service: answers the requests.
+        hosts: allowed values of the header Host; `*` for any. The check prevents web pages in a
+            user's browser from reading a server on the loopback interface (DNS rebinding).
         page: further routes.
     """
 
@@ -51,27 +51,27 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the body"
             raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
-        asked = PredictRequest(
+        predict_request = PredictRequest(
             model_spec={"name": model, "signature_name": body.signature_name},
             inputs={name: encode_texts(texts) for name, texts in body.inputs if texts is not None},
         )
-        *_, values = service.answer(asked)
-        # Row by row, so that other threads get their turn.
+        *_, values = service.answer(predict_request)
+        # Row by row, so that other threads can run in between.
         rows = ", ".join(json.dumps(row.tolist()) for row in values)
         return f'{{"outputs": [{rows}]}}\n'.encode()
 
     async def predict(request: HttpRequest) -> Response:
         async def work() -> bytes:
-            body, most = bytearray(), service.limits.message_bytes
+            body, max_bytes = bytearray(), service.limits.message_bytes
             try:
-                # One that is too long is read to its end, so that its sender listens.
+                # A body that is too long is read to its end: clients read no response before.
                 async for part in request.stream():
-                    if len(body) <= most:
+                    if len(body) <= max_bytes:
                         body += part
             except ClientDisconnect:
-                raise Refusal(GONE, "the client went.") from None
-            if len(body) > most:
-                raise Refusal(TOO_LARGE, f"the body has more than {most:,} bytes.")
+                raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
+            if len(body) > max_bytes:
+                raise Refusal(TOO_LARGE, f"the body has more than {max_bytes:,} bytes.")
             return await service.compute(lambda: answer(request.path_params["model"], bytes(body)))
 
         return Response(await service.handle("rest", work), media_type="application/json")
@@ -90,7 +90,7 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
     async def metrics(_: HttpRequest) -> Response:
         return Response(generate_latest(service.registry), media_type="text/plain; version=0.0.4")
 
-    async def refused(_: HttpRequest, error: Any) -> Response:
+    async def refuse(_: HttpRequest, error: Any) -> Response:
         return JSONResponse({"error": str(error)}, error.http, {"connection": "close"})
 
     return Starlette(
@@ -102,32 +102,38 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
             *page,
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
-        exception_handlers={Refusal: refused},
+        exception_handlers={Refusal: refuse},
     )
 
 
-def mortal(limits: Limits) -> type[H11Protocol]:
-    """Connections that end: each in time, one too many at once, and those who read no answer."""
+def limited_protocol(limits: Limits) -> type[H11Protocol]:
+    """An HTTP/1.1 protocol that limits the number and lifetime of connections and unsent bytes.
 
-    class Mortal(H11Protocol):
+    A connection is closed if there are too many, if it takes too long, or if the clients together
+    have not read the responses that `limits` allows.
+    """
+
+    class LimitedProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             if len(self.connections) > limits.connections:
                 transport.close()
-            self._ends: list[asyncio.TimerHandle] = [
-                self.loop.call_later(limits.seconds, self.shutdown),  # once it has its answer
+            self._timers: list[asyncio.TimerHandle] = [
+                self.loop.call_later(limits.seconds, self.shutdown),  # after the current response
                 self.loop.call_later(2 * limits.seconds, transport.abort),
             ]
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            unsent = sum(one.transport.get_write_buffer_size() for one in self.connections)
+            unsent = sum(
+                connection.transport.get_write_buffer_size() for connection in self.connections
+            )
             if unsent > limits.in_flight * limits.message_bytes:
                 self.loop.call_soon(self.transport.abort)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            for end in self._ends:
-                end.cancel()
+            for timer in self._timers:
+                timer.cancel()
             super().connection_lost(exc)
 
-    return Mortal
+    return LimitedProtocol

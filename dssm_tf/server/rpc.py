@@ -1,4 +1,4 @@
-"""TensorFlow Serving's Predict over gRPC, and gRPC's own health."""
+"""The gRPC server: Predict of TensorFlow Serving, and the gRPC health check."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _Call = Callable[[Service, bytes], Awaitable[Message]]
 
 
 def grpc_server(service: Service) -> grpc.aio.Server:
-    """A server of Predict and of health that does not listen yet."""
+    """A gRPC server of Predict and Health, which does not listen yet."""
     limits = service.limits
     milliseconds = int(1000 * limits.seconds)
     options = [
-        ("grpc.so_reuseport", 0),  # else a second server would listen at the same port
+        ("grpc.so_reuseport", 0),  # otherwise a second server could listen at the same port
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_allowed_incoming_connections", limits.connections),
@@ -43,10 +43,11 @@ def grpc_server(service: Service) -> grpc.aio.Server:
 
 
 async def _handle(service: Service, call: _Call, api: str, _: object, context: Any) -> None:
-    """Takes and gives bytes: gRPC would call what it cannot parse an error of the server.
+    """Answers a call with a request and a response in bytes.
 
-    On the wire a unary call is two streams of one message. As streams, both are within limits:
-    half-sent requests and answers that nobody reads fill neither the memory nor a worker.
+    gRPC would report a message that it cannot parse as an error of the server. A unary call has the
+    same wire format as two streams of one message. With streams, reading the request and writing
+    the response count toward the limits, so slow clients fill neither memory nor workers.
     """
 
     async def work() -> None:
@@ -66,7 +67,7 @@ async def _predict(service: Service, raw: bytes) -> Message:
         try:
             request = PredictRequest.FromString(raw)
         except DecodeError:
-            raise Refusal(INVALID, "the message is no PredictRequest.") from None
+            raise Refusal(INVALID, "the message is not a PredictRequest.") from None
         spec, output, values = service.answer(request)
         return PredictResponse(model_spec=spec, outputs={output: messages.encode_floats(values)})
 

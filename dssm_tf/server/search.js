@@ -1,29 +1,29 @@
 "use strict";
-// Without this script the page works by form and links; with it results change in place.
+// Without this script the page works with its form and links; with it, results are replaced in place.
 const box = document.getElementById("q");
 const failed = document.getElementById("failed");
-let asking = new AbortController();
-let waiting = 0;
+let controller = new AbortController();
+let timer = 0;
 
 async function show(address, push) {
-  asking.abort();
-  const mine = (asking = new AbortController());
+  controller.abort();
+  const current = (controller = new AbortController());
   const results = document.getElementById("results");
   results.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(address, { signal: mine.signal });
-    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const held = document.activeElement && document.activeElement.id;
-    const unfolded = document.querySelector("#poor[open]") && document.title === found.title;
-    results.replaceWith(document.adoptNode(found.getElementById("results")));
+    const answer = await fetch(address, { signal: current.signal });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const focusedId = document.activeElement && document.activeElement.id;
+    const unfolded = document.querySelector("#poor[open]") && document.title === page.title;
+    results.replaceWith(document.adoptNode(page.getElementById("results")));
     if (unfolded) document.getElementById("poor").open = true;
-    document.title = found.title;
+    document.title = page.title;
     failed.textContent = "";
     history[push ? "pushState" : "replaceState"](null, "", address);
-    const kept = held && held !== "q" && document.getElementById(held);
-    if (kept) {
-      kept.focus({ preventScroll: true });
-      kept.closest("li").scrollIntoView({ block: "nearest" });
+    const focused = focusedId && focusedId !== "q" && document.getElementById(focusedId);
+    if (focused) {
+      focused.focus({ preventScroll: true });
+      focused.closest("li").scrollIntoView({ block: "nearest" });
     }
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -41,13 +41,13 @@ function read(search) {
 }
 
 box.addEventListener("input", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => show(addressOf(box.value), false), 150);
+  clearTimeout(timer);
+  timer = setTimeout(() => show(addressOf(box.value), false), 150);
 });
 
 document.getElementById("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  clearTimeout(waiting);
+  clearTimeout(timer);
   show(addressOf(box.value), true);
 });
 
@@ -67,21 +67,21 @@ window.addEventListener("popstate", () => {
 });
 
 function hits(section) {
-  return [...section.querySelectorAll("a.why")].filter((one) => one.checkVisibility());
+  return [...section.querySelectorAll("a.why")].filter((link) => link.checkVisibility());
 }
 
 function move(event) {
-  const columns = [...document.querySelectorAll(".systems section")].filter((one) => hits(one)[0]);
-  const column = columns.findIndex((one) => one.contains(document.activeElement));
+  const columns = [...document.querySelectorAll(".systems section")].filter((section) => hits(section)[0]);
+  const column = columns.findIndex((section) => section.contains(document.activeElement));
   if (!columns.length) return null;
   if (column < 0) return event.key === "ArrowDown" ? hits(columns[0])[0] : null;
-  const place = hits(columns[column]).indexOf(document.activeElement);
-  const across = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (across) {
-    const beside = columns[column + across];
-    return beside && hits(beside)[Math.min(place, hits(beside).length - 1)];
+  const index = hits(columns[column]).indexOf(document.activeElement);
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step) {
+    const neighbor = columns[column + step];
+    return neighbor && hits(neighbor)[Math.min(index, hits(neighbor).length - 1)];
   }
-  return hits(columns[column])[place + (event.key === "ArrowDown" ? 1 : -1)] || box;
+  return hits(columns[column])[index + (event.key === "ArrowDown" ? 1 : -1)] || box;
 }
 
 document.addEventListener("keydown", (event) => {

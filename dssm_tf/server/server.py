@@ -1,4 +1,4 @@
-"""Both listeners over the same models, on one event loop, from start to stop."""
+"""Starts and stops the gRPC and REST servers of the same models, on one event loop."""
 
 from __future__ import annotations
 
@@ -16,35 +16,36 @@ import uvicorn
 from dssm_tf.common.errors import UserError
 from dssm_tf.server.limits import DEFAULT, Limits
 from dssm_tf.server.models import Model
-from dssm_tf.server.rest import mortal, rest_app
+from dssm_tf.server.rest import limited_protocol, rest_app
 from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
 
 if TYPE_CHECKING:
     from dssm_tf.retrieval.index import Index
 
-_GRACE = 10  # seconds that open requests have when the server stops
+_GRACE = 10  # seconds for open requests when the server stops
 
 
 @dataclass
 class Server:
-    """Answers gRPC and REST while a `with` block runs.
+    """A context manager that serves gRPC and REST.
 
-    Status, health and metrics are answered by the event loop
-    itself, so they are answered while all workers compute. At the end it takes no more requests,
-    and waits until those that came are answered, ten seconds at most.
+    The event loop answers status, health and metrics itself, so these work while all workers are
+    busy. At the end the server accepts no more requests, and waits at most ten seconds for the
+    responses of open ones.
 
     Args:
-        models: of different names.
+        models: models with different names.
         host: the address to listen at.
-        port: of gRPC; 0 takes a free one.
-        rest_port: of REST, metrics and page, likewise.
+        port: the port of gRPC; 0 chooses a free one.
+        rest_port: the port of REST, metrics and page; 0 chooses a free one.
         limits: see `Limits`.
-        hosts: names in the header Host beside those of loopback and `host`; `*` for any.
-        index: what the page at `/` searches; without one there is no page.
+        hosts: values of the header Host that are allowed in addition to loopback and `host`; `*`
+            for any.
+        index: the index of the search page at `/`; None for no page.
 
     Raises:
-        UserError: a port cannot be listened at.
+        UserError: a port is not available.
     """
 
     models: Sequence[Model]
@@ -73,15 +74,15 @@ class Server:
     async def _run(self, started: Future[None]) -> None:
         service, index = self._service, self.index
         page = []
-        if index is not None:  # what a page needs takes long to import
+        if index is not None:  # the imports of the page take long
             from dssm_tf.server.page import search_route
 
             page = [search_route(index, service)]
         self._rest = uvicorn.Server(uvicorn.Config(
             rest_app(service, ["127.0.0.1", "localhost", self.host, *self.hosts], page),
-            http=mortal(self.limits), ws="none", lifespan="off", access_log=False, log_config=None,
-            log_level="critical", server_header=False, timeout_graceful_shutdown=_GRACE,
-            h11_max_incomplete_event_size=1 << 14,
+            http=limited_protocol(self.limits), ws="none", lifespan="off", access_log=False,
+            log_config=None, log_level="critical", server_header=False,
+            timeout_graceful_shutdown=_GRACE, h11_max_incomplete_event_size=1 << 14,
         ))  # fmt: skip
         rpc, tasks = grpc_server(service), []
         try:
@@ -106,7 +107,7 @@ class Server:
             raise UserError(
                 f"{flag} {port}: cannot listen at {host}:{port}; choose another port."
             ) from None
-        # Else each answer's second packet would wait 40 ms on a kept connection.
+        # Otherwise the second packet of a response is delayed by 40 ms on a reused connection.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rest_address = f"{host}:{listening.getsockname()[1]}"
         return listening

@@ -1,4 +1,4 @@
-"""What the server answers, within its limits, whichever protocol asks; and what it counts."""
+"""Answers the requests of all protocols within the limits, and counts them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.runtime.vector_ranker import VectorRanker, Vectors
-from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
+from dssm_tf.server.limits import BUSY, DEADLINE, FAILED, INVALID, NOT_FOUND, Limits, Refusal
 from dssm_tf.server.models import Model
 from serving import messages
 from serving.predict_pb2 import ModelSpec, PredictRequest
@@ -26,19 +26,19 @@ _T = TypeVar("_T")
 
 _BUSY = "as many requests as --in-flight allows are in flight; try again later."
 
-_LONGEST = 1 << 16  # bytes of a text that are read; models read its first words alone
+_MAX_TEXT_BYTES = 1 << 16  # models only read the first words of a text
 
 
 def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, Vectors]:
-    """The output of a signature: the name and the values.
+    """Computes a signature; returns the name of the output and its values.
 
     Args:
-        ranker: a model.
-        texts: by the names in `INPUTS`; one query for all titles, or one for each.
+        ranker: the model.
+        texts: texts by the names in `INPUTS`; with titles, one query for all or one per title.
     """
     if len(texts) == 1:
-        ((name, given),) = texts.items()
-        return "embeddings", getattr(ranker, f"encode_{name}")(given, prior=True)
+        ((name, batch),) = texts.items()
+        return "embeddings", getattr(ranker, f"encode_{name}")(batch, prior=True)
     queries, titles = texts["queries"], texts["titles"]
     if len(queries) not in (1, len(titles)):
         raise Refusal(
@@ -46,31 +46,31 @@ def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, 
             f"inputs hold {len(queries)} queries and {len(titles)} titles; expected the same "
             "number of both, or one query for all titles.",
         )
-    if len(set(queries)) == 1:  # as clients repeat it that batch
+    if len(set(queries)) == 1:  # clients that batch repeat the query
         queries = queries[:1]
     vectors = ranker.encode_queries(queries, prior=True) * ranker.encode_titles(titles, prior=True)
     return "scores", vectors.sum(axis=1)
 
 
 class Service:
-    """The models of a server and the threads that compute. Its methods run on one event loop.
+    """The models of a server and its worker threads. Call its methods from one event loop.
 
     Args:
-        models: of different names.
+        models: models with different names.
         limits: see `Limits`.
 
     Attributes:
-        pool: the workers.
-        registry: Prometheus's, where requests are counted, refused ones too.
+        pool: the worker threads.
+        registry: Prometheus metrics of all requests, including refused ones.
     """
 
     def __init__(self, models: Sequence[Model], limits: Limits) -> None:
-        self.models, self.limits = {one.name: one for one in models}, limits
+        self.models, self.limits = {model.name: model for model in models}, limits
         self.pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
-        self._places = defaultdict[str, asyncio.Semaphore](
+        self._request_slots = defaultdict[str, asyncio.Semaphore](
             lambda: asyncio.Semaphore(limits.in_flight)
         )
-        self._free = threading.BoundedSemaphore(limits.in_flight)
+        self._compute_slots = threading.BoundedSemaphore(limits.in_flight)
         self.registry = CollectorRegistry()
         self._seconds = Histogram(
             "dssm_request_seconds", "From the first byte of a request to its answer or refusal",
@@ -78,24 +78,27 @@ class Service:
         )  # fmt: skip
 
     async def handle(self, api: str, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Counts a request and gives it a place and its seconds; whatever fails is a `Refusal`.
+        """Runs a request within the limits of its API, and counts it.
 
-        Each API has places of its own, so probes are answered whatever else is asked.
+        Each API has its own limit, so health checks are answered while other APIs are busy.
+
+        Raises:
+            Refusal: the API is busy, the request took too long, or it failed.
         """
         started, status = perf_counter(), "CANCELLED"
-        places = self._places[api]
+        slots = self._request_slots[api]
         try:
-            if places.locked():
+            if slots.locked():
                 raise Refusal(BUSY, _BUSY)
-            async with places:
+            async with slots:
                 answer = await asyncio.wait_for(work(), self.limits.seconds)
             status = "OK"
             return answer
         except Exception as error:
             if isinstance(error, asyncio.TimeoutError):  # another class before Python 3.11
-                error = Refusal(LATE, f"not answered within {self.limits.seconds:g} s.")
+                error = Refusal(DEADLINE, f"not answered within {self.limits.seconds:g} s.")
             if not isinstance(error, Refusal):
-                # Not the error's own text, in which a query may stand.
+                # The text of the error may contain a query, so it is not logged.
                 _LOG.error("%s: a request failed: %s", api, type(error).__name__)
                 error = Refusal(FAILED, f"the model failed ({type(error).__name__}).")
             status = error.status
@@ -104,16 +107,16 @@ class Service:
             self._seconds.labels(api, status).observe(perf_counter() - started)
 
     async def compute(self, work: Callable[[], _T]) -> _T:
-        """Lets a worker do something; raises Refusal if too much is in flight."""
-        if not self._free.acquire(blocking=False):
+        """Runs a function in a worker; raises Refusal if too many are running or waiting."""
+        if not self._compute_slots.acquire(blocking=False):
             raise Refusal(BUSY, _BUSY)
         future = self.pool.submit(work)
-        # What nobody waits for any longer counts until it ends.
-        future.add_done_callback(lambda _: self._free.release())
+        # Work whose request was cancelled counts until it ends.
+        future.add_done_callback(lambda _: self._compute_slots.release())
         return await asyncio.wrap_future(future)
 
     def model(self, name: str) -> Model:
-        """A model by its name; raises Refusal if there is none."""
+        """The model with a name; raises Refusal if there is none."""
         if name not in self.models:
             raise Refusal(
                 NOT_FOUND,
@@ -122,18 +125,18 @@ class Service:
         return self.models[name]
 
     def answer(self, request: PredictRequest) -> tuple[ModelSpec, str, Vectors]:
-        """Runs a signature on texts, in a worker.
+        """Answers a Predict request; runs in a worker.
 
         Returns:
-            What answered, the name of the output and its values.
+            The model, version and signature that answered, the name of the output, and its values.
 
         Raises:
-            Refusal: there is no such model or signature, or its inputs are not these texts.
+            Refusal: the model or signature does not exist, or the inputs are wrong.
         """
         spec = request.model_spec
-        model, asked = self.model(spec.name), spec.version_label or spec.version.value
-        if asked not in (0, model.version):
-            raise Refusal(NOT_FOUND, f"version {asked} of {spec.name} is not served.")
+        model, version = self.model(spec.name), spec.version_label or spec.version.value
+        if version not in (0, model.version):
+            raise Refusal(NOT_FOUND, f"version {version} of {spec.name} is not served.")
         spec.version.value = model.version
         spec.signature_name = signature = spec.signature_name or "serving_default"
         if signature not in INPUTS:
@@ -147,8 +150,8 @@ class Service:
         texts = {}
         for name in INPUTS[signature]:
             try:
-                found = messages.decode_texts(request.inputs[name], self.limits.texts)
+                raw_texts = messages.decode_texts(request.inputs[name], self.limits.texts)
             except ValueError as error:
                 raise Refusal(INVALID, f"{name}: {error}.") from None
-            texts[name] = [text[:_LONGEST].decode("utf-8", "replace") for text in found]
+            texts[name] = [text[:_MAX_TEXT_BYTES].decode("utf-8", "replace") for text in raw_texts]
         return spec, *compute(model.ranker, texts)

@@ -1,5 +1,4 @@
 """Files that people give: click logs, judgments, corpora, texts, TREC files; every row checked.
 
-`reader` opens them all, `cells` says what a cell may hold. May import text and common; pyarrow only
-to read Parquet.
+`read` reads them all in columns, `columns` says what a cell may hold. May import text and common.
 """

@@ -6,11 +6,19 @@ Each function takes a cell and the name of its column.
 from __future__ import annotations
 
 import math
+import re
+from contextlib import suppress
 
 from dssm_tf.text.fields import SEPARATOR
 
 MAX_COUNT = 1 << 40
 LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
+_THOUSANDS = re.compile(
+    r"[+-]?\d{1,3}(?:([,.'\u2019\u066c\uff0c _\u00a0\u2009\u202f])\d{2,3}(?:\1\d{2,3})*(?<=\d{3}))"
+    r"(?:[.,]0{1,2})?"
+)
+"""Such as 8,270 or 8.270 or 12,34,567.00; groups of three, or of two as in India."""
+_ALMOST_A_COUNT = re.compile(r"[-+~<>=\u2248\u2264\u2265 ]*(\d+(?:\.\d*)?)\s*([kKmM]?)[a-zA-Z\s+]*")
 _BREAKS = dict.fromkeys(range(0xD800, 0xE000), 0xFFFD) | dict.fromkeys(map(ord, "\t\r\n"), " ")
 
 
@@ -110,6 +118,11 @@ def count(value: object, name: str, default: int = 0) -> int:
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return default
+    if isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()):
+        raise BadRow(
+            f"{name} with a thousands separator",
+            f"{name} is {value!r:.40}; write it without a thousands separator",
+        )
     try:
         if isinstance(value, bool) or "_" in str(value):  # Python's own, 1_000
             raise ValueError
@@ -129,12 +142,27 @@ def count(value: object, name: str, default: int = 0) -> int:
     return int(number)
 
 
-def count_or(default: int, value: object, name: str) -> int:
-    """A count as `count` reads it; the default for any other value."""
-    try:
-        return count(value, name, default)
-    except BadRow:
-        return default
+def lost_clicks(value: str | None) -> int | None:
+    """The clicks that a rejected row may hold; None if the cell does not tell.
+
+    An empty cell is one click, as in other rows. A number that is no count stands for the largest
+    count that it may mean.
+
+    >>> [lost_clicks(cell) for cell in ("24", "8,270", "8.270", "8.3k", "2.5", "-4", "", "many")]
+    [24, 8270, 8270, 8300, 3, 4, 1, None]
+    """
+    cell = (value or "").strip().strip("\"'").strip()
+    with suppress(BadRow):
+        return count(cell, "clicks", 1)
+    if _THOUSANDS.fullmatch(cell):
+        cell = re.sub(r"[.,]0*$", "", cell) if re.search(r"[.,]0{1,2}$", cell) else cell
+        return min(int(re.sub(r"[^0-9]", "", cell)), MAX_COUNT)
+    number = _ALMOST_A_COUNT.fullmatch(cell)
+    if not number:
+        return None
+    digits, unit = number.groups()
+    clicks = float(digits) * {"k": 1e3, "m": 1e6}.get(unit.lower(), 1)
+    return math.ceil(clicks) if clicks <= MAX_COUNT else MAX_COUNT
 
 
 def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:

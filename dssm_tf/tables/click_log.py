@@ -1,28 +1,28 @@
-"""Click logs: `query` and `title`, and perhaps `clicks`, `impressions`, `session_id`, `timestamp`.
-
-So may `position`. Other columns, such as `doc_id`, are ignored.
-"""
+"""Click logs: `query` and `title`, and perhaps further columns, see `LogRow`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
+import polars as pl
+from polars import col
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import clean_text, count, count_or, one_line, without_separator
+from dssm_tf.tables.batches import LINE
+from dssm_tf.tables.columns import CLICK_LOG, Column
 from dssm_tf.tables.layout import Layout, Reject
-from dssm_tf.tables.lines import Read, Table
-from dssm_tf.tables.reader import open_table
+from dssm_tf.tables.read import Table, open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.writer import write_table
 
 REQUIRED = ("query", "title")
-OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
-POSITION = "position"
+POSITION, TIMESTAMP = "position", "timestamp"
+FILE = "file"
+"""The column of frames that names the file of a row."""
+_RENAMED = {"session_id": "session"}
 
 
 class LogRow(NamedTuple):
@@ -36,6 +36,7 @@ class LogRow(NamedTuple):
         session: the session's name, empty where the log has none.
         timestamp: as logged, empty where the log has none.
         position: of the title in the list, from 1; 0 where it is unknown or no whole number.
+        doc_id: of the title, empty where the log has none.
     """
 
     query: str
@@ -45,62 +46,79 @@ class LogRow(NamedTuple):
     session: str = ""
     timestamp: str = ""
     position: int = 0
+    doc_id: str = ""
 
 
-SCHEMA = pa.schema(
-    [
-        (name, pa.int64() if type(default) is int else pa.large_string())
-        for name, default in zip(LogRow._fields, LogRow("", ""), strict=True)
+SCHEMA = {
+    name: pl.Int64() if type(default) is int else pl.String()
+    for name, default in zip(LogRow._fields, LogRow("", ""), strict=True)
+}
+"""The columns of a log's frame."""
+
+
+def log_frame(rows: Iterable[LogRow]) -> pl.DataFrame:
+    """Rows as the frame that `read_logs` makes."""
+    return pl.DataFrame([*rows], SCHEMA, orient="row")
+
+
+def log_columns(*required: str) -> list[Column]:
+    """The columns of a log.
+
+    Args:
+        *required: those that it must have besides query and title.
+    """
+    return [
+        replace(column, required=column.required or column.name in required) for column in CLICK_LOG
     ]
-)
-"""The columns of `log_blocks`, those of `LogRow`."""
 
 
-def log_blocks(table: Table) -> Iterator[tuple[pa.Table, list[Reject]]]:
-    """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones."""
-    reads: dict[str, Read] = {
-        "query": _query,
-        "title": clean_text,
-        "clicks": partial(count, default=1),
-        "impressions": count,
-        "session_id": _as_text,
-        "timestamp": _as_text,
-        POSITION: partial(count_or, 0),  # a click counts without its place, too
-    }
-    if not table.names_in_rows:
-        table.check_names(REQUIRED, [*reads][2:])
-    for columns, rejects in table.blocks(reads):
-        yield pa.table(columns, SCHEMA.names).cast(SCHEMA), rejects
+def scan_log(table: Table) -> Iterator[tuple[pl.DataFrame, list[Reject]]]:
+    """The good rows of an open log, see `SCHEMA`, with `LINE`, and the malformed ones."""
+    for frame, rejects in table.scan(CLICK_LOG, strict=False):
+        yield frame.rename(_RENAMED), rejects
+
+
+def click_totals(rows: pl.DataFrame) -> tuple[int, int]:
+    """The clicks of all rows, and those of the row with most."""
+    total, most = rows.select(total=col.clicks.sum(), most=col.clicks.max().fill_null(0)).row(0)
+    return int(total), int(most)
 
 
 def read_logs(
     paths: Sequence[Path],
     layout: Layout | None = None,
     max_rejected: float = MAX_REJECTED,
-) -> tuple[list[LogRow], Tally]:
+    required: Sequence[str] = (),
+) -> tuple[pl.DataFrame, Tally]:
     """The good rows of log files, and what else there was.
 
     Args:
         paths: the files.
         layout: what their names do not say.
-        max_rejected: the share of rows, and of clicks, that may be malformed.
+        max_rejected: the fraction of rows, and of clicks, that may be malformed.
+        required: columns that every file must have besides query and title.
+
+    Returns:
+        The rows as `SCHEMA` says, with `FILE` and `LINE`; and a tally.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
             row.
     """
-    rows: list[LogRow] = []
+    files = pl.Enum([*dict.fromkeys(map(str, paths))])
+    frames = [pl.DataFrame(schema=SCHEMA | {LINE: pl.Int64, FILE: files})]
     tally = Tally()
     for path in paths:
         with open_table(path, layout=layout) as table:
-            for found, rejects in log_blocks(table):
-                rows += map(LogRow._make, zip(*(one.to_pylist() for one in found), strict=True))
-                for row in rejects:
-                    tally.reject(str(path), row)
-    tally.rows += len(rows)
-    tally.clicks += sum(row.clicks for row in rows)
+            if required:
+                table.check(log_columns(*required))
+            for frame, rejects in scan_log(table):
+                frames.append(frame.with_columns(pl.lit(str(path), files).alias(FILE)))
+                tally.add(len(frame), *click_totals(frame))
+                tally.reject(str(path), rejects)
     tally.refuse(max_rejected)
-    if not rows:
+    rows = pl.concat(frames)
+    if not len(rows):
         raise UserError(
             f"{' '.join(map(str, paths))} holds no usable rows below the header; is it the right "
             "log?"
@@ -108,14 +126,8 @@ def read_logs(
     return rows, tally
 
 
-def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:
+def write_log(path: Path | str, rows: pl.DataFrame) -> None:
     """Writes a TSV log that `read_logs` reads back."""
-    write_table(path, (*REQUIRED, *OPTIONAL, POSITION), (map(str, row) for row in rows))
-
-
-def _query(value: object, name: str) -> str:
-    return without_separator(clean_text(value, name), name)
-
-
-def _as_text(value: object, _: str) -> str:
-    return "" if value is None else one_line(str(value).strip())
+    names = {name: name for name in SCHEMA} | {new: old for old, new in _RENAMED.items()}
+    cells = rows.select(*SCHEMA).cast(pl.String).iter_rows()
+    write_table(path, [names[name] for name in SCHEMA], cells)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from dssm_tf.tables.cells import clean_text, number
+from dssm_tf.tables import columns
 from dssm_tf.tables.layout import TITLE, Layout
-from dssm_tf.tables.lines import Read
-from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
@@ -73,9 +71,8 @@ def read_lists(
             the file holds no row.
     """
     found: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
-    within = partial(number, least=limits[0], most=limits[1])
-    columns: dict[str, Read] = {"query": clean_text, TITLE: clean_text, column: within}
-    for _, (query, title, value) in read_rows(path, columns, layout, expected=column):
+    table = read(path, columns.scores(column, limits), layout, expected=column)
+    for query, title, value, _ in table.iter_rows():
         _, titles = found.setdefault(rules.key(query), (query, {}))
         titles.setdefault(rules.key(title), (title, []))[1].append(value)
     lists = []
@@ -116,13 +113,14 @@ class HardNegative(NamedTuple):
 
 
 def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
-    """The (query, title) pairs of a table with these two columns, in any format of `reader`.
+    """The (query, title) pairs of a table with these two columns, in any format.
 
     Raises:
         UserError: naming file and line; a column is missing, a text is empty, or there is no row.
     """
-    columns = dict.fromkeys(("query", TITLE), clean_text)
-    return [pair for _, pair in read_rows(path, columns, expected="query and title")]
+    pair = columns.clean_text("query"), columns.clean_text(TITLE)
+    rows = read(path, pair, expected="query and title")
+    return [*rows.select("query", TITLE).iter_rows()]
 
 
 def write_hard_negatives(path: Path | str, rows: Iterable[HardNegative]) -> None:

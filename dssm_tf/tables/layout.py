@@ -1,12 +1,11 @@
-"""How a file of rows is laid out, and what a malformed row is; light, for command lines."""
+"""How a file of rows is laid out, and what a rejected row is; light, for command lines."""
 
 from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, one_line
@@ -21,20 +20,23 @@ MAX_LINE_BYTES = 1 << 20
 _MAX_REJECT_TEXT = 500
 
 
-class Reject(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reject:
     """One malformed row.
 
     Args:
         line: line number in the file, the header being 1; for Parquet the row number.
         reason: why, from a small fixed set, so that reasons can be counted.
         text: the row, cut to 500 characters, on one line.
-        clicks: what is lost with it, as far as anybody can tell.
+        clicks: clicks of the row; None if they cannot be read.
+        detail: the reason with what was received and expected.
     """
 
     line: int
     reason: str
     text: str
-    clicks: int = 1
+    clicks: int | None = 1
+    detail: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Layout:
         encoding: of text, any that Python knows.
         title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
         columns: what the file calls columns, as `(name, name in the file)`, see `parse_columns`.
+        corpus_columns: what a corpus calls them, if not as in `columns`.
         delimiter: between the cells of CSV.
         strict_quotes: whether a stray quote of CSV is an error.
         longest: bytes of a line; a longer one is a bad row and never held whole.
@@ -57,6 +60,7 @@ class Layout:
     encoding: str = "utf-8"
     title_fields: tuple[str, ...] = (TITLE,)
     columns: tuple[tuple[str, str], ...] = ()
+    corpus_columns: tuple[tuple[str, str], ...] = ()
     delimiter: str = ","
     strict_quotes: bool = True
     longest: int = MAX_LINE_BYTES
@@ -71,13 +75,23 @@ class Layout:
                 "as utf-8, cp1252, latin-1, utf-16 or gb18030."
             ) from None
 
+    @property
+    def corpus(self) -> Layout:
+        """The layout of a corpus beside a log or judgments of this one."""
+        columns = self.corpus_columns or self.columns
+        return replace(self, columns=columns, corpus_columns=())
+
     def name(self, written: str) -> str:
         """The name of a column by what the file calls it, without case and outer white space."""
-        found = fold(written)
-        for name, theirs in self.columns:
-            if theirs == found:
+        column = fold(written)
+        for name, in_file in self.columns:
+            if in_file == column:
                 return name
-        return f"{found} (unused)" if found in dict(self.columns) else found
+        return f"{column} (unused)" if column in dict(self.columns) else column
+
+    def name_in_file(self, name: str) -> str:
+        """What the file calls a column."""
+        return dict(self.columns).get(name, name)
 
     @property
     def is_utf8(self) -> bool:
@@ -90,8 +104,8 @@ def fold(name: str) -> str:
     return name.strip().lower()
 
 
-def parse_columns(pairs: str) -> tuple[tuple[str, str], ...]:
-    """The columns that `--columns` names.
+def parse_columns(pairs: str, flag: str = "--columns") -> tuple[tuple[str, str], ...]:
+    """The columns that `--columns` or `--corpus-columns` names.
 
     >>> parse_columns("query=Search_Term, title=product_title")
     (('query', 'search_term'), ('title', 'product_title'))
@@ -100,29 +114,32 @@ def parse_columns(pairs: str) -> tuple[tuple[str, str], ...]:
         UserError: it is not pairs of names of `COLUMNS` and of the file.
     """
     cut = [pair.partition("=") for pair in pairs.split(",") if pairs]
-    found = tuple((fold(name), fold(theirs)) for name, _, theirs in cut)
-    names, theirs = {name for name, _ in found}, {column for _, column in found}
-    if not names <= {*COLUMNS} or "" in theirs or len(names) + len(theirs) < 2 * len(found):
+    columns = tuple((fold(name), fold(in_file)) for name, _, in_file in cut)
+    names, in_files = {name for name, _ in columns}, {column for _, column in columns}
+    if not names <= {*COLUMNS} or "" in in_files or len(names) + len(in_files) < 2 * len(columns):
         raise UserError(
-            f"--columns is {pairs!r}; expected pairs such as query=search_term,title=product, "
+            f"{flag} is {pairs!r}; expected pairs such as query=search_term,title=product, "
             f"with the names {', '.join(COLUMNS)}, each once."
         )
-    return found
+    return columns
 
 
-def spread(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
+def expand_title_fields(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
     """Columns with those that a title is made of in place of `title`.
 
-    >>> spread(("query", "title", "clicks"), ("name", "brand"))
+    >>> expand_title_fields(("query", "title", "clicks"), ("name", "brand"))
     ['query', 'name', 'brand', 'clicks']
     """
-    return [one for name in columns for one in (fields if name == TITLE else (name,))]
+    return [column for name in columns for column in (fields if name == TITLE else (name,))]
 
 
-def reject(number: int, reason: BadRow, row: Any, clicks: int = 1) -> Reject:
+def reject(
+    line: int, reason: BadRow, row: str | bytes | Mapping[str, object], clicks: int | None = 1
+) -> Reject:
     """A `Reject` with its row, bytes or text or cells by name, cut and put on one line."""
-    text = json.dumps(row, default=str, ensure_ascii=False) if isinstance(row, dict) else row
-    if isinstance(text, bytes):
-        text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
+    if isinstance(row, bytes):
+        text = row[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
+    else:
+        text = row if isinstance(row, str) else json.dumps(row, default=str, ensure_ascii=False)
     text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
-    return Reject(number, str(reason), one_line(text), clicks)
+    return Reject(line, str(reason), one_line(text), clicks, reason.detail)

@@ -8,7 +8,7 @@ one.
 from __future__ import annotations
 
 import re
-from typing import Any
+from datetime import datetime, timedelta, timezone
 
 from dateutil.parser import isoparse
 
@@ -20,6 +20,7 @@ _BOUNDS = {
     1e11: "seconds since 1970",
     1e14: "milliseconds since 1970",
     1e17: "microseconds since 1970",
+    1e20: "nanoseconds since 1970",
 }
 """Numbers below the first bound are of the kind behind it.
 
@@ -34,24 +35,26 @@ class Clock:
     def __init__(self) -> None:
         self._kind = self._first = ""
 
-    def __call__(self, cell: str) -> Any:
-        """A number, or a `datetime` by the clock of the log where that has no zones.
+    def __call__(self, cell: str) -> float:
+        """A number; of ISO 8601, nanoseconds since 1970 by the clock of the log.
 
         Raises:
             UserError: the time stamp is unreadable, or of another kind than those before.
         """
-        kind, at = _read(cell)
+        kind, time = _read(cell)
         self._kind, self._first = self._kind or kind, self._first or cell
         if kind != self._kind:
             raise UserError(
                 f"the time stamps are mixed: {self._first[:40]!r} is {self._kind}, "
                 f"{cell[:40]!r} is {kind}; write all of them alike."
             )
-        return at
+        return time
 
 
-def _read(cell: str) -> tuple[str, Any]:
+def _read(cell: str) -> tuple[str, float]:
     """The kind of a time stamp, and what orders it."""
+    if not cell:
+        raise UserError("the time stamp is empty; give every row one.")
     if _NUMBER.fullmatch(cell):
         # Digits that a float would lose, as of microseconds, are kept.
         number = int(cell) if cell.isdigit() else float(cell)
@@ -65,6 +68,15 @@ def _read(cell: str) -> tuple[str, Any]:
             f"the time stamp {cell[:40]!r} is neither ISO 8601, such as 2024-01-31 12:00, nor a "
             "time since 1970; write all of them so."
         ) from None
+    zone = moment.tzinfo
+    since = moment - datetime(1970, 1, 1, tzinfo=zone and timezone.utc)
+    time = (since // timedelta(microseconds=1)) * 1000 + _nanoseconds(cell)
     if len(cell) <= len("2024-01-31"):
-        return "a date", moment
-    return f"a time {'with' if moment.tzinfo else 'without'} a zone", moment
+        return "a date", time
+    return f"a time {'with' if zone else 'without'} a zone", time
+
+
+def _nanoseconds(cell: str) -> int:
+    """The digits behind the microseconds, which a `datetime` has no room for."""
+    behind = re.search(r"[.,]\d{6}(\d{1,3})", cell)
+    return int(behind[1].ljust(3, "0")) if behind else 0

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+import polars as pl
+
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, grade, number
+from dssm_tf.tables import columns
+from dssm_tf.tables.cells import LARGEST_GRADE
+from dssm_tf.tables.columns import Column
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.read import scan
 from dssm_tf.tables.writer import write_lines
 
-_RUN = "query_id Q0 doc_id rank score tag"
-_QRELS = "query_id 0 doc_id grade"
+RUN_NAMES = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
+QRELS_NAMES = ("query_id", "0", "doc_id", "grade")
+MOST_SCORE = 3e38
+"""Scores are ranked and written in single precision, which ends at 3.4e38."""
 
 Run = dict[str, dict[str, float]]
 """`run[query_id][doc_id]` is a score."""
+
+
+def _qrels_grade(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
+    """Grades; a negative one (not judged) counts as 0."""
+    grades, bad = columns.numbers(most=LARGEST_GRADE)(cells, name)
+    return grades.clip(0), bad
+
+
+RUN: Sequence[Column] = (
+    columns.identifier("query_id"),
+    columns.identifier("doc_id"),
+    columns.number("score", -MOST_SCORE, MOST_SCORE),
+)
+QRELS: Sequence[Column] = (*RUN[:2], Column("grade", _qrels_grade, pl.Float64))
 
 
 def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
@@ -28,39 +48,18 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
 
     Raises:
         UserError: naming file and line; a line has not six columns, a score
-            is not a number, or a title comes twice for a query.
+            is no number or does not fit single precision, or a title comes twice for a query.
     """
     run: Run = {}
-    reads = {"text": lambda text, _: run_line(text) if text.strip() else None}
-    for line, (row,) in read_rows(path, reads, Layout(encoding), "txt"):
-        if row:
-            query_id, doc_id, score = row
-            if doc_id in run.setdefault(query_id, {}):
+    for frame in scan(path, RUN, Layout(encoding, names=RUN_NAMES), "trec"):
+        for query_id, doc_id, score, line in frame.iter_rows():
+            scores = run.setdefault(query_id, {})
+            if doc_id in scores:
                 raise UserError(
                     f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
                 )
-            run[query_id][doc_id] = score
+            scores[doc_id] = score
     return run
-
-
-def run_line(line: str) -> tuple[str, str, float]:
-    """Query id, doc id and score of a line of a run.
-
-    Raises:
-        BadRow: it has not six columns, or the score is not a number.
-    """
-    cells = _columns(line, _RUN)
-    return cells[0], cells[2], number(cells[4], "score")
-
-
-def qrels_line(line: str) -> tuple[str, str, float]:
-    """Query id, doc id and grade of a line of qrels; a negative grade (not judged) counts as 0.
-
-    Raises:
-        BadRow: it has not four columns, or the grade is not one.
-    """
-    cells = _columns(line, _QRELS)
-    return cells[0], cells[2], grade(max(number(cells[3], "grade"), 0.0))
 
 
 def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
@@ -86,13 +85,6 @@ def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
         path,
         (f"{_token(one.query_id)} 0 {_token(one.doc_id)} {one.grade:.9g}" for one in judgments),
     )
-
-
-def _columns(line: str, columns: str) -> list[str]:
-    cells = line.split()
-    if len(cells) != columns.count(" ") + 1:
-        raise BadRow("wrong column count", f"{len(cells)} columns; expected {columns}")
-    return cells
 
 
 def _token(text: str) -> str:

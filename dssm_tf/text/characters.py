@@ -11,10 +11,13 @@ is skewed. So the rule is defined once, in `characters.tsv`, per character and w
     character of bad UTF-8, symbols below U+1F000 (emoji from there on are letters);
 *   lower case: the simple mapping, one character to one, with I-with-dot to `i` and final sigma
     to sigma;
+*   width: full-width Latin letters and digits, half-width kana and jamo become the usual ones;
 *   everything else (letters, digits, combining marks, CJK, unassigned) stays as it is.
 
-No composition is applied: a letter with a combining mark is two characters. Unless accents are
-kept, `leixões` and `leixoes` are one word, after lower case:
+After that, two scripts are composed, because their texts are written both ways: a kana and a
+voicing mark become the voiced kana, conjoining jamo become a Hangul syllable. See `compose`. Other
+letters with a combining mark stay two characters. Unless accents are kept, `leixões` and `leixoes`
+are one word, after lower case:
 
 *   marks that a script's own readers leave out are deleted: the combining diacritics of Latin,
     Greek and Cyrillic, Hebrew points and Arabic vowel signs;
@@ -25,7 +28,7 @@ kept, `leixões` and `leixoes` are one word, after lower case:
 
 Composed and decomposed texts of these scripts then have the same words. All other marks stay, since
 a word is another one without them, or none: the vowel signs of Devanagari, Thai and their
-neighbours, the voicing of kana, Hangul jamo, the hamza and madda of Arabic letters. German `ü` is
+neighbours, the voicing of kana, the hamza and madda of Arabic letters. German `ü` is
 `u`, not `ue`: nothing in a text says which language it is.
 
 From Unicode 14.0; `python -m tests.reference.character_rules` derives the file again.
@@ -33,12 +36,34 @@ From Unicode 14.0; `python -m tests.reference.character_rules` derives the file 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 TABLE = Path(__file__).with_name("characters.tsv")
 CODE_POINTS = 0x110000
 SPACE = 0x20
+
+
+VOICED_MARK, SEMIVOICED_MARK = 0x3099, 0x309A
+FIRST_KANA, LAST_KANA = 0x3040, 0x30FF
+# Leading consonants, vowels and trailing consonants; a syllable may lack the last.
+LEADING, VOWELS, TRAILING = range(0x1100, 0x1113), range(0x1161, 0x1176), range(0x11A8, 0x11C3)
+SYLLABLES = range(0xAC00, 0xD7A4)
+_COMPOSING = re.compile("[\u1161-\u1175\u11a8-\u11c2\u3099\u309a]")
+_COMPOSED = re.compile(
+    "[\u3040-\u30ff][\u3099\u309a]|[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?"
+    "|[\uac00-\ud7a3][\u11a8-\u11c2]"
+)
+
+
+@cache
+def _rows() -> list[tuple[range, str, str]]:
+    rows = [row.split("\t") for row in TABLE.read_text("utf-8").splitlines()[1:]]
+    return [
+        (range(int(first, 16), int(last, 16) + 1, int(step)), rule, value)
+        for first, last, step, rule, value in rows
+    ]
 
 
 @cache
@@ -48,15 +73,54 @@ def character_map(keep_accents: bool) -> dict[int, int | str | None]:
     Those that stay as they are, are not in it, but for the space itself.
     """
     found: dict[int, int | str | None] = {}
-    rows = [row.split("\t") for row in TABLE.read_text("utf-8").splitlines()[1:]]
-    for first, last, step, rule, value in rows:
-        codes = range(int(first, 16), int(last, 16) + 1, int(step))
+    for codes, rule, value in _rows():
         if rule == "lower":
             # Accents come before: a capital folds as its small letter does.
             for code in codes:
                 small = code + int(value)
                 found[code] = found.get(small, small)
-        elif rule != "accent" or not keep_accents:
+        elif rule == "width":
+            for code in codes:
+                found[code] = code + int(value)
+        elif rule in ("separator", "deleted") or (rule == "accent" and not keep_accents):
             for code in codes:
                 found[code] = SPACE if rule == "separator" else value or None
     return found
+
+
+@cache
+def voicings() -> dict[tuple[int, int], int]:
+    """The voiced kana of each pair of a kana and a mark."""
+    marks = {"voiced": VOICED_MARK, "semivoiced": SEMIVOICED_MARK}
+    return {
+        (code, marks[rule]): code + int(value)
+        for codes, rule, value in _rows()
+        if rule in marks
+        for code in codes
+    }
+
+
+def compose(text: str) -> str:
+    """A text, after `character_map`, with voiced kana and Hangul syllables composed.
+
+    Args:
+        text: whose pairs and triples of code points are composed as in Unicode's NFC, which needs
+            no table for Hangul (The Unicode Standard, section 3.12).
+
+    >>> compose("\u304b\u3099") == "\u304c", compose("\u1112\u1161\u11ab") == "\ud55c"
+    (True, True)
+    """
+    return _COMPOSED.sub(_compose, text) if _COMPOSING.search(text) else text
+
+
+def _compose(match: re.Match[str]) -> str:
+    codes = [*map(ord, match[0])]
+    if codes[1] in (VOICED_MARK, SEMIVOICED_MARK):
+        voiced = voicings().get((codes[0], codes[1]))
+        return match[0] if voiced is None else chr(voiced)
+    if codes[0] in SYLLABLES:
+        open_syllable = (codes[0] - SYLLABLES.start) % (len(TRAILING) + 1) == 0
+        return chr(codes[0] + codes[1] - TRAILING.start + 1) if open_syllable else match[0]
+    pair = LEADING.index(codes[0]) * len(VOWELS) + VOWELS.index(codes[1])
+    last = codes[2] - TRAILING.start + 1 if len(codes) > 2 else 0
+    return chr(SYLLABLES.start + pair * (len(TRAILING) + 1) + last)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NewType
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.characters import character_map
+from dssm_tf.text.characters import character_map, compose
 from dssm_tf.text.fields import MOST_OWN_FIELDS, SEPARATOR, join_fields, marked, split_fields
 from dssm_tf.text.fingerprint import fingerprint64
 
@@ -86,7 +86,7 @@ class Rules:
         # After translation the plain space is the only white space left.
         if text.isascii():  # a third of the time, for what most words are made of
             return text.encode("ascii").translate(_ascii_translation()).decode("ascii").split()
-        return text.translate(character_map(self.keep_accents)).split()
+        return compose(text.translate(character_map(self.keep_accents))).split()
 
     def key(self, text: str) -> Key:
         """The words of a text, joined by single spaces; fields of a title stay apart.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import keras
@@ -11,14 +12,14 @@ from dssm_tf.towers.lstm import LSTMRNN
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class BidirectionalLSTMRNN(LSTMRNN):
-    """Two LSTMs with their own matrices; their last outputs, side by side, are the vector.
+    """Two LSTMs with their own matrices; the vector is the concatenation of their last outputs.
 
-    The first half of the vector is `y` at the last word of the text, the second half `y` at the
-    first word, where the LSTM that reads right to left ends. Each direction has its own hashed
-    words: one matrix holds both side by side, so that a word is hashed once for both. The
-    arguments are those of `LSTMRNN`, `cells` those of each direction; P16 has 96.
+    The first half of the vector is `y` at the last word of the text. The second half is `y` at the
+    first word, where the LSTM that reads right to left ends. The first matrix has the columns of
+    both directions, so that each word is hashed once. The arguments are those of `LSTMRNN`; `cells`
+    is the number per direction. P16 has 96.
 
     Reference: Palangi et al. 2016, sec. V, tables I, II and IV.
     """
 
-    directions: ClassVar = {"left_to_right": False, "right_to_left": True}
+    directions: ClassVar[Mapping[str, bool]] = {"left_to_right": False, "right_to_left": True}

@@ -1,8 +1,8 @@
-"""CLSM: the convolutional latent semantic model on windows of words."""
+"""CLSM: the convolutional latent semantic model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from dssm_tf.towers.tower import Tower
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class CLSM(Tower):
-    """Looks at each word with its neighbours and keeps the strongest feature anywhere in the text.
+    """A convolution over windows of words, and for each feature the maximum over the text.
 
         h_t = tanh(W_c l_t), l_t the trigram counts of the window around word t
         v(i) = max_t h_t(i), over the words of the text
@@ -28,8 +28,8 @@ class CLSM(Tower):
         window: words in a window, odd; S14 has 1, 3 and 5.
         features: units of the convolution (K); S14 has 300, P16 288.
         widths: units of each tanh layer after the maximum (W_s); the last is the semantic
-            vector's length (L). S14 has one of 128, P16 one of 96; more are the extension that
-            S14 sec. 3.5 speaks of.
+            vector's length (L). S14 has one layer of 128 units, P16 one of 96. More layers are an
+            extension that S14 sec. 3.5 mentions.
         initializer: see `Tower`.
         dropout: see `Tower`.
         ngram_dropout: see `Tower`.
@@ -73,23 +73,23 @@ class CLSM(Tower):
             for i, units in enumerate(widths, start=1)
         ]
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         """Builds the convolution and the semantic layers."""
         self.convolution.build()
         for layer, units in zip(self.semantic, (self.features, *self.widths), strict=False):
             layer.build((None, units))
         super().build()
 
-    def encode(self, words, present):
+    def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
         """Convolution, maximum over the words, tanh layers: `(texts, widths[-1])`."""
-        # The maximum of the tanh is the tanh of the maximum, taken once a text, not once a word.
+        # The maximum of tanh is tanh of the maximum, which is computed once per text.
         vectors = ops.tanh(ops.max(self._windows(words, present), axis=1))
         for layer in self.semantic:
             vectors = layer(vectors)
         return vectors
 
-    def activations(self, texts):
-        """`h_t`, the features of the window around each word of a text batch, eq. 2.
+    def activations(self, texts: Mapping[str, keras.KerasTensor]) -> keras.KerasTensor:
+        """`h_t` of eq. 2: the features of the window around each word of a text batch.
 
         Returns:
             `(texts, max_words, features)`, -1 at padding; its maximum over the words is `v`.
@@ -97,22 +97,23 @@ class CLSM(Tower):
         words = self.hashing(texts["word_ngrams"], texts["tokens"])
         return ops.tanh(self._windows(words, ops.not_equal(texts["tokens"], 0)))
 
-    def _windows(self, words, present):
+    def _windows(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
         """`W_c l_t` of each word, minus infinity at padding: `(texts, max_words, features)`."""
         inputs = self.convolution(words, present)
-        # Minus infinity at padding, whatever the weights: it never wins. Added, not selected,
-        # since the gradient of a sum costs nothing.
-        never = ops.where(present, 0.0, -float("inf"))
-        return inputs + ops.cast(ops.expand_dims(never, -1), inputs.dtype)
+        # With minus infinity, padding is never the maximum. Adding it is cheaper than selecting,
+        # because the gradient of a sum costs nothing.
+        excluded = ops.where(present, 0.0, -float("inf"))
+        return inputs + ops.cast(ops.expand_dims(excluded, -1), inputs.dtype)
 
     @property
-    def dimension(self):
+    def dimension(self) -> int:
         """Length of a semantic vector."""
         return self.widths[-1]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {
+        config: dict[str, Any] = super().get_config()
+        return config | {
             "window": self.window,
             "features": self.features,
             "widths": list(self.widths),

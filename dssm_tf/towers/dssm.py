@@ -52,14 +52,14 @@ class DSSM(Tower):
             for i, units in enumerate(widths[1:], start=1)
         ]
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         """Makes the first layer's bias `(widths[0],)` and the further layers."""
         self.bias = self.add_weight(name="bias", shape=(self.widths[0],), initializer="zeros")
         for layer, units in zip(self.semantic, self.widths, strict=False):
             layer.build((None, units))
         super().build()
 
-    def encode(self, words, present):
+    def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
         """Sums the words, then tanh layers: `(texts, widths[-1])`."""
         vectors = ops.tanh(ops.sum(words, axis=1) + self.bias)
         for layer in self.semantic:
@@ -67,10 +67,11 @@ class DSSM(Tower):
         return vectors
 
     @property
-    def dimension(self):
+    def dimension(self) -> int:
         """Length of a semantic vector."""
         return self.widths[-1]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"widths": list(self.widths)}
+        config: dict[str, Any] = super().get_config()
+        return config | {"widths": list(self.widths)}

@@ -14,9 +14,9 @@ from dssm_tf.towers.recurrent import RecurrentTower, serialize_initializer
 class LSTMRNN(RecurrentTower):
     """Reads the words left to right; `y` after the last word is the semantic vector.
 
-    P16 sec. V trains it without peepholes and forget gate, since a text's words are few and each
-    text starts from an empty cell. The parameter counts of its table IV say the same: 14.4 million
-    are 2 towers x 3 matrices x 96 cells x 25,000 trigrams.
+    P16 sec. V trains it without peepholes and forget gate, because texts are short and each starts
+    from an empty cell. The parameter count in its table IV agrees: 14.4 million are 2 towers x 3
+    matrices x 96 cells x 25,000 trigrams.
 
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
@@ -72,6 +72,7 @@ class LSTMRNN(RecurrentTower):
             **kwargs,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"cells": self.units}
+        config: dict[str, Any] = super().get_config()
+        return config | {"cells": self.units}

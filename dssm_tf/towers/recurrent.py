@@ -1,4 +1,4 @@
-"""What the recurrent towers share: a cell that reads the words of a text one after another."""
+"""The base of the recurrent towers, which read the words of a text one after another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dssm_tf.layers.word_recurrence import WordRecurrence
 from dssm_tf.towers.tower import Tower
 
 
-def serialize_initializer(initializer):
+def serialize_initializer(initializer: Any) -> Any:
     """An initializer as `keras.saving` writes it. A name or a configuration stays as it is.
 
     Constructing an initializer only to serialize it would draw a number from Keras's global seed.
@@ -25,24 +25,24 @@ def serialize_initializer(initializer):
 class RecurrentTower(Tower):
     """Runs a cell over the words of each text; its output at the last word is the vector.
 
-    A subclass says which cell; the first matrix has hashed each word to what the cell takes.
+    A subclass chooses the cell. The first matrix turns each word into the cell's input.
 
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
         cell: class of the cell, such as `PeepholeLSTMCell`.
-        units: of the cell.
-        matrices_per_word: matrices that each word is multiplied by, with `units` columns each.
+        units: size of the cell's output.
+        matrices_per_word: number of matrices that multiply a word, with `units` columns each.
         cell_options: further arguments of the cell. Its `recurrent_initializer` is that of
             `W_rec`; P16 has small random numbers for all parameters.
-        bptt_steps: in training, the gradient ends this many words before the last one read (T of
-            P16 algorithm 1); None: at the first word.
-        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
+        bptt_steps: in training, the gradient reaches this many of the last words read (T of P16
+            algorithm 1); None: all words.
+        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's `name`, `dtype`.
 
     Reference: Palangi et al. 2016, sec. III and algorithm 1.
     """
 
-    directions: ClassVar = {"recurrence": False}
-    """Name of each recurrence, by which weights are stored: whether it reads right to left."""
+    directions: ClassVar[Mapping[str, bool]] = {"recurrence": False}
+    """Whether each recurrence reads right to left, by its name. Weights are stored by the name."""
 
     def __init__(
         self,
@@ -72,44 +72,49 @@ class RecurrentTower(Tower):
             setattr(self, name, recurrence)
 
     @property
-    def recurrences(self):
-        """One a direction."""
+    def recurrences(self) -> list[WordRecurrence]:
+        """The recurrent layers, one per direction."""
         return [getattr(self, name) for name in self.directions]
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         """Builds the recurrences, each on `(texts, max_words, matrices_per_word * units)`."""
         for recurrence in self.recurrences:
             recurrence.build((None, None, self.hashing.units // len(self.directions)))
         super().build()
 
-    def encode(self, words, present):
-        """What each direction says at the last word it reads, side by side."""
-        parts = ops.split(words, len(self.directions), axis=-1)
-        last = [
-            recurrence(part, mask=present)
-            for recurrence, part in zip(self.recurrences, parts, strict=True)
+    def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
+        """The output of each direction at the last word it reads, concatenated."""
+        inputs = ops.split(words, len(self.directions), axis=-1)
+        outputs = [
+            recurrence(words_of_direction, mask=present)
+            for recurrence, words_of_direction in zip(self.recurrences, inputs, strict=True)
         ]
-        return ops.concatenate(last, axis=-1)
+        return ops.concatenate(outputs, axis=-1)
 
-    def activations(self, texts):
-        """What each direction's cell computes at each word of a text batch.
+    def activations(
+        self, texts: Mapping[str, keras.KerasTensor]
+    ) -> dict[str, dict[str, keras.KerasTensor]]:
+        """The values that each direction's cell computes at each word of a text batch.
 
         Returns:
-            By name of the direction, then of eq. 2: `(texts, max_words, units)`, zero at padding.
+            By direction, then by the names of eq. 2: each `(texts, max_words, units)`, zero at
+            padding.
         """
         words = self.hashing(texts["word_ngrams"], texts["tokens"])
         present = ops.not_equal(texts["tokens"], 0)
-        parts = ops.split(words, len(self.directions), axis=-1)
+        inputs = ops.split(words, len(self.directions), axis=-1)
+        by_direction = zip(self.directions, self.recurrences, inputs, strict=True)
         return {
-            name: recurrence.activations(part, present)
-            for name, recurrence, part in zip(self.directions, self.recurrences, parts, strict=True)
+            name: recurrence.activations(words_of_direction, present)
+            for name, recurrence, words_of_direction in by_direction
         }
 
     @property
-    def dimension(self):
+    def dimension(self) -> int:
         """Length of a semantic vector."""
         return len(self.directions) * self.units
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | self.cell_options | {"bptt_steps": self.bptt_steps}
+        config: dict[str, Any] = super().get_config()
+        return config | self.cell_options | {"bptt_steps": self.bptt_steps}

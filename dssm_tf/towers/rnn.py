@@ -14,7 +14,7 @@ from dssm_tf.towers.recurrent import RecurrentTower, serialize_initializer
 class RNN(RecurrentTower):
     """Reads the words left to right; the hidden layer after the last is the semantic vector.
 
-    Differs from `LSTMRNN` by having no cell state: what a word said is rewritten at every step.
+    Differs from `LSTMRNN` by having no cell state: each step overwrites the hidden layer.
 
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
@@ -58,6 +58,7 @@ class RNN(RecurrentTower):
             **kwargs,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"hidden": self.units}
+        config: dict[str, Any] = super().get_config()
+        return config | {"hidden": self.units}

@@ -1,8 +1,9 @@
-"""What every tower shares: a text batch in, one semantic vector a text out."""
+"""The base of all towers: a text batch in, one semantic vector per text out."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -14,8 +15,8 @@ from dssm_tf.layers import WordHashing
 class Tower(keras.layers.Layer, abc.ABC):
     """Encodes texts as semantic vectors.
 
-    A subclass writes `encode`; the base owns the word-hashing layer and the empty text, whose
-    vector is zero in every tower (so its cosine with anything is 0, whatever the biases).
+    A subclass defines `encode`. The base has the word-hashing layer, and returns a zero vector for
+    an empty text, so that its cosine with any text is 0.
 
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
@@ -27,10 +28,10 @@ class Tower(keras.layers.Layer, abc.ABC):
 
     Call arguments:
         texts: dict with `word_ngrams` int `(distinct_words, max_ngrams_per_word)` and `tokens`
-            int `(texts, max_words)`; 0 is padding in both. Either may be a tuple of such
-            matrices, rows of like length together so that less is padding: `tokens` then
-            count the words of all matrices, one below another, and `rows` int `(texts,)` says
-            likewise where each text stands.
+            int `(texts, max_words)`; 0 is padding in both. To save padding, either may be a tuple
+            of such matrices, each with rows of similar length. Row indices then count the rows of
+            all matrices, concatenated from top to bottom, and `rows` int `(texts,)` has the row
+            index of each text in `tokens`.
 
     Returns:
         `(texts, dimension)`.
@@ -52,22 +53,27 @@ class Tower(keras.layers.Layer, abc.ABC):
                     f"{type(self).__name__} received {name}={fraction}; expected 0 <= {name} < 1."
                 )
         self.vocabulary_size = vocabulary_size
-        # Words are summed and looked up in the precision of the weights: a gradient adds up all
-        # places of a trigram, of which bfloat16 would lose the later ones, and a GPU adds bfloat16
-        # to one row a hundred times more slowly.
-        full = self.variable_dtype
+        # Words are hashed in the precision of the weights. A gradient sums over all occurrences of
+        # a trigram: in bfloat16 the later ones would be lost, and a GPU adds bfloat16 to one row a
+        # hundred times more slowly.
+        full_precision = self.variable_dtype
         self.hashing = WordHashing(
-            vocabulary_size, hashed_units, initializer, ngram_dropout, name="hashing", dtype=full
+            vocabulary_size,
+            hashed_units,
+            initializer,
+            ngram_dropout,
+            name="hashing",
+            dtype=full_precision,
         )
-        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=full)
+        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=full_precision)
 
-    def build(self, *_):
+    def build(self, *_: Any) -> None:
         """Builds the sublayers; no weight's shape depends on the input."""
         self.hashing.build()
         self.built = True
 
-    def call(self, texts, training=False):
-        """Hashes, encodes, and zeroes the vectors of empty texts."""
+    def call(self, texts: Mapping[str, Any], training: bool = False) -> keras.KerasTensor:
+        """Hashes the words, encodes the texts, and zeroes the vectors of empty texts."""
         words = self.hashing(texts["word_ngrams"], training=training)
         words = self.drop(words, training=training)
         if "rows" not in texts:
@@ -75,14 +81,15 @@ class Tower(keras.layers.Layer, abc.ABC):
         vectors = [self._vectors(words, tokens) for tokens in texts["tokens"]]
         return ops.take(ops.concatenate(vectors), texts["rows"], axis=0)
 
-    def _vectors(self, words, tokens):
+    def _vectors(self, words: keras.KerasTensor, tokens: keras.KerasTensor) -> keras.KerasTensor:
+        """Vectors of the texts of one token matrix; zero for empty texts."""
         present = ops.not_equal(tokens, 0)
-        taken = ops.cast(ops.take(words, tokens, axis=0), self.compute_dtype)
-        vectors = self.encode(taken, present)
+        words_of_texts = ops.cast(ops.take(words, tokens, axis=0), self.compute_dtype)
+        vectors = self.encode(words_of_texts, present)
         return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
 
     @abc.abstractmethod
-    def encode(self, words, present):
+    def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
         """Semantic vectors `(texts, dimension)` of hashed words.
 
         Args:
@@ -95,9 +102,10 @@ class Tower(keras.layers.Layer, abc.ABC):
     def dimension(self) -> int:
         """Length of a semantic vector."""
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {
+        config: dict[str, Any] = super().get_config()
+        return config | {
             "vocabulary_size": self.vocabulary_size,
             "initializer": keras.initializers.serialize(self.hashing.initializer),
             "dropout": self.drop.rate,

@@ -1,4 +1,4 @@
-"""A training run, from configuration to weights.
+"""Training: from a configuration and a preprocessed directory to the weights of a run.
 
 May import models, towers, losses, data, tables, evaluation's metrics, text and configuration.
 """

@@ -1,4 +1,4 @@
-"""The records of a training as batches: clicks, titles as their own queries, graded lists."""
+"""Builds the batches of a training: clicks, titles as their own queries, graded lists."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.batches import Batches
+from dssm_tf.data.graded_sources import GradedSource, list_rows
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import click_rows, title_rows
-from dssm_tf.data.texts import Numbers
-from dssm_tf.graded.sources import Source, list_rows
+from dssm_tf.data.texts import TextIndexer
 from dssm_tf.training.mining import read_mined
 
 
@@ -23,31 +23,31 @@ def training_batches(
     shared_towers: bool,
     replicas: int,
     fixed_shapes: bool = False,
-    sources: Sequence[Source] = (),
+    sources: Sequence[GradedSource] = (),
 ) -> Batches:
     """The training split as batches.
 
     Args:
         training: batch size, weights of clicks, titles as queries, typing errors.
         negatives: which titles a click is compared with.
-        data: what preprocess wrote.
-        shared_towers: whether one tower reads queries and titles, in one text batch.
+        data: the preprocessed directory.
+        shared_towers: whether one tower reads queries and titles, then in one text batch.
         replicas: devices that share a step.
         fixed_shapes: whether all batches have one shape, as XLA needs them.
         sources: graded lists to train on besides clicks.
     """
-    numbers = Numbers(data)
-    lists = [list_rows(source, numbers) for source in sources]
-    texts = numbers.texts(typos=training.typos > 0)
+    indexer = TextIndexer(data)
+    lists = [list_rows(source, indexer) for source in sources]
+    texts = indexer.texts(typos=training.typos > 0)
     clicks = {
         split: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
-        for split, pairs in data.parts.items()
+        for split, pairs in data.splits.items()
     }
     rows = dict(clicks) if training.clicks else {}
     if training.title_queries:
         titles_per_epoch = round(training.title_queries * data.count("train"))
         rows["always"] = title_rows(texts, clicks["train"], titles_per_epoch)
-    # A title that nobody clicked counts as clicked half a time.
+    # An unclicked title counts as half a click.
     draw = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
     batches = Batches(
         texts,
@@ -60,4 +60,4 @@ def training_batches(
         mined=read_mined(negatives, data),
         mined_count=negatives.mined,
     )
-    return batches.planned(fixed_shapes, replicas)
+    return batches.with_shapes(fixed_shapes, replicas)

@@ -1,4 +1,4 @@
-"""A Keras callback that saves the whole state of a training, so that a kill loses little."""
+"""A Keras callback that saves the state of a training, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 
 from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.files import atomic_write
-from dssm_tf.training.best_weights import BestWeights
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.model_state import assign_all, training_state
 
 
 class Checkpoint(keras.callbacks.Callback):
-    """Saves the training state after each epoch, and every so many steps within an epoch.
+    """Saves the training state after each epoch, and every `save_every` steps within an epoch.
 
     The state is: weights, random seeds, the optimizer's variables, sums of metrics, the best
-    epoch's weights, the history, and the step. The file is moved into place whole, so that after a
-    kill at any moment a complete one is there. Differs from `keras.callbacks.BackupAndRestore`,
-    which loses the seeds of dropout, the best weights and the history, and writes two files in
-    place. State of other callbacks is not saved.
+    epoch's weights, the history, and the step. The file is replaced atomically, so that a complete
+    file exists after a kill at any moment. Differs from `keras.callbacks.BackupAndRestore`, which
+    loses the seeds of dropout, the best weights and the history, and writes two files in place. The
+    state of other callbacks is not saved.
 
     In a plain `fit`, put it last in the callbacks and call `restore` first:
 
@@ -39,11 +39,11 @@ class Checkpoint(keras.callbacks.Callback):
         path: the `.npz` file.
         best_weights: the callback whose state is saved too.
         save_every: steps between two saves within an epoch; None saves only after epochs.
-        write: whether this process writes. Of several processes one does, and all take part,
-            because the metrics are sums over all of them.
+        write: whether this process writes the file. One of several processes does. All of them call
+            the callback, because metrics are summed over the processes.
 
     Attributes:
-        step: steps done in the epoch that is running.
+        step: completed steps of the current epoch.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Checkpoint(keras.callbacks.Callback):
 
     @property
     def epoch(self) -> int:
-        """Epochs that have ended."""
+        """Number of completed epochs."""
         return len(self.best_weights.history)
 
     def restore(self, model: keras.Model) -> bool:
         """Restores the saved state, if there is a file.
 
         Args:
-            model: compiled, its optimizer built.
+            model: compiled, with a built optimizer.
 
         Returns:
             Whether there was a file.
@@ -90,7 +90,7 @@ class Checkpoint(keras.callbacks.Callback):
         return True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Saves after every `save_every` steps, but for the last step of an epoch."""
+        """Saves after every `save_every` steps, except after the last step of an epoch."""
         del logs
         self.step += 1
         ends_epoch = batch + 1 == (self.params or {}).get("steps")
@@ -98,7 +98,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Saves."""
+        """Saves the state at the end of the epoch."""
         del epoch, logs
         self.step = 0
         self._save()

@@ -1,4 +1,4 @@
-"""Checks before a training starts: that data, settings and devices fit together."""
+"""Checks data, settings and devices before a training starts."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from dssm_tf.data.preprocessed import Preprocessed
 def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
     """Raises UserError if there are no training records, or no negatives for them."""
     if not data.count("train"):
-        raise UserError(
-            f"{data.directory} holds no training records; give preprocess a longer log."
-        )
+        raise UserError(f"{data.directory} has no training records; give preprocess a longer log.")
     recorded = data.spec.negatives
     if negatives.recorded > recorded:
         raise UserError(
-            f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
+            f"negatives.recorded: received {negatives.recorded}, but {data.directory} has "
             f"{recorded} per pair; run preprocess with --negatives {negatives.recorded}."
         )
-    drawn = negatives.fresh or negatives.in_batch or negatives.mined
-    if not (drawn or (data.parts["train"].titles[:, 1 : 1 + negatives.recorded] >= 0).any()):
+    has_other_negatives = negatives.fresh or negatives.in_batch or negatives.mined
+    recorded_titles = data.splits["train"].titles[:, 1 : 1 + negatives.recorded]
+    if not (has_other_negatives or (recorded_titles >= 0).any()):
         raise UserError(
-            "negatives: recorded ones are 0 or missing, and there are no others: there is nothing "
-            "to tell a click from. Set negatives.in_batch or negatives.fresh, or run preprocess "
+            "negatives: there are none. Recorded negatives are 0 or missing, and no others are "
+            "configured. Set negatives.in_batch or negatives.fresh, or run preprocess "
             "with --negatives-from log."
         )
 
@@ -34,10 +33,10 @@ def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
 def check_batch_sizes(
     training: TrainingConfig, lists: Mapping[str, ListsConfig], replicas: int
 ) -> None:
-    """Raises UserError if a batch cannot be shared equally by the devices.
+    """Raises UserError if a batch cannot be divided equally among the devices.
 
     Args:
-        training: with the batch size of clicks.
+        training: has the batch size of clicks.
         lists: graded lists by section, each with a batch size.
         replicas: devices that share a step.
     """

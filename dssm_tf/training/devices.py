@@ -1,4 +1,4 @@
-"""The devices and hosts of a training. Only this file uses `tf.distribute`."""
+"""The devices and processes of a training. Only this file uses `tf.distribute`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dssm_tf.data.batches import Batches
 
 
 def read_cluster() -> tuple[int, int]:
-    """The index of this process, and the number of processes, from `TF_CONFIG`; else (0, 1).
+    """The index of this process and the number of processes, from `TF_CONFIG`; else (0, 1).
 
     Raises:
-        UserError: it is not JSON with a cluster of workers and this task.
+        UserError: `TF_CONFIG` is not JSON with a cluster of workers and this task.
     """
     raw = os.environ.get("TF_CONFIG")
     if not raw:
@@ -37,7 +37,7 @@ def read_cluster() -> tuple[int, int]:
 
 
 def reuse_memory() -> None:
-    """Makes TensorFlow keep freed memory. To be called before its first use of a device.
+    """Makes TensorFlow keep freed memory. Call it before the first use of a device.
 
     XLA returns updated weights in fresh memory. Requesting its pages from the system at every step
     took a third of the time of training `lstm`.
@@ -63,7 +63,7 @@ class Devices:
     def choose(cls) -> Devices:
         """Several workers, all local GPUs, several logical CPUs, or the default device.
 
-        To be called first, because it configures TensorFlow's collectives and memory.
+        Call it first, because it configures TensorFlow's collectives and memory.
 
         Raises:
             UserError: `TF_CONFIG` is not usable.
@@ -100,7 +100,7 @@ class Devices:
         stop: int = 1,
         step: int = 0,
     ) -> Any:
-        """This process's batches of epochs `start` to `stop`, from `step` on; see `Batches`."""
+        """This process's batches of epochs `start` to `stop`; see `Batches.epochs`."""
         layout = self.worker, self.workers, self.replicas // self.workers
         return self.strategy.distribute_datasets_from_function(
             lambda _: batches.epochs(seed, start, stop, *layout, step)
@@ -140,6 +140,6 @@ class Devices:
 
 
 def all_reduce_sum(gradients: list[Any]) -> list[Any]:
-    """Gradients summed over the replicas, inside a replica's step."""
+    """Gradients summed over the replicas; to be called in a replica's step."""
     context = tf.distribute.get_replica_context()
     return context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)

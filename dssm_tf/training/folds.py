@@ -1,4 +1,4 @@
-"""Cross-validation for small logs: every query is held out once, in several trainings."""
+"""Cross-validation for small logs: several trainings, in which each query is held out once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.training.best_weights import monitored_value
+from dssm_tf.training.early_stopping import monitored_value
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS
 from dssm_tf.training.run_directory import Result
@@ -24,9 +24,9 @@ from dssm_tf.training.validation import (
     GRADED_BY_CLICKS,
     NDCG_NAMES,
     Matrix,
+    TaskVectors,
     ValidationTask,
     Values,
-    Vectors,
     mean_with_ci,
 )
 
@@ -50,8 +50,10 @@ class _FoldTask(ValidationTask):
     bonuses: Sequence[Matrix] = ()
     values: list[Values] = field(default_factory=list)
 
-    def metrics_with_ci(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
-        """By the cosine alone; records NDCG with each bonus."""
+    def metrics_with_ci(
+        self, vectors: TaskVectors, bonus: Matrix | float = 0.0
+    ) -> dict[str, float]:
+        """Metrics by the cosine without a bonus; records the NDCG with each bonus."""
         del bonus
         self.values.append(self.per_query(vectors, self.bonuses))
         return mean_with_ci(self.values[-1][0])
@@ -67,16 +69,15 @@ def choose_epochs_by_folds(
 ) -> Result:
     """Trains once per fold for all epochs, and picks the epoch with the best mean over all queries.
 
-    Each fold holds other queries out, and no query is held out twice. If interrupted, it starts
-    again.
+    Each query is held out in one fold. An interrupted cross-validation starts again.
 
     Args:
         training: with `folds`.
         prior_weight: of `RankingConfig`.
         max_titles: largest number of titles that a validation query ranks.
-        data: what preprocess wrote; queries of its validation split are treated as all others.
+        data: the preprocessed directory; its splits are ignored.
         build_loop: builds the training of a fold.
-        console: prints which fold it is.
+        console: prints the progress.
 
     Raises:
         UserError: there are fewer queries than folds, or a weight is not finite.
@@ -106,9 +107,9 @@ def choose_epochs_by_folds(
         values.append(np.stack(fold_task.values))
     # (epochs, weights of the prior, queries of all folds, cutoffs)
     result = _choose(np.concatenate(values, axis=2), histories, training.monitor, weights)
-    result.validated = (
-        f"Each query of the log was held out once, in {folds} trainings, whose best epoch by the "
-        f"mean over all queries is the number of epochs here. {GRADED_BY_CLICKS}"
+    result.validation_description = (
+        f"Each query of the log was held out once, in {folds} trainings. The number of epochs is "
+        f"the one with the best mean over all queries. {GRADED_BY_CLICKS}"
     )
     return result
 
@@ -125,7 +126,7 @@ def _choose(
         values: NDCG `(epochs, weights of the prior, queries, cutoffs)`; the first weight is 0.
         histories: of each fold.
         monitor: of `TrainingConfig`.
-        weights: of the prior. If there are two, the second is fixed and not chosen.
+        weights: of the prior. If there are two, the second is a fixed weight and is used.
     """
     history = [
         {name: fmean(fold[name] for fold in epoch_of_folds) for name in ("loss", "val_loss")}
@@ -136,7 +137,7 @@ def _choose(
     for index, epoch_metrics in enumerate(history):
         epoch_metrics["best"] = float(index == best)
     means = values[best].mean(axis=(1, 2))
-    chosen = 1 if len(weights) == 2 else int(means.argmax())  # argmax takes the smaller of equals
+    chosen = 1 if len(weights) == 2 else int(means.argmax())  # ties: the smaller weight
     by_cosine = {f"cosine {name}": history[best][name] for name in NDCG_NAMES}
     ndcg = mean_with_ci(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
     return Result(len(history), best + 1, history, weights[chosen], ndcg, refitted=True)

@@ -1,4 +1,4 @@
-"""The training loop of a run, which works on several hosts too."""
+"""The training loop of a run, on one host or several."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dssm_tf.model.run_files import STATE
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.optimizers import ScheduledNesterov
-from dssm_tf.training.best_weights import BestWeights
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.devices import Devices, all_reduce_sum
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.progress_lines import ProgressLines
 from dssm_tf.training.ranking_validation import RankingValidation
@@ -28,10 +28,10 @@ from dssm_tf.training.validation import ValidationTask
 
 @dataclass(frozen=True)
 class LoopOptions:
-    """How a loop shows and saves what it does.
+    """Output and callbacks of a training loop.
 
     Args:
-        directory: the run's directory, which has the checkpoints.
+        directory: the run's directory, in which checkpoints are saved.
         quiet: prints nothing.
         callbacks: further Keras callbacks, called in every phase as `fit` would call them.
         tensorboard: directory for TensorBoard, with a folder per phase; None writes nothing.
@@ -54,15 +54,15 @@ class TrainingLoop:
     training split, then on all records. Each call starts with a fresh optimizer.
 
     Args:
-        model: to be trained, built under the strategy of `devices`.
+        model: the model to train, built under the strategy of `devices`.
         ranked: the same towers in float32. After `fit` it has the weights to rank with.
         encoder: encodes texts with `ranked`.
-        batches: of all splits.
-        loss: of the clicks, or of each source.
-        optimizer: builds the optimizer.
-        training: epochs, stopping, checkpoints, averaging.
-        devices: what trains.
-        compiled: whether XLA compiles the steps.
+        batches: batches of all splits.
+        loss: loss of the clicks, or a loss per source.
+        optimizer: section that builds the optimizer.
+        training: section with epochs, stopping, checkpoints, averaging.
+        devices: the devices to train on.
+        xla: whether XLA compiles the steps.
         options: output and callbacks.
     """
 
@@ -76,7 +76,7 @@ class TrainingLoop:
         optimizer: OptimizerOptions,
         training: TrainingConfig,
         devices: Devices,
-        compiled: bool,
+        xla: bool,
         options: LoopOptions,
     ) -> None:
         self.model = model
@@ -87,7 +87,7 @@ class TrainingLoop:
         self._optimizer = optimizer
         self._training = training
         self._devices = devices
-        self._compiled = compiled
+        self._xla = xla
         self._options = options
         self._initial_weights = [
             keras.ops.convert_to_numpy(variable) for variable in model.variables
@@ -110,18 +110,19 @@ class TrainingLoop:
         """Fits the model, or continues where an earlier call was interrupted.
 
         Args:
-            phase: names the checkpoint.
-            splits: records to train on.
+            phase: name of the checkpoint.
+            splits: splits to train on.
             epochs: largest number of epochs.
-            task: ranked after each epoch; without it the last epoch is kept.
-            weights: to start from, in the order of `model.weights`; without them, the initial ones.
+            task: validation queries, ranked after each epoch. None keeps the last epoch.
+            weights: weights to start from, in the order of `model.weights`; None starts from the
+                initial weights.
 
         Returns:
-            The kept weights, which `ranked` has too, and the history.
+            The best weights, which `ranked` has too, and the history.
         """
         model, devices, training = self.model, self._devices, self._training
-        batches = self._batches.of(splits)
-        held_out = None if task is None else self._batches.held_out()
+        batches = self._batches.with_splits(splits)
+        validation_batches = None if task is None else self._batches.validation()
         self._start(batches.steps * epochs, weights)
         best_weights = BestWeights(
             None if task is None else training.monitor,
@@ -140,13 +141,15 @@ class TrainingLoop:
             callbacks: list[keras.callbacks.Callback] = [best_weights]
             if task is not None:
                 callbacks.insert(0, RankingValidation(task, self.ranked, self.encoder))
-            callbacks += self._users_callbacks(phase)
+            callbacks += self._extra_callbacks(phase)
             callbacks += [checkpoint, progress]
             calls = _CallbackCalls(callbacks, model, epochs, steps)
             iterator = iter(
                 devices.read(batches, training.seed, first_epoch, epochs, checkpoint.step)
             )
-            validation = None if held_out is None else devices.read(held_out, None)
+            validation = None
+            if validation_batches is not None:
+                validation = devices.read(validation_batches, None)
             model.stop_training = False
             calls.on_train_begin()
             logs: dict[str, float] = {}
@@ -158,15 +161,15 @@ class TrainingLoop:
                     calls.on_train_batch_begin(step)
                     calls.on_train_batch_end(step, self._train_step(iterator))
                 logs = self._read_metrics()
-                if held_out is not None and validation is not None:
-                    logs |= self._validate(iter(validation), held_out.steps)
+                if validation_batches is not None and validation is not None:
+                    logs |= self._validate(iter(validation), validation_batches.steps)
                 calls.on_epoch_end(epoch, logs)
             calls.on_train_end(logs)
         assign_all(self.ranked.weights, best_weights.weights)
         return best_weights
 
     def _compile(self, total_steps: int) -> None:
-        """Compiles the model with a fresh optimizer for so many updates, and its steps."""
+        """Compiles the model and its steps, with a new optimizer for `total_steps` updates."""
         devices = self._devices
         with devices.strategy.scope():
             optimizer = build_optimizer(
@@ -174,15 +177,20 @@ class TrainingLoop:
             )
             self.model.compile(optimizer=optimizer, loss=self._loss)
             optimizer.build(self.model.trainable_variables)
-            self._train_step = devices.distribute(self.model.train_step, self._compiled)
-            self._test_step = devices.distribute(self.model.test_step, self._compiled)
+            self._train_step = devices.distribute(self.model.train_step, self._xla)
+            self._test_step = devices.distribute(self.model.test_step, self._xla)
             self._initial_optimizer = [
                 keras.ops.convert_to_numpy(variable) for variable in optimizer.variables
             ]
         self._total_steps = total_steps
 
     def _start(self, total_steps: int, weights: Sequence[np.ndarray] | None) -> None:
-        """Gives the model initial or given weights, and a fresh optimizer for so many updates."""
+        """Sets the weights, and resets the optimizer for `total_steps` updates.
+
+        Args:
+            total_steps: updates of this training.
+            weights: weights to start from; None for the initial weights.
+        """
         model = self.model
         assign_all(model.variables, self._initial_weights)
         if self._optimizer.depends_on_length and total_steps != self._total_steps:
@@ -193,7 +201,8 @@ class TrainingLoop:
         if weights is not None:
             assign_all(model.weights, weights)
 
-    def _users_callbacks(self, phase: str) -> list[keras.callbacks.Callback]:
+    def _extra_callbacks(self, phase: str) -> list[keras.callbacks.Callback]:
+        """The callbacks of the options, and TensorBoard if it was asked for."""
         callbacks = list(self._options.callbacks)
         if self._options.tensorboard is not None and self._devices.chief:
             directory = str(self._options.tensorboard / phase)
@@ -201,13 +210,13 @@ class TrainingLoop:
         return callbacks
 
     def _validate(self, iterator: Any, steps: int) -> dict[str, float]:
-        """Metrics of the held-out batches, `val_loss` among them."""
+        """Metrics of the validation batches, such as `val_loss`."""
         for _ in range(steps):
             self._test_step(iterator)
         return {f"val_{name}": value for name, value in self._read_metrics().items()}
 
     def _read_metrics(self) -> dict[str, float]:
-        """Reads and resets the metrics. Every process takes part, because they are sums."""
+        """Reads and resets the metrics. Every process must call it, because it sums over them."""
         results = self.model.get_metrics_result()
         metrics = {name: float(value) for name, value in results.items()}
         self.model.reset_metrics()
@@ -223,7 +232,7 @@ def build_optimizer(
         config: the section.
         total_steps: updates of the training, for schedules.
         averaging: momentum of a moving average of the weights; 0 keeps none.
-        devices: what trains.
+        devices: the devices to train on.
     """
     optimizer = config.build(total_steps, averaging)
     if isinstance(optimizer, ScheduledNesterov) and devices.replicas > 1:
@@ -251,10 +260,14 @@ class _CallbackCalls:
         for callback in callbacks:
             callback.set_model(model)
             callback.set_params({"epochs": epochs, "steps": steps, "verbose": 0})
-        watching = [callback for callback in callbacks if _watches_batches(callback)]
-        own = (Checkpoint, ProgressLines)
-        self._with_tensor = [callback for callback in watching if isinstance(callback, own)]
-        self._with_float = [callback for callback in watching if not isinstance(callback, own)]
+        with_batches = [callback for callback in callbacks if _has_batch_methods(callback)]
+        takes_tensor = (Checkpoint, ProgressLines)
+        self._with_tensor = [
+            callback for callback in with_batches if isinstance(callback, takes_tensor)
+        ]
+        self._with_float = [
+            callback for callback in with_batches if not isinstance(callback, takes_tensor)
+        ]
 
     def on_train_begin(self) -> None:
         for callback in self._callbacks:
@@ -285,7 +298,7 @@ class _CallbackCalls:
             callback.on_train_batch_end(step, {"loss": loss})
 
 
-def _watches_batches(callback: keras.callbacks.Callback) -> bool:
+def _has_batch_methods(callback: keras.callbacks.Callback) -> bool:
     """Whether a callback overrides a method that is called for each training batch."""
     base = keras.callbacks.Callback
     names = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")

@@ -1,4 +1,4 @@
-"""Hard negatives from the rankings of any system."""
+"""Mines hard negatives: titles that a system ranks high but that were not clicked."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dssm_tf.training.validation import Encode
 
 _BLOCK = 128  # queries scored at once
 
-Pairs = NDArray[np.int64]
-"""Numbers of queries and of titles, `(pairs, 2)`."""
+IndexPairs = NDArray[np.int64]
+"""Query indices and title indices, `(pairs, 2)`."""
 
 ScoreMatrix = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating[Any]]]
-"""Scores `(queries, titles)`; -inf for a title that is no answer at all."""
+"""Scores `(queries, titles)` of queries and titles; -inf for a title that does not match."""
 
 
 def hard_columns(
@@ -34,25 +34,25 @@ def hard_columns(
 ) -> NDArray[np.int64]:
     """The columns of a query's hard negatives, best first.
 
-    Those that were clicked are left out, and those that may be as good, though nobody clicked
-    them: whose score is above the best clicked title's less `margin` of it. What is left is
-    ranked.
+    Clicked titles are left out. So are titles that may be as relevant as a clicked one: those
+    whose score is above `1 - margin` times the score of the best clicked title. The remaining
+    titles are ranked.
 
     Args:
-        scores: `(titles,)`; -inf is never a negative.
-        clicked: columns of the titles that were clicked for the query, anywhere in the log.
-        ranks: first and last, from 1, of what is left.
-        margin: share of the clicked title's score, at least 0 and below 1.
+        scores: `(titles,)`; a title with -inf is never a negative.
+        clicked: columns of the titles that were clicked for the query in any split.
+        ranks: first and last rank, from 1, among the remaining titles.
+        margin: fraction of the best clicked title's score, at least 0 and below 1.
 
     Reference: Moreira et al. 2024 (NV-Retriever), sec. 3.2, TopK-PercPos, where `1 - margin` is
     the percentage.
     """
-    allowed = np.array(scores, np.float64)
-    best = allowed[clicked].max(initial=-np.inf)
-    allowed[clicked] = -np.inf
+    remaining = np.array(scores, np.float64)
+    best = remaining[clicked].max(initial=-np.inf)
+    remaining[clicked] = -np.inf
     if np.isfinite(best):
-        allowed[allowed > best - margin * abs(best)] = -np.inf
-    return top_columns(allowed, min(ranks[1], len(allowed)))[ranks[0] - 1 :]
+        remaining[remaining > best - margin * abs(best)] = -np.inf
+    return top_columns(remaining, min(ranks[1], len(remaining)))[ranks[0] - 1 :]
 
 
 def hard_pairs(
@@ -62,16 +62,16 @@ def hard_pairs(
     margin: float,
     progress: str = "",
 ) -> Iterator[tuple[int, int, int, float]]:
-    """Hard negatives of every query, of all titles: numbers of both, rank and score.
+    """Yields query index, title index, rank and score of the hard negatives of every query.
 
-    Of titles with equal scores that with the lower number comes first.
+    All titles are ranked. Titles with equal scores are ordered by index.
 
     Args:
-        data: what preprocess wrote.
-        score: what ranks.
+        data: the preprocessed directory.
+        score: scores of the system that ranks.
         ranks: see `hard_columns`.
         margin: see `hard_columns`.
-        progress: what to call it on the error stream; empty to show nothing.
+        progress: label of the progress bar on the error stream; empty shows none.
     """
     queries, titles = data.texts("queries"), data.texts("titles")
     with progress_of(progress, len(queries), bool(progress), unit="queries") as task:
@@ -86,9 +86,9 @@ def hard_pairs(
 
 
 def by_cosine(encode: Encode) -> ScoreMatrix:
-    """Scores by the cosine of an encoder's unit vectors, without a prior: what training compares.
+    """Scores by the cosine of an encoder's unit vectors, without the prior, as in training.
 
-    Titles, which are the same in each call, are encoded once.
+    The titles must be the same in each call; they are encoded once.
     """
     vectors: list[NDArray[np.float32]] = []
 
@@ -101,7 +101,7 @@ def by_cosine(encode: Encode) -> ScoreMatrix:
 
 
 def by_bm25(data: Preprocessed) -> ScoreMatrix:
-    """Scores by BM25 over the titles of the data; a title without a word of the query is none."""
+    """Scores by BM25 over the titles of the data; -inf for a title without a word of the query."""
     from dssm_tf.baselines.bm25 import BM25
 
     ranker = BM25().fit([], data.texts("titles"))
@@ -125,35 +125,37 @@ def mine(
 ) -> list[HardNegative]:
     """Mines hard negatives and writes them as a table, as `dssm mine` does.
 
-    They are titles that rank high for a query though nobody clicked them for it. A training run
-    with the settings `negatives.mined=4` and `negatives.mined_from=mined.tsv` draws four of each
-    query's in every epoch.
+    Hard negatives of a query are titles that rank high but were not clicked for it. A training with
+    the settings `negatives.mined=4` and `negatives.mined_from=mined.tsv` draws four of them per
+    query in every epoch.
 
     Args:
-        directory: what `dssm preprocess` wrote; all its titles are ranked for each query.
-        out: table to write, new: query, title, system, rank, score.
-        models: runs of `dssm train`, by name; they rank by their cosine, without a prior.
-        bm25: whether BM25 mines, too.
-        ranks: first and last, from 1, among the titles that could be negatives.
-        margin: share of the best clicked title's score within which an unclicked title is left
-            out, because it may be as good.
-        progress: shows how far it is, on the error stream.
+        directory: the directory that `dssm preprocess` wrote; all its titles are ranked per query.
+        out: table to write, with the columns query, title, system, rank, score. It must not exist.
+        models: runs of `dssm train`, by name; they rank by their cosine, without the prior.
+        bm25: whether BM25 ranks too.
+        ranks: first and last rank, from 1, among the titles that may be negatives.
+        margin: fraction of the best clicked title's score. Unclicked titles within this margin of
+            the score are left out, because they may be as relevant.
+        progress: shows progress bars on the error stream.
 
     Returns:
-        The rows of the table: system after system, queries by number, best title first.
+        The rows of the table: system after system, queries by index, best title first.
 
     Raises:
-        UserError: an input cannot be used, `out` exists, or no title is left.
+        UserError: an input cannot be used, `out` exists, or there are no hard negatives.
     """
-    out, named = Path(out), models or {}
-    if bm25 and "bm25" in named:
-        raise UserError("models: bm25 is the name of another system; call the run otherwise.")
-    if not (named or bm25):
-        raise UserError("nothing to mine with: give a run (--model RUN), --bm25, or both.")
+    out, runs = Path(out), models or {}
+    if bm25 and "bm25" in runs:
+        raise UserError(
+            "models: the name bm25 is reserved for BM25; choose another name for the run."
+        )
+    if not (runs or bm25):
+        raise UserError("no system to mine with: give a run (--model RUN), --bm25, or both.")
     if not (1 <= ranks[0] <= ranks[1] and 0 <= margin < 1):
         raise UserError(
             f"ranks {ranks[0]} {ranks[1]} and margin {margin:g}: expected the first rank, at least "
-            "1, and then the last; and a share of the clicked title's score below 1."
+            "1, then the last rank; and a margin of at least 0 and below 1."
         )
     refuse_existing(out)
     load_tensorflow()
@@ -161,8 +163,11 @@ def mine(
     from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 
     data = Preprocessed(Path(directory))
-    rankers = {name: SemanticRanker.load(run) for name, run in named.items()}
-    systems = {name: by_cosine(Encoder(one.model, one.vocabulary)) for name, one in rankers.items()}
+    rankers = {name: SemanticRanker.load(run) for name, run in runs.items()}
+    systems = {
+        name: by_cosine(Encoder(ranker.model, ranker.vocabulary))
+        for name, ranker in rankers.items()
+    }
     if bm25:
         systems["bm25"] = by_bm25(data)
     queries, titles = data.texts("queries"), data.texts("titles")
@@ -175,20 +180,21 @@ def mine(
     ]
     if not rows:
         raise UserError(
-            f"no title of {directory} is at ranks {ranks[0]} to {ranks[1]} of what is left without "
-            "the clicked ones and those within the margin; start at rank 1, or lower the margin."
+            f"no title of {directory} is at ranks {ranks[0]} to {ranks[1]}, without clicked titles "
+            "and titles within the margin; start at rank 1, or lower the margin."
         )
     write_hard_negatives(out, rows)
     return rows
 
 
-def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Pairs:
-    """What `negatives.mined_from` holds; says aloud what the data do not know.
+def read_mined(negatives: NegativesConfig, data: Preprocessed) -> IndexPairs:
+    """The pairs of the table `negatives.mined_from`, without texts that the data lack.
 
-    The table is of `dssm mine`, or any with the columns query and title.
+    Prints how many rows are left out. The table is one that `dssm mine` wrote, or any table with
+    the columns query and title.
 
     Raises:
-        UserError: the table cannot be read, or no row is of these data.
+        UserError: the table cannot be read, or the data have none of its pairs.
     """
     path = negatives.mined_from
     if path is None:
@@ -197,11 +203,13 @@ def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Pairs:
     pairs = np.stack([data.find("queries", queries), data.find("titles", titles)], axis=1)
     known = pairs[np.all(pairs >= 0, axis=1)]
     if not len(known):
-        raise UserError(f"{path}: no row is of {data.directory}; mine with this data.")
+        raise UserError(
+            f"{path}: no row has a query and a title of {data.directory}; mine with this data."
+        )
     if left_out := len(pairs) - len(known):
         line = (
-            f"{path}: {left_out:,} of {len(pairs):,} rows have a query or a title that "
-            f"{data.directory} does not hold; these are left out"
+            f"{path}: {left_out:,} of {len(pairs):,} rows are left out, because their query or "
+            f"title is not in {data.directory}"
         )
         Console(stderr=True).print(line, style="yellow", highlight=False)
     return np.unique(known, axis=0)

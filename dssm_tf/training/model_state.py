@@ -1,4 +1,4 @@
-"""The variables of a model in training: all of them, and the weights to rank with."""
+"""The variables of a model in training, and the weights to rank with."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
 
 
 def ranking_weights(model: keras.Model) -> list[np.ndarray]:
-    """The weights to rank with, in the order of `model.weights`, all of which are trained.
+    """The weights to rank with, in the order of `model.weights`.
 
-    These are the moving averages if the optimizer keeps them. With Nesterov's method they are the
-    point that was reached, instead of the look-ahead point where the next gradient is taken.
+    All weights of the model must be trainable. The result is the moving averages if the optimizer
+    has them. With Nesterov's method it is the current point, not the look-ahead point at which the
+    next gradient is taken.
 
     Raises:
         UserError: a weight is not a finite number.

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.training.search_settings import tune_search_settings
-from dssm_tf.training.validation import Encode, Matrix, ValidationTask, Vectors, encode_task
+from dssm_tf.training.validation import Encode, Matrix, TaskVectors, ValidationTask, encode_task
 
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
 
@@ -22,11 +22,11 @@ def tune_prior_weight(
     Args:
         weight: a fixed weight, or `auto`: the best of `PRIOR_WEIGHTS`.
         prior: the log-prior of titles.
-        task: the validation queries; without them `auto` is 0.
-        encode: texts to unit vectors.
+        task: the validation queries; if None, `auto` is 0.
+        encode: encodes texts as unit vectors.
 
     Returns:
-        The weight, and what `TrainingResult.ndcg` has.
+        The weight, and the metrics as in `Result.ndcg`.
     """
     if task is None:
         return (0.0 if weight == "auto" else weight), {}
@@ -40,12 +40,12 @@ def tune_prior_weight(
     return weight, metrics | {"queries": float(len(task.queries))}
 
 
-def best_prior_weight(task: ValidationTask, vectors: Vectors, log_prior: Matrix) -> float:
-    """The weight with the highest mean of NDCG@1, @3 and @10; the smaller of equals.
+def best_prior_weight(task: ValidationTask, vectors: TaskVectors, log_prior: Matrix) -> float:
+    """The weight with the highest mean of NDCG@1, @3 and @10; of ties the smallest.
 
     Args:
         task: the validation queries.
-        vectors: of its queries and titles.
+        vectors: vectors of its queries and titles.
         log_prior: `(titles,)`, in nats.
     """
     values = task.per_query(vectors, [weight * log_prior for weight in PRIOR_WEIGHTS])

@@ -1,4 +1,4 @@
-"""A Keras callback for the terminal: a bar for the running epoch, a line for each finished one."""
+"""A Keras callback for the terminal: a progress bar, and one line per finished epoch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dssm_tf.training.validation import format_ndcg
 
 
 class ProgressLines(keras.callbacks.Callback):
-    """Shows the running epoch as a bar, and one line for each finished epoch.
+    """Shows a progress bar of the current epoch, and one line per finished epoch.
 
-    A context manager: leaving it removes the bar, also after an error.
+    It is a context manager, which removes the bar at its end, also after an error.
 
     Args:
         steps: batches per epoch.
@@ -53,10 +53,10 @@ class ProgressLines(keras.callbacks.Callback):
         self._task = self._bar.enter_context(bar)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Moves the bar."""
+        """Advances the bar."""
         del batch
         loss = (logs or {})["loss"]
-        # Read only when it is shown: a device need not be waited for after each step.
+        # Read only when it is displayed, so that no step waits for the device.
         self._task.advance(state=lambda: f"loss {float(loss):.4f}")
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:

@@ -15,13 +15,13 @@ from dssm_tf.training.validation import ValidationTask, encode_task
 class RankingValidation(keras.callbacks.Callback):
     """Adds the validation NDCG to the logs of each epoch, with its 95 % interval.
 
-    The logs get `ndcg@1`, `ndcg@3` and `ndcg@10`, and for each the ends `low ndcg@1` and
-    `high ndcg@1`. Callbacks that come later in the list read them. The weights are those to rank
-    with: moving averages if the optimizer keeps them.
+    The logs get `ndcg@1`, `ndcg@3` and `ndcg@10`, and for each the ends of the interval, such as
+    `low ndcg@1` and `high ndcg@1`. Callbacks later in the list can read them. The model is
+    validated with the weights to rank with: moving averages if the optimizer has them.
 
     Args:
         task: the validation queries, the titles they rank, and their grades.
-        ranked: a model of the same towers in float32. It gets the weights of each epoch.
+        ranked: a model of the same towers in float32. The weights of each epoch are assigned to it.
         encoder: encodes texts with `ranked`.
     """
 
@@ -32,7 +32,7 @@ class RankingValidation(keras.callbacks.Callback):
         self.encoder = encoder
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Ranks and measures.
+        """Ranks the validation queries and adds the metrics to the logs.
 
         Raises:
             UserError: a weight is not a finite number.

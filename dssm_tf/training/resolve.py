@@ -1,32 +1,33 @@
-"""The settings of a configuration that depend on the data and on files."""
+"""Resolves the settings of a configuration that depend on the data and on files."""
 
 from __future__ import annotations
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
+from dssm_tf.data.graded_sources import with_file_hashes
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import with_file_hashes
 
 
 def resolve_files(config: Config) -> Config:
     """The configuration with the SHA-256 of each file of lists.
 
     Raises:
-        UserError: a file cannot be read or is not the one asked for, or nothing would be trained
-            on.
+        UserError: a file cannot be read or has another SHA-256 than its section, or there is no
+            source to train on.
     """
     hashed = with_file_hashes(config.lists)
     if not (hashed or config.training.clicks):
         raise UserError(
-            "training.clicks: false leaves nothing to learn from; give --judgments or --teacher."
+            "training.clicks: false leaves nothing to train on; give --judgments or --teacher."
         )
     return config.model_copy(update=hashed)
 
 
 def resolve_config(config: Config, data: Preprocessed) -> tuple[Config, Preprocessed]:
-    """The configuration with nothing left open, and the data with the vocabulary it asks for.
+    """The configuration with all values fixed, and the data with the configured vocabulary.
 
-    Resolved are the SHA-256 of each file of lists, rows for whole words, and `loss.gamma: auto`.
+    This sets the SHA-256 of each file of lists and replaces `loss.gamma: auto`. With `whole_words`,
+    the vocabulary gets rows for whole words.
 
     Raises:
         UserError: see `resolve_files`.

@@ -1,4 +1,4 @@
-"""The directory of a training run: starting, resuming and finishing it."""
+"""Starts, resumes and finishes the directory of a training run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
+from dssm_tf.data.graded_sources import GradedSource
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import Source
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
@@ -43,8 +43,9 @@ from dssm_tf.training.warm_start import WarmStart, earlier_fingerprint, first_di
 class Result:
     """The result of a training run.
 
-    A finished run that is trained again returns an equal result, read from its files. `learned`,
-    `query_ids` and `validated` are written into the model card only; they are not compared.
+    Training a finished run again returns an equal result, read from its files.
+    `source_descriptions` and `validation_description` are only written into the model card, and
+    `query_ids` into a file of their own, so these three are not compared.
 
     Args:
         epochs: number of epochs trained.
@@ -52,15 +53,15 @@ class Result:
         history: metrics of each epoch.
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
-            ndcg@1`, `high ndcg@1`), NDCG by the cosine alone (`cosine ndcg@1`), and the number of
-            `queries`; empty without validation.
+            ndcg@1`, `high ndcg@1`), NDCG by the cosine without the prior (`cosine ndcg@1`), and the
+            number of `queries`; empty without validation.
         refitted: whether training then continued on all records.
         seconds: wall time of this process's part of the training; 0 if the run was finished before.
-        untrained: validation NDCG before the first step, without a prior.
-        learned: for each source of labels besides clicks, one sentence.
+        untrained: validation NDCG before the first step, without the prior.
+        source_descriptions: by name of a source of labels other than clicks, one sentence.
         query_ids: ids of the queries of those sources, increasing.
-        validated: what the validation queries rank, in one sentence.
-        start: the earlier run of a warm start; None without one.
+        validation_description: the validation queries and the titles they rank, in one sentence.
+        start: the earlier run of a warm start; None without a warm start.
     """
 
     epochs: int
@@ -71,21 +72,21 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
-    learned: dict[str, str] = field(default_factory=dict, compare=False)
+    source_descriptions: dict[str, str] = field(default_factory=dict, compare=False)
     query_ids: list[int] = field(default_factory=list, compare=False)
-    validated: str = field(default="", compare=False)
+    validation_description: str = field(default="", compare=False)
     start: str | None = None
 
-    def set_sources(self, sources: Sequence[Source]) -> None:
-        """Records the sources of labels besides clicks."""
-        self.learned = {source.name: source.description for source in sources}
+    def set_sources(self, sources: Sequence[GradedSource]) -> None:
+        """Records the sources of labels other than clicks."""
+        self.source_descriptions = {source.name: source.description for source in sources}
         ids = set[int]().union(*(source.query_ids.tolist() for source in sources))
         self.query_ids = sorted(ids)
 
     @property
     def convergence_warning(self) -> str:
-        """Why the model may have learned nothing; empty if an epoch beat the untrained model."""
-        untrained = self.untrained.get("ndcg@10", 1.0)  # 1: the task needs no training
+        """A warning if no epoch was better than the untrained model; else empty."""
+        untrained = self.untrained.get("ndcg@10", 1.0)  # with 1, training cannot improve it
         best = max((epoch.get("ndcg@10", 1.0) for epoch in self.history), default=1.0)
         if untrained == 1 or best > untrained:
             return ""
@@ -99,13 +100,15 @@ class Result:
 def load_finished_result(
     config: Config, data: Preprocessed, out: Path, warm_start: WarmStart | None = None
 ) -> Result | None:
-    """The result of the same run if it is finished; removes what a kill at its very end left.
+    """The result of a finished run, if `out` has one of the same configuration, data and start.
+
+    Also removes the training state, which remains if the training was killed at its very end.
 
     Args:
         config: the model and its training.
-        data: what preprocess wrote.
-        out: the run.
-        warm_start: the earlier run that it starts from.
+        data: the preprocessed directory.
+        out: the run's directory.
+        warm_start: the earlier run that the training starts from.
 
     Raises:
         UserError: the run is damaged, or of another configuration, data or start, or `out` has
@@ -117,19 +120,19 @@ def load_finished_result(
         if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
             raise UserError(f"{out} exists and is not a run; choose another --out.")
         return None
-    before = load_config(out / CONFIG).model_dump(mode="json")
-    now = config.model_dump(mode="json")
+    existing = load_config(out / CONFIG).model_dump(mode="json")
+    requested = config.model_dump(mode="json")
     if (out / SPEC).exists():  # missing if the run was killed at its very beginning
-        before |= {"data": asdict(Spec.load(out)), "from": earlier_fingerprint(out)}
-        now |= {
+        existing |= {"data": asdict(Spec.load(out)), "from": earlier_fingerprint(out)}
+        requested |= {
             "data": asdict(data.spec),
             "from": None if warm_start is None else warm_start.fingerprint,
         }
-    if before != now:
+    if existing != requested:
         raise UserError(
-            f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run of another "
-            f"configuration, data or start ({first_difference(before, now)}); choose another "
-            "--out, or remove it."
+            f"{out} has {'a finished' if is_finished(out) else 'an unfinished'} run of another "
+            f"configuration, data or start ({first_difference(existing, requested)}); choose "
+            "another --out, or remove it."
         )
     if not is_finished(out):
         return None
@@ -150,7 +153,7 @@ def start_run(
 ) -> None:
     """Makes the run's directory; see `load_finished_result`."""
     out.mkdir(parents=True, exist_ok=True)
-    # First, so that a run that is killed from here on is recognized.
+    # The configuration is first, so that a run that is killed later is recognized as a run.
     with atomic_write(out / CONFIG) as file:
         file.write(config.dump())
     if warm_start is not None:
@@ -168,16 +171,16 @@ def finish_run(
     out: Path,
     warm_start: WarmStart | None = None,
 ) -> None:
-    """Writes weights, history, versions and model card; last, what marks the run as finished.
+    """Writes weights, history, versions and model card; finally marks the run as finished.
 
     Args:
-        model: never compiled. Otherwise the optimizer's variables would be written too, twice the
-            size of the model.
-        config: how it was trained.
-        result: of the training.
-        data: what it was trained on.
-        out: the run.
-        warm_start: the earlier run that it started from.
+        model: a model that was never compiled. Otherwise the optimizer's variables would be
+            written too, which are twice the size of the model.
+        config: the configuration of the training.
+        result: the result of the training.
+        data: the preprocessed directory.
+        out: the run's directory.
+        warm_start: the earlier run that the training started from.
     """
     unfinished = out / f".{WEIGHTS}"
     model.save_weights(unfinished)

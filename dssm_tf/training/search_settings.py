@@ -9,7 +9,7 @@ from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.evaluation.fusion import DEPTH, WEIGHTS, fuse
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import rank_of, top_columns
-from dssm_tf.training.validation import Matrix, ValidationTask, Vectors
+from dssm_tf.training.validation import Matrix, TaskVectors, ValidationTask
 
 _BLOCK = 64  # queries scored at once
 _MIN_QUERIES = 40  # their 5th percentile has two queries below it
@@ -17,22 +17,22 @@ _CUTOFF_PERCENTILE = 5  # percent of good first results below the cutoff
 
 
 def tune_search_settings(
-    task: ValidationTask, vectors: Vectors, bonus: Matrix | float
+    task: ValidationTask, vectors: TaskVectors, bonus: Matrix | float
 ) -> dict[str, float]:
     """Chooses `bm25_weight` and, if there are enough queries, `cutoff`.
 
-    The weight of BM25 in `fuse` is the one with the highest mean NDCG@10; of equals the one nearest
-    to a half. The best titles of both systems are joined, as in a search.
+    The weight of BM25 in `fuse` is the one with the highest mean NDCG@10; of ties the one nearest
+    to 0.5. The best titles of both systems are joined, as in a search.
 
     The cutoff is the 5th percentile of the first title's cosine, over the queries whose first title
-    was clicked: of 20 good first titles one is below it. How many bad ones are below it depends on
-    the queries and is not measured here. The prior does not count, because a popular title is no
-    better an answer to a query that nothing answers.
+    was clicked: 1 of 20 good first titles is below it. How many bad ones are below it depends on
+    the queries and is not measured here. The cosine is without the prior, because a popular title
+    is not a better result for a query that no title answers.
 
     Args:
         task: the validation queries.
-        vectors: of its queries and titles.
-        bonus: the weighted log-priors of its titles, `(titles,)`.
+        vectors: vectors of its queries and titles.
+        bonus: weighted log-priors of its titles, `(titles,)`.
     """
     relevant = _ranks_by_weight(task, vectors, bonus)
     mean_ndcg = []
@@ -50,7 +50,9 @@ def tune_search_settings(
     return settings
 
 
-def _ranks_by_weight(task: ValidationTask, vectors: Vectors, bonus: Matrix | float) -> pl.DataFrame:
+def _ranks_by_weight(
+    task: ValidationTask, vectors: TaskVectors, bonus: Matrix | float
+) -> pl.DataFrame:
     """One row per relevant title: query, grade, rank at each of `WEIGHTS`, cosine."""
     bm25 = BM25().fit([], task.titles)
     rows: list[tuple[int, float, list[float], float]] = []

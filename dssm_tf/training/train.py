@@ -1,4 +1,4 @@
-"""A training from start to finish: check, fit, tune the prior's weight, refit, write."""
+"""Runs a training from start to finish: check, fit, tune the prior's weight, refit, write."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from dssm_tf.common.errors import UserError, install
-from dssm_tf.common.files import alone
+from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.files import exclusive_lock
 from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
 from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
+from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import SOURCES, Source, read_sources
+from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -50,23 +50,23 @@ def train(
 ) -> Result:
     """Trains a model and writes the run's directory.
 
-    A run that was interrupted, at any moment, resumes when called again with the same arguments,
-    to the same result: on the same machine and devices to the bit. (State of `callbacks` is not
-    saved.) A finished run stays as it is.
+    An interrupted run resumes when `train` is called again with the same arguments. Its result is
+    that of an uninterrupted run, to the bit on the same machine and devices. (The state of
+    `callbacks` is not saved.) A finished run does not change.
 
     Args:
         config: the model and its training.
-        directory: what preprocess wrote.
-        out: the run: configuration, vocabulary, weights, history, versions, model card.
+        directory: the preprocessed directory.
+        out: the run's directory: configuration, vocabulary, weights, history, versions, model card.
         start: an earlier run for a warm start; see `WarmStart`.
         quiet: prints nothing.
         callbacks: Keras callbacks. Each phase, the fit and the refit on all records, calls them as
-            a `fit` of its own. The trainings of `training.folds` do not.
+            one `fit`. The trainings of `training.folds` do not call them.
         tensorboard: directory for TensorBoard, with a folder per phase.
 
     Raises:
         UserError: data, configuration or `start` are unusable or do not fit together, `out` has
-            other content or is being written, or a weight is not finite.
+            other content or is being written by another process, or a weight is not finite.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))
@@ -80,17 +80,19 @@ def train(
         )
     if config.training.folds and (warm_start or config.lists):
         raise UserError(
-            "training.folds is for a log learned from scratch; leave it out with --from, "
+            "training.folds is for training from scratch on a log; leave it out with --from, "
             "--judgments and --teacher."
         )
     if tensorboard is not None and find_spec("tensorboard") is None:
-        raise UserError(f"--tensorboard needs the package tensorboard: {install('tensorboard')}")
+        raise UserError(
+            f"--tensorboard needs the package tensorboard: {install_command('tensorboard')}"
+        )
     console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
     options = LoopOptions(
         out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)
     )
-    # Of several hosts the first one writes.
-    with alone(out) if devices.chief else nullcontext():
+    # On several hosts, only the first process writes.
+    with exclusive_lock(out) if devices.chief else nullcontext():
         finished = load_finished_result(config, data, out, warm_start)
         if finished is not None:
             return finished
@@ -104,12 +106,12 @@ def train(
             first_weights=None if warm_start is None else warm_start.weights,
         )
         if devices.chief:
-            start_run(config, data, out, warm_start)  # not before the model could be built
+            start_run(config, data, out, warm_start)  # only after the model was built without error
         task = None
         if not config.training.folds:
             task = validation_task(config.validation, data, warm_start, sources)
         _announce(console, config, data, loop, sources, task)
-        records = f"all {data.count(*data.splits):,} records" + "".join(
+        records = f"all {data.count(*data.nonempty_splits):,} records" + "".join(
             f" and {source.pairs:,} of {source.name}" for source in sources
         )
         if config.training.folds:
@@ -132,10 +134,10 @@ def train(
                 console,
             )
             console.print(
-                f"best after {result.best_epoch} of {result.epochs} epochs; now as many on "
+                f"best after {result.best_epoch} of {result.epochs} epochs; training as many on "
                 f"{records}"
             )
-            loop.fit("fit", data.splits, result.best_epoch)
+            loop.fit("fit", data.nonempty_splits, result.best_epoch)
         else:
             result = _fit_and_refit(config, data, loop, task, warm_start, records, console)
         result.start = None if start is None else str(start)
@@ -152,29 +154,29 @@ def build_loop(
     *,
     devices: Devices,
     options: LoopOptions,
-    sources: Sequence[Source] = (),
+    sources: Sequence[GradedSource] = (),
     first_weights: Sequence[np.ndarray] | None = None,
 ) -> TrainingLoop:
-    """Builds the parts of a training from their sections: batches, model, loss, optimizer.
+    """Builds a training loop and its components: batches, model, loss, optimizer.
 
     Args:
-        config: resolved; see `resolve_config`.
-        data: what preprocess wrote.
-        devices: what trains.
-        options: of the loop.
+        config: the resolved configuration; see `resolve_config`.
+        data: the preprocessed directory.
+        devices: the devices to train on.
+        options: output and callbacks of the loop.
         sources: graded lists to train on besides clicks.
-        first_weights: of a warm start, in the order of `Siamese.weights`.
+        first_weights: weights of a warm start, in the order of `Siamese.weights`.
     """
     training = config.training
     keras.utils.set_random_seed(training.seed)
-    compiled = devices.use_xla(training.xla)
+    xla = devices.use_xla(training.xla)
     batches = training_batches(
         training,
         config.negatives,
         data,
         shared_towers=config.shared_towers,
         replicas=devices.replicas,
-        fixed_shapes=compiled,
+        fixed_shapes=xla,
         sources=sources,
     )
     size = data.vocabulary.size
@@ -196,13 +198,13 @@ def build_loop(
         config.optimizer,
         training,
         devices,
-        compiled,
+        xla,
         options,
     )
 
 
 def build_loss(clicks: LossConfig, lists: Mapping[str, ListsConfig]) -> keras.losses.Loss:
-    """The loss of the clicks, or with graded lists a loss that has one per source.
+    """The loss of the clicks; with graded lists, a `BySource` with one loss per source.
 
     Args:
         clicks: the section of the clicks' loss.
@@ -220,17 +222,17 @@ def validation_task(
     limits: ValidationConfig,
     data: Preprocessed,
     warm_start: WarmStart | None,
-    sources: Sequence[Source] = (),
+    sources: Sequence[GradedSource] = (),
 ) -> ValidationTask | None:
-    """The validation queries: judged ones, else those of the log; None if there are none.
+    """The validation task: of the judged queries, else of those of the log; None without queries.
 
-    With a warm start these are the queries that the earlier run does not know, if there are any: a
-    run may have learned its own validation queries at its end (`training.refit`), and the most
-    frequent of them are asked again today.
+    With a warm start, queries that the earlier run was trained on are left out, unless no others
+    remain. The earlier run may have been trained on its validation queries too (`training.refit`),
+    and frequent queries are likely to be in both logs.
 
     Args:
         limits: largest numbers of queries and titles.
-        data: what preprocess wrote.
+        data: the preprocessed directory.
         warm_start: the earlier run that the training starts from.
         sources: graded lists to train on besides clicks.
     """
@@ -238,7 +240,7 @@ def validation_task(
     if warm_start is not None:
         known = frozenset(warm_start.query_ids.tolist())
     judged = [
-        graded for source in sources if source.name == "judgments" for graded in source.held_out
+        graded for source in sources if source.name == "judgments" for graded in source.validation
     ]
     new = [graded for graded in judged if data.rules.id(graded.query) not in known]
     task = ValidationTask.from_lists(new or judged, data.rules, limits.queries)
@@ -246,9 +248,9 @@ def validation_task(
         return task
     if not data.count("validation"):
         return None
-    unknown = ValidationTask.from_clicks(data, limits.queries, limits.titles, known)
-    if unknown.queries:
-        return unknown
+    task_of_new_queries = ValidationTask.from_clicks(data, limits.queries, limits.titles, known)
+    if task_of_new_queries.queries:
+        return task_of_new_queries
     return ValidationTask.from_clicks(data, limits.queries, limits.titles)
 
 
@@ -257,10 +259,10 @@ def _announce(
     config: Config,
     data: Preprocessed,
     loop: TrainingLoop,
-    sources: Sequence[Source],
+    sources: Sequence[GradedSource],
     task: ValidationTask | None,
 ) -> None:
-    """Prints what is trained on what, and what is suspicious about the data."""
+    """Prints the size of the training, and warnings about the data."""
     console.print(
         f"training {config.tower.name} on {data.count('train'):,} pairs of "
         f"{len(data.clicked):,} queries and {len(data.titles):,} titles: at most "
@@ -268,7 +270,7 @@ def _announce(
     )
     lines = [line for source in sources for line in source.summary_lines()]
     if task is not None:
-        lines += caution(
+        lines += small_sample_warning(
             "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
         )
     for line in lines:
@@ -295,11 +297,11 @@ def _fit_and_refit(
     )
     if task is None:
         return result
-    result.validated = task.description
+    result.validation_description = task.description
     if config.training.refit:
-        console.print(f"on from epoch {best.best_epoch} with {records}")
-        # Two thirds as many epochs, a fraction chosen in docs/results.md.
+        console.print(f"refit from epoch {best.best_epoch} on {records}")
+        # The fraction two thirds was chosen in docs/results.md.
         epochs = math.ceil(best.best_epoch * 2 / 3)
-        loop.fit("refit", data.splits, epochs, weights=best.weights)
+        loop.fit("refit", data.nonempty_splits, epochs, weights=best.weights)
         result.refitted = True
     return result

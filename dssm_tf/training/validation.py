@@ -1,4 +1,4 @@
-"""The validation queries of a training: what they rank, and how well."""
+"""The ranking task of the validation queries, and its metrics."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dssm_tf.text.rules import Rules
 CUTOFFS = (1, 3, 10)
 NDCG_NAMES = [f"ndcg@{k}" for k in CUTOFFS]
 GRADED_BY_CLICKS = (
-    "Queries held out of training rank the titles of the log, and of the corpus if one was given, "
-    "or a random sample of them if these are more than `validation.titles`; a query's most clicked "
-    "title has grade 3, one with at least half of its clicks 2, any other clicked title 1."
+    "Queries held out of training rank the titles of the log, and of the corpus if there is one; "
+    "if these are more than `validation.titles`, a random sample of them. A query's most clicked "
+    "title has grade 3, a title with at least half as many clicks 2, any other clicked title 1."
 )
 GRADED_BY_JUDGMENTS = (
     "Judged queries held out of training rank the titles that were judged for them, by their "
@@ -38,7 +38,7 @@ Values = NDArray[np.float64]
 Encode = Callable[[str, Sequence[str]], Matrix]
 
 
-class Vectors(NamedTuple):
+class TaskVectors(NamedTuple):
     """Unit vectors of a task's texts, `(queries, dimension)` and `(titles, dimension)`."""
 
     queries: Matrix
@@ -51,9 +51,9 @@ class ValidationTask:
 
     Args:
         queries: distinct queries.
-        titles: in the order in which ties are ranked.
+        titles: distinct titles, in the order in which ties are ranked.
         grades: sparse `(queries, titles)`, above 0.
-        description: where the grades come from, in one sentence.
+        description: the source of the grades, in one sentence.
         judged: sparse `(queries, titles)`, 1 for a judged pair: a query ranks its judged titles
             only. None if each query ranks all titles.
     """
@@ -75,21 +75,22 @@ class ValidationTask:
         """The task of the validation pairs: their queries rank the titles of log and corpus.
 
         Args:
-            data: what preprocess wrote.
+            data: the preprocessed directory.
             max_queries: largest number of queries; the first ones are taken.
             max_titles: largest number of titles; the clicked ones and a random sample of the
                 others are taken.
             excluded_queries: ids of queries to leave out.
         """
-        pairs, texts = data.parts["validation"], data.texts("titles")
+        pairs, texts = data.splits["validation"], data.texts("titles")
         included = np.isin(data.ids["queries"], [*excluded_queries], invert=True)[pairs.query]
         queries = np.array([*dict.fromkeys(pairs.query[included].tolist())][:max_queries], np.int64)
-        pairs = pairs.of(np.isin(pairs.query, queries))
+        pairs = pairs.select(np.isin(pairs.query, queries))
         clicked = np.unique(pairs.titles[:, 0])
         titles = np.setdiff1d(np.arange(len(texts)), clicked)
-        if len(titles) > (room := max(0, max_titles - len(clicked))):
-            # Clicked titles alone would be too easy: deployment ranks all the others, too.
-            titles = np.random.default_rng(0).choice(titles, room, replace=False)
+        unclicked_count = max(0, max_titles - len(clicked))
+        if len(titles) > unclicked_count:
+            # With clicked titles only, the task would be easier than in a deployment.
+            titles = np.random.default_rng(0).choice(titles, unclicked_count, replace=False)
         title_indices = [*clicked.tolist(), *titles.tolist()]
         title_indices.sort(key=lambda index: tie_key(data.rules.key(texts[index])))
         most_clicks = np.zeros(len(data.clicked))
@@ -112,7 +113,7 @@ class ValidationTask:
         """The task of held-out lists; None if none of their titles has a grade above 0.
 
         Args:
-            lists: held out.
+            lists: the held-out lists.
             rules: decide which titles are equal.
             max_queries: largest number of queries; the first ones with a grade above 0 are taken.
         """
@@ -139,17 +140,19 @@ class ValidationTask:
             judged_pairs,
         )
 
-    def ndcg(self, vectors: Vectors) -> dict[str, float]:
+    def ndcg(self, vectors: TaskVectors) -> dict[str, float]:
         """Mean NDCG at each cutoff, by the cosine."""
         means = self.per_query(vectors)[0].mean(axis=0)
         return dict(zip(NDCG_NAMES, means.tolist(), strict=True))
 
-    def metrics_with_ci(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
+    def metrics_with_ci(
+        self, vectors: TaskVectors, bonus: Matrix | float = 0.0
+    ) -> dict[str, float]:
         """Mean NDCG by the cosine plus a bonus `(titles,)`, with intervals; see `mean_with_ci`."""
         return mean_with_ci(self.per_query(vectors, [bonus])[0])
 
-    def per_query(self, vectors: Vectors, bonuses: Sequence[Matrix | float] = (0.0,)) -> Values:
-        """NDCG of each query, by the cosine plus each of these bonuses `(titles,)`.
+    def per_query(self, vectors: TaskVectors, bonuses: Sequence[Matrix | float] = (0.0,)) -> Values:
+        """NDCG of each query by the cosine plus a bonus `(titles,)`, for several bonuses.
 
         Queries rank the titles in blocks, so that memory stays bounded.
 
@@ -174,7 +177,7 @@ class ValidationTask:
         return np.stack([np.stack([*by_name.values()], axis=1) for by_name in values])
 
     def mask_unranked(self, scores: Matrix, block: slice) -> Matrix:
-        """The scores of a block of queries, -inf for a title that a query does not rank."""
+        """The scores of a block of queries, with -inf for titles that a query does not rank."""
         if self.judged is None:
             return scores
         return np.where(self.judged[block].toarray(), scores, np.float32(-np.inf))
@@ -193,7 +196,7 @@ def mean_with_ci(values: Values) -> dict[str, float]:
 
 
 def format_ndcg(metrics: Mapping[str, float]) -> str:
-    """What `mean_with_ci` returned, in one line.
+    """The result of `mean_with_ci` in one line.
 
     >>> format_ndcg({f"{end}ndcg@{k}": 0.5 for end in ("", "low ", "high ") for k in CUTOFFS})
     'NDCG@1/3/10 0.500/0.500/0.500 (.500-.500/.500-.500/.500-.500)'
@@ -205,6 +208,6 @@ def format_ndcg(metrics: Mapping[str, float]) -> str:
     return f"NDCG@{'/'.join(map(str, CUTOFFS))} {means} ({intervals})"
 
 
-def encode_task(encode: Encode, task: ValidationTask) -> Vectors:
+def encode_task(encode: Encode, task: ValidationTask) -> TaskVectors:
     """Vectors of a task's queries and titles."""
-    return Vectors(encode("query", task.queries), encode("title", task.titles))
+    return TaskVectors(encode("query", task.queries), encode("title", task.titles))

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -20,34 +20,33 @@ from dssm_tf.config import Config
 from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.run_files import EARLIER_RUN, known_queries, load_titles
+from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.growth import check_grown, earlier_ids
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
-_FREE_SETTINGS = ("dropout", "initializer")  # of a tower: they may differ, the weights still fit
+_FREE_SETTINGS = ("dropout", "initializer")  # settings of a tower that do not affect its shape
 
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """What a training takes from an earlier run. The run's records are not read again.
+    """Weights, titles and query ids from an earlier run, whose records are not read again.
 
-    A new letter trigram starts with the row of the first matrix that stood for it before: the row
-    of its hash bucket, or zeros if unseen trigrams were dropped. So the model starts with the
-    vectors that the earlier run gave every text, and a new trigram is learned as a difference from
-    them. Differs from an initializer, whose random row would change every text that contains a new
-    trigram before anything is known of it.
+    A new letter trigram starts with the row of the first matrix that it had before: the row of its
+    hash bucket, or zeros if unknown trigrams were dropped. So at the start, every text has the same
+    vector as in the earlier run, and a new trigram is learned as a difference from it. With an
+    initializer, the random row of a new trigram would change every text that contains it.
 
     Args:
         run: the earlier run.
         fingerprint: SHA-256 of all its files.
-        ngrams: number of letter trigrams it knew.
-        weights: for the model to train, in the order of `Siamese.weights`.
+        ngrams: number of letter trigrams in its vocabulary.
+        weights: initial weights of the model to train, in the order of `Siamese.weights`.
         titles: titles of the earlier run and of the new data. Their clicks are the new ones plus
             `ranking.earlier_clicks` times those of the earlier run.
-        query_ids: of the queries that the earlier run learned from, increasing.
+        query_ids: ids of the queries that the earlier run was trained on, increasing.
     """
 
     run: Path
@@ -70,14 +69,14 @@ class WarmStart:
 
         Args:
             run: the earlier run.
-            tower: of the model to train; the earlier run's must have weights of the same meaning.
-            shared_towers: of the model to train.
+            tower: section of the model to train; the earlier run's must have equal weights.
+            shared_towers: whether the model to train has shared towers.
             earlier_clicks: weight of the earlier run's clicks in the prior, 0 to 1.
-            data: what the model is trained on.
+            data: the preprocessed directory to train on.
 
         Raises:
-            UserError: the run is missing, unfinished or damaged, has another tower, or the data
-                were hashed with a vocabulary that does not extend its own.
+            UserError: the run is missing, unfinished or damaged, has another tower, or the
+                vocabulary of the data does not extend its vocabulary.
         """
         run = Path(run)
         earlier = SemanticRanker.load(run)
@@ -85,22 +84,22 @@ class WarmStart:
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
         return cls(
             run,
-            fingerprint(run),
+            sha256_of(run),
             len(earlier.vocabulary.ngrams),
             grown_weights(earlier.model, earlier.vocabulary, data.vocabulary),
             joined_titles(load_titles(run), data.titles, earlier_clicks, data.rules),
-            known_queries(run),
+            training_query_ids(run),
         )
 
     def save(self, out: Path) -> None:
-        """Records in a run which run it started from."""
-        about = {
+        """Writes a file about the earlier run into the new run's directory."""
+        summary = {
             "run": str(self.run),
             "fingerprint": self.fingerprint,
             "trigrams": self.ngrams,
         }
         with atomic_write(out / EARLIER_RUN) as file:
-            json.dump(about, file, indent=2)
+            json.dump(summary, file, indent=2)
             file.write("\n")
 
 
@@ -126,21 +125,21 @@ def _check_same_model(earlier: Config, tower: TowerConfig, shared_towers: bool, 
     if before != now:
         raise UserError(
             f"--from {run} has another model, whose weights do not fit "
-            f"({first_difference(before, now)}). Leave out --config and the run's own is taken, or "
-            "train anew."
+            f"({first_difference(before, now)}). Leave out --config to use the run's own, or leave "
+            "out --from."
         )
 
 
-def first_difference(was: Any, now: Any, name: str = "") -> str:
+def first_difference(before: Any, now: Any, name: str = "") -> str:
     """The first key whose value differs, with both values.
 
     >>> first_difference({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})
     'a.c was 2, now 3'
     """
-    if not (isinstance(was, dict) and isinstance(now, dict)):
-        return f"{name[1:]} was {was!r}, now {now!r}"
-    key = next(key for key in [*was, *now] if was.get(key) != now.get(key))
-    return first_difference(was.get(key), now.get(key), f"{name}.{key}")
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return f"{name[1:]} was {before!r}, now {now!r}"
+    key = next(key for key in [*before, *now] if before.get(key) != now.get(key))
+    return first_difference(before.get(key), now.get(key), f"{name}.{key}")
 
 
 def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[NDArray[np.float32]]:
@@ -148,7 +147,7 @@ def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[N
 
     Args:
         model: trained with `before`.
-        before: its vocabulary.
+        before: the vocabulary of the model.
         now: a vocabulary that extends it.
 
     Returns:
@@ -162,15 +161,15 @@ def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[N
 
 def joined_titles(
     earlier: Iterable[Title],
-    today: Sequence[Title],
+    new: Sequence[Title],
     earlier_clicks: float,
     rules: Rules,
 ) -> list[Title]:
-    """Titles of an earlier run and of the new data, one per normalized text, in today's spelling.
+    """Titles of an earlier run and of the new data, one per normalized text, in the new spelling.
 
     Args:
-        earlier: titles of the run, with the clicks it counted.
-        today: titles of the new data.
+        earlier: titles of the earlier run, with their clicks.
+        new: titles of the new data.
         earlier_clicks: fraction of the earlier clicks and queries that still count, 0 to 1. Counts
             are rounded.
         rules: decide which titles are equal.
@@ -179,12 +178,12 @@ def joined_titles(
     >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
-    joined = {rules.key(title.text): title for title in today}
+    joined = {rules.key(title.text): title for title in new}
     for title in earlier:
-        now = joined.get(rules.key(title.text), Title(title.text))
-        clicks = now.clicks + round(earlier_clicks * title.clicks)
-        queries = now.queries + round(earlier_clicks * title.queries)
-        joined[rules.key(title.text)] = Title(now.text, clicks, queries)
+        new_title = joined.get(rules.key(title.text), Title(title.text))
+        clicks = new_title.clicks + round(earlier_clicks * title.clicks)
+        queries = new_title.queries + round(earlier_clicks * title.queries)
+        joined[rules.key(title.text)] = Title(new_title.text, clicks, queries)
     return list(joined.values())
 
 
@@ -192,8 +191,8 @@ def smoothed_idf(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.fl
     """`1 + ln((1 + N) / (1 + n))` of each id, where `n` of the `N` titles contain it.
 
     Args:
-        titles: of log and corpus.
-        vocabulary: all its ids count, hash buckets too. No title contains padding, id 0.
+        titles: titles of log and corpus.
+        vocabulary: all its ids have a value, hash buckets too. No title contains padding, id 0.
 
     Returns:
         `(1 + vocabulary.size,)`.
@@ -213,9 +212,9 @@ def idf_start(
     """The weights of an untrained model, the rows of its first matrices scaled by `smoothed_idf`.
 
     Random projections keep inner products on average: the inner product of two sums of random rows
-    is that of the texts' trigram counts, and that of their TF-IDF vectors if each row is scaled by
-    the idf of its trigram. The mean square of a matrix stays, so that the next layer's input keeps
-    its size.
+    is that of the texts' trigram counts. If each row is scaled by the IDF of its trigram, it is
+    that of their TF-IDF vectors. The mean square of the matrix does not change, so that the next
+    layer's input keeps its size.
 
     Reference: Johnson and Lindenstrauss 1984; Achlioptas 2003, sec. 1, on random projections.
     """

@@ -1,4 +1,4 @@
-"""Choosing settings on the validation part: `search` says what is tried, `tune` tries it.
+"""Choosing settings on the validation split: `search` defines the trials, `tune` runs them.
 
-Trials and their values are in Optuna's journal. May import training, data and configuration.
+Trials and their values are in an Optuna study. May import training, data and configuration.
 """

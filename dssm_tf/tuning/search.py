@@ -1,6 +1,6 @@
-"""What is tried: settings as a person types them, as Optuna's distributions and configurations.
+"""The settings to try: from the command line to Optuna's distributions and to configurations.
 
-Nothing here needs TensorFlow, so a mistyped key is an error at once.
+This module does not import TensorFlow, so errors in keys and values are reported at once.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _COMPARED_ON = ("training.refit", "training.folds", "validation")
 
 @dataclass(frozen=True)
 class Search:
-    """What to try, and what decides.
+    """A search: the configuration, the settings to try, and how trials are chosen and compared.
 
     Args:
-        config: a YAML file, or the name of a shipped one.
+        config: a YAML file, or the name of a shipped configuration.
         grid: `KEY=VALUES`, see `parse_space`.
-        random: how many settings to draw at random.
-        tpe: how many settings Optuna's tree-structured Parzen estimator suggests, each by the
-            results so far; with neither, all combinations are tried.
-        seed: of the draws.
-        seeds: training runs of each setting on each log.
+        random: number of random settings.
+        tpe: number of settings that Optuna's tree-structured Parzen estimator suggests, each from
+            the results so far. If `random` and `tpe` are both None, all combinations are tried.
+        seed: seed of the sampler.
+        seeds: number of training runs of each setting on each log.
         overrides: `KEY=VALUE` settings of every trial.
-        prune: whether a setting whose first training run is behind the median of the others is
-            given up.
+        prune: whether to stop a trial whose first training run is worse than the median of the
+            others.
     """
 
     config: str
@@ -55,63 +55,68 @@ class Search:
     prune: bool = False
 
     @cached_property
-    def measure(self) -> str:
-        """The metric that decides: `training.monitor`; NDCG@10 if that is the loss.
+    def metric(self) -> str:
+        """The metric that compares trials: `training.monitor`, or NDCG@10 if that is the loss.
 
-        Trials with other losses or other batches cannot be compared by it.
+        Losses are not comparable between trials with different loss functions or batches.
         """
-        monitor = self.load().training.monitor
+        monitor = self.build_config().training.monitor
         return "ndcg@10" if monitor == "loss" else monitor
 
     @cached_property
     def space(self) -> dict[str, BaseDistribution]:
-        """What is tried of each key."""
+        """The distribution of each key."""
         return parse_space(self.grid)
 
-    def load(self, *more: str) -> Config:
-        """The configuration with further overrides."""
+    def build_config(self, *more: str) -> Config:
+        """The configuration with additional overrides."""
         return load_config(find_config(self.config), [*self.overrides, *more])
 
-    def trial(self, setting: Mapping[str, Any]) -> Config:
-        """A trial's configuration, without refit, which would leave nothing to compare trials on.
+    def trial_config(self, setting: Mapping[str, Any]) -> Config:
+        """A trial's configuration. Refit is off because trials are compared on validation queries.
 
         Raises:
             UserError: a key or a value is not allowed.
         """
-        words = typed(setting)
+        assignments = format_settings(setting)
         try:
-            config = self.load(*words)
+            config = self.build_config(*assignments)
         except UserError as error:
-            raise UserError(f"--grid, at {' '.join(words)}: {error}") from None
+            raise UserError(f"--grid, at {' '.join(assignments)}: {error}") from None
         training = config.training.model_copy(update={"refit": False})
         return config.model_copy(update={"training": training})
 
     @cached_property
     def settings(self) -> list[dict[str, Any]]:
-        """All settings of a grid, in order; else the values or ends of each key beside others'."""
-        values = {key: _values(one) for key, one in self.space.items()}
+        """The settings of a grid, in order; otherwise a sample of settings for `check`.
+
+        The sample varies one key at a time over its values, or the bounds of its range, and leaves
+        the other keys at their first value.
+        """
+        choices = {key: _values(distribution) for key, distribution in self.space.items()}
         if self.random or self.tpe:
-            first = {key: one[0] for key, one in values.items()}
-            return [first | {key: value} for key, one in values.items() for value in one]
-        return [dict(zip(values, one, strict=True)) for one in product(*values.values())]
+            base = {key: values[0] for key, values in choices.items()}
+            return [base | {key: value} for key, values in choices.items() for value in values]
+        return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
     def check(self) -> None:
-        """Refuses what cannot be tried or compared, before anything is trained.
+        """Checks all keys and values before any training.
 
         Raises:
-            UserError: saying which.
+            UserError: a key or value is not allowed, or trials could not be compared.
         """
         blocked = dict.fromkeys(_COMPARED_ON, "trials are compared on it")
         blocked |= {"training.seed": "--seeds changes it"} if self.seeds > 1 else {}
-        blocked |= {one.partition("=")[0]: "--set gives its value" for one in self.overrides}
+        overridden = (override.partition("=")[0] for override in self.overrides)
+        blocked |= dict.fromkeys(overridden, "--set gives its value")
         for key, values in self.space.items():
-            for other, why in blocked.items():
-                if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
-                    raise UserError(f"--grid {key}: {other} cannot be tried, because {why}.")
+            for fixed, reason in blocked.items():
+                if f"{key}.".startswith(f"{fixed}.") or f"{fixed}.".startswith(f"{key}."):
+                    raise UserError(f"--grid {key}: {fixed} cannot be tried, because {reason}.")
             if not (self.random or self.tpe or isinstance(values, CategoricalDistribution)):
                 raise UserError(f"--grid {key}: to draw from a range, add --random N or --tpe N.")
         for setting in self.settings:
-            config = self.trial(setting)
+            config = self.trial_config(setting)
             config.check_files()
             if self.prune and config.training.folds:
                 raise UserError(
@@ -121,17 +126,17 @@ class Search:
 
 
 def parse_space(grid: Sequence[str]) -> dict[str, BaseDistribution]:
-    """Reads `KEY=VALUE,VALUE,...`, `KEY=LOW:HIGH` and `KEY=log:LOW:HIGH`.
+    """Parses `KEY=VALUE,VALUE,...`, `KEY=LOW:HIGH` and `KEY=log:LOW:HIGH`.
 
-    Values are YAML, so `tower.widths=[300],[300,128]` works; Optuna holds them as JSON. A range
-    whose ends are whole numbers means whole numbers.
+    Values are YAML, so `tower.widths=[300],[300,128]` works; Optuna stores them as JSON. A range
+    whose bounds are integers is a range of integers.
 
     >>> parse_space(["loss.gamma=5,10", "tower.cells=32:96"])
     {'loss.gamma': CategoricalDistribution(choices=('5', '10')),
      'tower.cells': IntDistribution(high=96, log=False, low=32, step=1)}
 
     Raises:
-        UserError: saying what was received and what is expected.
+        UserError: an entry is malformed.
     """
     space: dict[str, BaseDistribution] = {}
     for text in grid:
@@ -139,16 +144,16 @@ def parse_space(grid: Sequence[str]) -> dict[str, BaseDistribution]:
         try:
             if key in space or not key:
                 raise ValueError("each key once")
-            if found := _RANGE.fullmatch(values):
-                log, low, high = bool(found[1]), json.loads(found[2]), json.loads(found[3])
-                whole = isinstance(low, int) and isinstance(high, int)
-                kind = IntDistribution if whole else FloatDistribution
-                space[key] = kind(low, high, log=log)
+            if match := _RANGE.fullmatch(values):
+                log, low, high = bool(match[1]), json.loads(match[2]), json.loads(match[3])
+                integers = isinstance(low, int) and isinstance(high, int)
+                distribution = IntDistribution if integers else FloatDistribution
+                space[key] = distribution(low, high, log=log)
             else:
                 choices = parse_yaml(f"[{values}]")
                 if re.search(r"\d:\d", values):  # YAML reads 5:20 as 320, in base 60
                     raise ValueError("either one range or a list")
-                space[key] = CategoricalDistribution([json.dumps(one) for one in choices])
+                space[key] = CategoricalDistribution([json.dumps(choice) for choice in choices])
         except (TypeError, ValueError) as error:
             raise UserError(
                 f"--grid {text!r}: {error}; expected KEY=V1,V2,..., KEY=LOW:HIGH or "
@@ -157,15 +162,16 @@ def parse_space(grid: Sequence[str]) -> dict[str, BaseDistribution]:
     return space
 
 
-def typed(setting: Mapping[str, Any]) -> list[str]:
-    """`KEY=VALUE`, numbers drawn from a range cut to three digits."""
+def format_settings(setting: Mapping[str, Any]) -> list[str]:
+    """Formats a setting as `KEY=VALUE`; floats are rounded to three digits."""
     return [
         f"{key}={value:.3g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in setting.items()
     ]
 
 
-def _values(one: BaseDistribution) -> list[Any]:
-    if isinstance(one, CategoricalDistribution):
-        return list(one.choices)
-    return [one.low, one.high]  # type: ignore[attr-defined]
+def _values(distribution: BaseDistribution) -> list[Any]:
+    """All choices of a list, or the bounds of a range."""
+    if isinstance(distribution, CategoricalDistribution):
+        return list(distribution.choices)
+    return [distribution.low, distribution.high]  # type: ignore[attr-defined]

@@ -43,10 +43,10 @@ def later_judgments(
     cells = [row.split("\t") for row in rows]
     return judgments_from_clicks(
         (
-            (row[query], row[title], 1.0 if count is None else float(row[count]))
+            (row[query], ids[row[title]], 1.0 if count is None else float(row[count]))
             for row in cells
             if row[title] in ids
         ),
         FOLDED,
-        ids,
+        {doc_id: title for title, doc_id in ids.items()},
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import keras
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 import dssm_tf.datasets
@@ -18,7 +19,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.config import find_config, load_config
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.tables.click_log import LogRow, read_logs, write_log
+from dssm_tf.tables.click_log import SCHEMA, LogRow, log_frame, read_logs, write_log
 from dssm_tf.tables.splits import HELD_OUT, is_held_out, split_by_query, split_by_time
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.towers.lstm import LSTMRNN
@@ -56,8 +57,9 @@ class Observed(NamedTuple):
 def best_buy(data: Path, full: bool) -> Observed:
     """The last 6,000 (all if `full`) of the earlier 80 % of the clicks; pairs of the later ones."""
     rows, _ = read_logs([data / "bestbuy" / "clicks.tsv"])
-    train, test = split_by_time(rows, _TEST_FRACTION)
-    return Observed("bestbuy", train[0 if full else -CLICKS :], _pairs(test), [])
+    split = split_by_time(rows, _TEST_FRACTION)
+    train = split.train if full else split.train.tail(CLICKS)
+    return Observed("bestbuy", _log_rows(train), _pairs(_log_rows(split.test)), [])
 
 
 def web_questions(data: Path, full: bool) -> Observed:
@@ -73,7 +75,7 @@ def web_questions(data: Path, full: bool) -> Observed:
 def home_depot(data: Path, full: bool) -> Observed:
     """3,000 pairs of four fifths of the queries (all if `full`); pairs and grades of the others."""
     rows, _ = read_logs([data / "homedepot" / "clicks.tsv"])
-    train, test = split_by_query(rows, _TEST_FRACTION)
+    split = split_by_query(rows, _TEST_FRACTION)
     # `read_judgments` rejects pairs that were judged twice.
     header, *lines = (data / "homedepot" / "judgments.tsv").read_text("utf-8").splitlines()
     columns = [header.split("\t").index(name) for name in ("query", "title", "grade")]
@@ -83,8 +85,9 @@ def home_depot(data: Path, full: bool) -> Observed:
         for query, title, grade in judged
         if is_held_out(query, _TEST_FRACTION, HELD_OUT)
     ]
+    train = _log_rows(split.train)
     train = train if full else _sample(train, PAIRS)
-    return Observed("homedepot", train, _pairs(test), _sample(graded, GRADED))
+    return Observed("homedepot", train, _pairs(_log_rows(split.test)), _sample(graded, GRADED))
 
 
 SETS = {"bestbuy": best_buy, "webquestions": web_questions, "homedepot": home_depot}
@@ -100,7 +103,7 @@ def train_runs(
     folder = out / observed.name
     log, data = folder / "clicks.tsv", folder / "data"
     if not data.exists():
-        write_log(log, observed.train)
+        write_log(log, log_frame(observed.train))
         with contextlib.redirect_stdout(io.StringIO()):
             if run(["--input", str(log), "--output", str(data)]):
                 raise UserError(f"{log} could not be preprocessed.")
@@ -136,7 +139,7 @@ def variants(ranker: SemanticRanker, system: str, seed: int) -> Iterator[str]:
     if system == "lstm":
         for gate, index in (("i", 2), ("f", 1)):
             model.set_weights(weights)
-            texts = list(ranker.prior.log_shares)[:ANALYZED_PAIRS]
+            texts = list(ranker.prior.log_priors)[:ANALYZED_PAIRS]
             text_readings = readings(tower, ranker.vocabulary, texts)
             values = [reading.activations[gate] for (reading,) in text_readings]
             fix_gate(tower, index, np.concatenate(values).mean(axis=0))
@@ -182,6 +185,10 @@ def topics_of(observed: Observed) -> NDArray[np.int64]:
     )
     topics: NDArray[np.int64] = steps.fit_predict([title for _, title in observed.pairs])
     return topics
+
+
+def _log_rows(rows: pl.DataFrame) -> list[LogRow]:
+    return [*map(LogRow._make, rows.select(*SCHEMA).iter_rows())]
 
 
 def _sample(rows: Sequence[T], count: int) -> list[T]:

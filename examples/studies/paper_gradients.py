@@ -25,8 +25,9 @@ from dssm_tf.layers import PeepholeLSTMCell
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_features import TextFeatures
-from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.columns import raw
+from dssm_tf.tables.read import read
+from dssm_tf.text_features import TextFeatures
 
 Vector = NDArray[np.floating[Any]]
 
@@ -69,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     run = parser.parse_args(argv).model
     ranker = SemanticRanker.load(run)
     features = TextFeatures(ranker.vocabulary)
-    pairs = [row for _, row in read_rows(PAIRS, ("query", "title"))][:BATCH]
+    names = ("query", "title")
+    pairs = read(PAIRS, [*map(raw, names)]).select(names).rows()[:BATCH]
     untrained = build_model(
         ranker.config.tower, ranker.config.shared_towers, ranker.vocabulary.size
     )

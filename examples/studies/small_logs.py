@@ -52,9 +52,9 @@ def web_questions() -> Source:
     titles = dict.fromkeys(row[3] for row in rows)
     corpus = [CorpusTitle(f"d{number}", title) for number, title in enumerate(titles)]
     ids = {entry.title: entry.doc_id for entry in corpus}
-    test = [(row[2], row[3], 1.0) for row in rows if row[1] == "test"]
+    test = [(row[2], ids[row[3]], 1.0) for row in rows if row[1] == "test"]
     pairs = [(row[2], row[3]) for row in rows if row[1] != "test"]
-    return Source("WebQuestions", pairs, corpus, judged_by(test, FOLDED, ids))
+    return Source("WebQuestions", pairs, corpus, judged_by(test, FOLDED, dict(corpus)))
 
 
 def best_buy(folder: Path) -> Source:

@@ -11,10 +11,10 @@ from dssm_tf.analysis.explanation import SCORE, Explanation, TextExplanation, ex
 from dssm_tf.analysis.rendering import figures, markdown
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.cli import main
-from dssm_tf.common.markdown import html, plain, table
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
+from dssm_tf.reports.markdown import html, plain, table
 from tests.components import TOWER_CONFIGS
 from tests.rounding import rounding
 
@@ -77,7 +77,7 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
     rankers,
 ):
     ranker = rankers("dssm")
-    titles = list(ranker.prior.log_shares)
+    titles = list(ranker.prior.log_priors)
     average = np.mean(ranker.weighted_prior(titles))
     best_seller, other = (explain(ranker, QUERY, title) for title in (TITLE, "battlefield"))
     assert best_seller.mean_prior == other.mean_prior == pytest.approx(average, abs=TOLERANCE)

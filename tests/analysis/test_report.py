@@ -11,7 +11,7 @@ from dssm_tf.analysis.rendering import markdown
 from dssm_tf.analysis.report import report as report
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.markdown import html
+from dssm_tf.reports.markdown import html
 from dssm_tf.tables.judgments import Judgment
 from tests.components import TOWER_CONFIGS
 

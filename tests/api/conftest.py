@@ -1,4 +1,4 @@
-"""One model as a run, as an export and as a compact model."""
+"""The same model as a run, as a SavedModel and as a compact model."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def compact(folder, run) -> Path:
 
 @pytest.fixture(scope="session")
 def models(run, exported, compact) -> dict[str, dssm_tf.VectorRanker]:
-    """The same model by kind."""
-    places = {"run": run, "export": exported, "compact": compact}
-    return {kind: dssm_tf.load(place) for kind, place in places.items()}
+    """The same model, loaded from a directory of each kind."""
+    paths = {"run": run, "export": exported, "compact": compact}
+    return {kind: dssm_tf.load(path) for kind, path in paths.items()}

@@ -1,4 +1,4 @@
-"""Keras's own `fit` on a preprocessed directory: the same training as `dssm train`."""
+"""Keras's `fit` on a preprocessed directory gives the same training as `dssm train`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.rounding import rounding
 from tests.training.configuration import RECORDED, config
 
 EPOCHS = 2
-OWN = config(
+CONFIG = config(
     whole_words=True,
     training__title_queries=1.5,
     training__typos=0.3,
@@ -31,7 +31,7 @@ OWN = config(
 
 
 def fitted(clicks, optimizer=None, loss=None):
-    """A model that Keras has trained, and the losses."""
+    """A model trained by Keras's `fit`, and its losses."""
     model = clicks.build_model()
     model.compile(optimizer=optimizer or clicks.optimizer(EPOCHS), loss=loss or clicks.loss())
     history = model.fit(
@@ -47,15 +47,15 @@ def fitted(clicks, optimizer=None, loss=None):
 
 
 def losses(run) -> dict[str, list[float]]:
-    """Loss and validation loss by epoch, as a run wrote them."""
+    """Loss and validation loss of each epoch in a run's `history.json`."""
     history = json.loads((run / "history.json").read_text("utf-8"))
     return {name: [epoch[name] for epoch in history] for name in ("loss", "val_loss")}
 
 
 @pytest.fixture(scope="module")
 def trained(folder, data):
-    """A model trained with an optimizer and a loss of one's own, its losses, and its run."""
-    clicks = dssm_tf.ClickData(data.path, OWN)
+    """A model trained with a custom optimizer and loss, its losses, and its run."""
+    clicks = dssm_tf.ClickData(data.path, CONFIG)
     optimizer = keras.optimizers.SGD(0.05, momentum=0.5, use_ema=True, ema_momentum=0.75)
     model, history = fitted(clicks, optimizer, ClickSoftmax(gamma=5.0))
     clicks.save(model, folder / "fitted")
@@ -64,7 +64,7 @@ def trained(folder, data):
 
 @pytest.mark.numeric
 def test_fit_has_the_losses_of_dssm_train(data, tmp_path):
-    raw = OWN | {"optimizer": {"name": "nesterov", "learning_rate": 0.02, "clip_norm": 1.0}}
+    raw = CONFIG | {"optimizer": {"name": "nesterov", "learning_rate": 0.02, "clip_norm": 1.0}}
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     _, history = fitted(dssm_tf.ClickData(data.path, raw))
     assert history == losses(tmp_path / "run")
@@ -78,7 +78,7 @@ def test_a_saved_run_has_the_losses_the_epochs_and_the_weights_of_the_fitted_mod
     loaded = dssm_tf.load(run)
     texts = ["red fox", "owl", "the white whale story"]
     encode = Encoder(model, SemanticRanker.load(run).vocabulary)
-    # Both are float32, and the same numbers are added.
+    # Both add the same float32 numbers, in different orders.
     assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding(64, 1))
     assert np.ptp(loaded.score("red fox", texts)) > 0
 
@@ -110,24 +110,25 @@ print(json.dumps(history))
 
 
 @pytest.mark.numeric
-def test_two_devices_under_a_strategy_reach_the_losses_of_one(data, tmp_path, checkout):
-    # Rivals that do not depend on how a step is cut, no dropout, and steps that grow no rounding.
-    slow = {"name": "sgd", "learning_rate": 0.1}
-    raw = config(negatives=RECORDED, tower__dropout=0.0, optimizer=slow)
-    _, alone = fitted(dssm_tf.ClickData(data.path, raw))
+def test_two_devices_under_a_strategy_have_the_losses_of_one_device(data, tmp_path, checkout):
+    # Recorded negatives do not depend on the number of devices; there is no dropout, and plain SGD
+    # does not amplify rounding.
+    optimizer = {"name": "sgd", "learning_rate": 0.1}
+    raw = config(negatives=RECORDED, tower__dropout=0.0, optimizer=optimizer)
+    _, single_losses = fitted(dssm_tf.ClickData(data.path, raw))
     arguments = [str(data.path), json.dumps(raw), str(tmp_path / "run")]
     command = [sys.executable, "-c", TWO_DEVICES, *arguments]
-    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    together = json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, cwd=checkout, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    two_device_losses = json.loads(process.stdout.splitlines()[-1])
     # At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates; gamma is 10.
-    for name, values in alone.items():
-        assert together[name] == approx(values, abs=10 * rounding(12 * 8 * 3, 1)), name
+    for name, values in single_losses.items():
+        assert two_device_losses[name] == approx(values, abs=10 * rounding(12 * 8 * 3, 1)), name
     assert dssm_tf.load(tmp_path / "run").score("red fox", ["red fox", "owl"]).shape == (2,)
 
 
-def test_batches_are_those_of_the_configuration(data):
-    clicks = dssm_tf.ClickData(data.path, OWN, [])
+def test_batches_have_the_shapes_of_the_configuration(data):
+    clicks = dssm_tf.ClickData(data.path, CONFIG, [])
     (inputs, labels, weights), *others = clicks.training(1)
     assert 1 + len(others) == clicks.steps
     assert inputs["candidates"].shape == labels["mask"].shape == labels["targets"].shape
@@ -136,35 +137,37 @@ def test_batches_are_those_of_the_configuration(data):
     assert len(list(clicks.validation())) == clicks.validation_steps
 
 
-def test_without_a_validation_part_there_is_none(tmp_path):
+def test_without_a_validation_split_there_are_no_validation_batches(tmp_path):
     data = write_data(tmp_path / "data", click_log(), validation=())
-    clicks = dssm_tf.ClickData(data.path, OWN)
+    clicks = dssm_tf.ClickData(data.path, CONFIG)
     assert (clicks.validation(), clicks.validation_steps) == (None, None)
     model, _ = fitted(clicks)
     clicks.save(model, tmp_path / "run")
     assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
-def test_keras_may_compile_steps_only_where_the_configuration_says_so(data):
+def test_keras_compiles_steps_only_if_the_configuration_enables_xla(data):
     for xla in (False, True):
         model = dssm_tf.ClickData(data.path, config(training__xla=xla)).build_model()
         assert model.supports_jit is xla
 
 
-def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, monkeypatch):
+def test_untrainable_configurations_and_foreign_models_are_refused(
+    trained, data, tmp_path, monkeypatch
+):
     model, _, run = trained
-    clicks = dssm_tf.ClickData(data.path, OWN)
-    other = dssm_tf.ClickData(data.path, OWN | {"tower": {"name": "dssm", "widths": [7, 6]}})
-    for saved, made, out, message in (
+    clicks = dssm_tf.ClickData(data.path, CONFIG)
+    other = dssm_tf.ClickData(data.path, CONFIG | {"tower": {"name": "dssm", "widths": [7, 6]}})
+    for source, candidate, out, message in (
         (clicks, model, run, "exists"),
-        (other, model, tmp_path / "run", "Save what `build_model` made"),
+        (other, model, tmp_path / "run", "Save a model that `build_model` created"),
         (clicks, clicks.build_model(), tmp_path / "run", "not compiled"),
     ):
         with pytest.raises(dssm_tf.UserError, match=message):
-            saved.save(made, out)
+            source.save(candidate, out)
     assert not (tmp_path / "run").exists()
     for message, *arguments in (
-        ("overrides", data.path, OWN, ["training.epochs=2"]),
+        ("overrides", data.path, CONFIG, ["training.epochs=2"]),
         ("9 asked for", data.path, "dssm", ["negatives.recorded=9"]),
     ):
         with pytest.raises(dssm_tf.UserError, match=message):

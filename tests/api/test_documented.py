@@ -1,4 +1,4 @@
-"""The Python of docs/api.md runs as it stands there; README.md has its own test."""
+"""The Python code in docs/api.md runs. README.md has a separate test."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ query_id	query	doc_id	title	grade
 CORPUS = "doc_id\ttitle\n1\tred fox\n2\tthe green owl story\n3\tblack bear\n"
 
 
-def test_every_block_runs(checkout, tmp_path, monkeypatch, capsys):
+def test_every_code_block_runs(checkout, tmp_path, monkeypatch, capsys):
     write_data(tmp_path / "DATA", click_log())
     (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
     (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall((checkout / PAGE).read_text("utf-8"))
-    *training, measuring = (code for code in blocks if "import dssm_tf" in code)
-    for code in training:
+    *training_codes, evaluation_code = (code for code in blocks if "import dssm_tf" in code)
+    for code in training_codes:
         exec(code, {"__name__": "training"})
     shutil.copytree("MINE", "RUN")
     assert list((tmp_path / "BOARD" / "fit" / "train").glob("events.*"))
     capsys.readouterr()
-    exec(measuring, {"__name__": "measuring"})
-    shown = capsys.readouterr().out
-    named = dict.fromkeys(re.findall("before|after", shown))
-    assert [*named] == ["before", "after"]
-    assert "ndcg@10" in shown
+    exec(evaluation_code, {"__name__": "evaluation"})
+    output = capsys.readouterr().out
+    names = dict.fromkeys(re.findall("before|after", output))
+    assert [*names] == ["before", "after"]
+    assert "ndcg@10" in output
     assert_served(tmp_path / "EXPORT", dssm_tf.load("OWN"))
-    with pytest.raises(dssm_tf.UserError, match="has a tower of your own, and a compact model"):
+    with pytest.raises(dssm_tf.UserError, match="has a custom tower, and a compact model"):
         dssm_tf.export_model(model=Path("OWN"), out=tmp_path / "COMPACT", format="compact")
 
 
 def assert_served(export, model):
-    """A server of the SavedModel answers with the scores of the run."""
+    """Asserts that a server of the SavedModel returns the scores of the run."""
     titles = ["a red fox", "the owl"]
     body = json.dumps(
-        {"signature_name": "score", "inputs": {"query": ["red fox"], "titles": titles}}
+        {"signature_name": "score", "inputs": {"queries": ["red fox"], "titles": titles}}
     )
     (name,) = (path.name for path in export.iterdir())
-    with Server(open_models([export]), port=0, rest_port=0) as server:
+    with Server(open_models(export), port=0, rest_port=0) as server:
         url = f"http://{server.rest_address}/v1/models/{name}:predict"
         with urlopen(Request(url, body.encode(), {"Content-Type": "application/json"})) as answer:
             outputs = json.load(answer)["outputs"]
@@ -63,6 +63,6 @@ def assert_served(export, model):
 
 
 def test_the_names_on_the_page_exist(checkout):
-    named = set(re.findall(r"\bdssm_tf\.(\w+)\(", (checkout / PAGE).read_text("utf-8")))
-    assert named
-    assert named <= set(dssm_tf.__all__)
+    names = set(re.findall(r"\bdssm_tf\.(\w+)\(", (checkout / PAGE).read_text("utf-8")))
+    assert names
+    assert names <= set(dssm_tf.__all__)

@@ -1,4 +1,4 @@
-"""What a module may not do when it is imported: change the process around it."""
+"""Importing a module changes nothing else in the process."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def import_unchanged(name):
     before = state()
     importlib.import_module(name)
     after = state()
-    for what, value in before.items():
-        if after[what] != value:
-            print(f"{{name}} changes {{what}}: {{value}} -> {{after[what]}}")
+    for key, value in before.items():
+        if after[key] != value:
+            print(f"{{name}} changes {{key}}: {{value}} -> {{after[key]}}")
 
 for name in (*PACKAGES, "dssm_tf.common.quiet", "pipelines.beam_log"):
     import_unchanged(name)
-# Third-party packages change what they like, before the other modules are looked at.
+# Third-party packages may change the process; import them before checking the other modules.
 import_third_party()
 for name in json.load(open(sys.argv[1])):
     try:

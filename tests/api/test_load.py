@@ -1,4 +1,4 @@
-"""What a loaded model answers, whichever kind it is of."""
+"""Loaded models of all kinds have the same vectors, scores and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dssm_tf.systems import BASELINES
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
 TITLES = ["green owl", "the red fox", "", "RED fox!", "green owl"]
-SAME = 1e-5  # two right scores, added in other orders
+SAME = 1e-5  # tolerance for float32 sums in different orders
 
 
 @pytest.fixture(params=["run", "export", "compact"])
@@ -22,13 +22,15 @@ def model(models, request):
     return models[request.param]
 
 
-def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(model):
+def test_rank_returns_the_best_title_first_and_ties_in_the_order_of_the_input(model):
     scores = model.score("red fox", TITLES)
-    found = [(one.position, one.title, one.score) for one in model.rank("red fox", TITLES)]
-    order = sorted(range(5), key=lambda place: -scores[place])  # keeps the order of ties
-    assert found == [(place, TITLES[place], scores[place]) for place in order]
+    ranking = [
+        (ranked.position, ranked.title, ranked.score) for ranked in model.rank("red fox", TITLES)
+    ]
+    order = sorted(range(5), key=lambda position: -scores[position])  # keeps the order of ties
+    assert ranking == [(position, TITLES[position], scores[position]) for position in order]
     assert scores[0] == scores[4]
-    assert scores[1] != scores[3]  # of which `the` is one more word
+    assert scores[1] != scores[3]  # `the` is an additional word
 
 
 def test_scores_are_inner_products_of_unit_vectors_with_the_prior(model):
@@ -40,11 +42,11 @@ def test_scores_are_inner_products_of_unit_vectors_with_the_prior(model):
     vectors = model.encode_queries(QUERIES)
     assert vectors == approx(queries[:, :6], abs=SAME)
     lengths = np.linalg.norm(vectors, axis=1)
-    assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)  # zero for nothing
+    assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)  # 0 for an empty query
     assert (titles.shape, titles.dtype) == ((5, 7), np.float32)
 
 
-def test_every_kind_answers_as_the_run_does(model, models):
+def test_every_kind_of_model_has_the_vectors_and_scores_of_the_run(model, models):
     run = models["run"]
     assert model.name == ("dssm" if model is run else "fox")
     assert model.encode_titles(TITLES) == approx(run.encode_titles(TITLES), abs=SAME)
@@ -53,9 +55,9 @@ def test_every_kind_answers_as_the_run_does(model, models):
 
 
 def test_lists_may_be_arrays_and_generators_and_be_empty(model):
-    wanted = approx(model.score("red fox", TITLES), abs=SAME)
-    assert model.score("red fox", np.array(TITLES)) == wanted
-    assert model.score("red fox", (title for title in TITLES)) == wanted
+    expected = approx(model.score("red fox", TITLES), abs=SAME)
+    assert model.score("red fox", np.array(TITLES)) == expected
+    assert model.score("red fox", (title for title in TITLES)) == expected
     assert model.rank("red fox", []) == []
     assert model.score("red fox", []).shape == (0,)
     assert model.score_matrix([], TITLES).shape == (0, 5)
@@ -71,20 +73,20 @@ def test_lists_may_be_arrays_and_generators_and_be_empty(model):
         ("encode_queries", ("fox",), "queries is one str"),
     ],
 )
-def test_what_is_no_list_of_strings_is_refused(models, method, arguments, message):
+def test_arguments_other_than_lists_of_strings_are_refused(models, method, arguments, message):
     with pytest.raises(TypeError, match=message):
         getattr(models["run"], method)(*arguments)
 
 
-def test_a_name_of_ones_own_is_taken(run, exported):
-    for place in (run, exported):
-        assert dssm_tf.load(place, name="mine").name == "mine"
-    for place in (exported / "1", exported.parent):
-        assert dssm_tf.load(place).name == "fox"
+def test_a_custom_name_replaces_the_default_name(run, exported):
+    for path in (run, exported):
+        assert dssm_tf.load(path, name="mine").name == "mine"
+    for path in (exported / "1", exported.parent):
+        assert dssm_tf.load(path).name == "fox"
 
 
 @pytest.mark.parametrize(
-    ("place", "message"),
+    ("path", "message"),
     [
         ("nowhere", "does not exist; expected"),
         ("data/spec.json", "holds no trained model; "),
@@ -92,18 +94,18 @@ def test_a_name_of_ones_own_is_taken(run, exported):
         ("", "holds no trained model; "),
     ],
 )
-def test_what_is_no_model_is_refused_in_one_line(folder, run, exported, place, message):
+def test_directories_without_a_model_are_refused_in_one_line(folder, run, exported, path, message):
     with pytest.raises(dssm_tf.UserError, match=message) as caught:
-        dssm_tf.load(folder / place)
+        dssm_tf.load(folder / path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_saved_baseline_is_a_ranker_too(tmp_path):
     saved = BASELINES["bm25"]().fit([], TITLES)
     saved.save(tmp_path)
-    found = dssm_tf.load(tmp_path)
-    assert found.name == "bm25"
-    assert found.score("red fox", TITLES).tolist() == saved.score("red fox", TITLES).tolist()
+    loaded = dssm_tf.load(tmp_path)
+    assert loaded.name == "bm25"
+    assert loaded.score("red fox", TITLES).tolist() == saved.score("red fox", TITLES).tolist()
     with pytest.raises(dssm_tf.UserError, match="is a baseline, which has no vectors"):
         load_model(tmp_path)
 

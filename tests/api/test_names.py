@@ -1,4 +1,4 @@
-"""What `import dssm_tf` offers, and what it costs."""
+"""The public names of `dssm_tf`, and the modules that importing it loads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.script import python
 
 
 @pytest.mark.parametrize("name", [name for name in dssm_tf.__all__ if name[0] != "_"])
-def test_every_public_name_is_there_and_documented(name):
+def test_every_public_name_exists_and_has_a_docstring(name):
     value = getattr(dssm_tf, name)
     assert inspect.getdoc(value)
     assert name in dir(dssm_tf)
@@ -26,10 +26,10 @@ def test_type_checkers_read_the_same_names(checkout):
     assert names == set(dssm_tf.__all__)
 
 
-def test_no_public_name_is_that_of_a_module_or_package():
-    below = {module.name for module in pkgutil.iter_modules(dssm_tf.__path__)} | {"configs"}
-    assert {"benchmark", "export", "cli"} < below
-    assert below.isdisjoint(dssm_tf.__all__)
+def test_no_public_name_equals_the_name_of_a_module_or_package():
+    modules = {module.name for module in pkgutil.iter_modules(dssm_tf.__path__)} | {"configs"}
+    assert {"benchmark", "export", "cli"} < modules
+    assert modules.isdisjoint(dssm_tf.__all__)
 
 
 IMPORT_ALL = """
@@ -51,12 +51,12 @@ assert type(dssm_tf) is types.ModuleType
 
 
 @pytest.mark.parametrize("order", ["first name first", "last name first"])
-def test_public_names_stay_whatever_modules_are_imported(order):
+def test_importing_modules_does_not_replace_public_names(order):
     python(IMPORT_ALL, order)
 
 
 def test_a_module_of_a_package_can_be_imported_under_another_name():
-    python("import dssm_tf.benchmark.folds as f, dssm_tf.export.signatures as s; f.folds, s.INPUTS")
+    python("import dssm_tf.benchmark.folds as f, dssm_tf.export.signatures as s; f.grid, s.INPUTS")
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -79,7 +79,7 @@ assert not {{"tensorflow", "keras", "apache_beam"}} & set(sys.modules)
     assert "Did you mean 'lstm'?" in second
 
 
-def test_a_compact_model_is_loaded_asked_and_explained_without_tensorflow(compact):
+def test_a_compact_model_ranks_and_explains_without_tensorflow(compact):
     code = f"""
 import sys, dssm_tf
 model = dssm_tf.load({str(compact)!r})

@@ -1,4 +1,4 @@
-"""A small log, and texts to ask a baseline that learned from it; drawn texts of few words."""
+"""A small click log with queries and titles, and hypothesis strategies for texts of few words."""
 
 from hypothesis import strategies as st
 
@@ -29,5 +29,5 @@ CORPUS = st.lists(TEXT, min_size=1, max_size=8)
 
 
 def joined(texts):
-    """Lists of words as texts."""
+    """Joins the words of each text."""
     return [" ".join(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Click logs made from topics that are known, to see whether a model finds them."""
+"""Click logs generated from known topics, to test whether a model recovers them."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ WORDS = 8  # of each topic and side
 
 
 def planted_clicks(pairs: int, seed: int, mixing: float = 0.1) -> list[tuple[str, str, float]]:
-    """Clicks whose query and title draw from one topic, its words different on both sides.
+    """Clicks whose query and title have words of one topic; the two sides have different words.
 
     Args:
-        pairs: how many.
-        seed: of the draws.
-        mixing: chance that a word is of another topic.
+        pairs: number of clicks.
+        seed: of the random words.
+        mixing: probability that a word is of a random topic.
     """
     random = np.random.default_rng(seed)
 
     def text(topic: int, side: str, length: int) -> str:
-        of = np.where(random.random(length) < mixing, random.integers(0, TOPICS, length), topic)
-        which = random.integers(0, WORDS, length)
-        return " ".join(f"{side}{t}x{w}" for t, w in zip(of, which, strict=True))
+        mixed = random.random(length) < mixing
+        word_topics = np.where(mixed, random.integers(0, TOPICS, length), topic)
+        words = random.integers(0, WORDS, length)
+        return " ".join(f"{side}{t}x{w}" for t, w in zip(word_topics, words, strict=True))
 
     topics = random.integers(0, TOPICS, pairs)
     return [(text(topic, "q", 4), text(topic, "t", 8), 1.0) for topic in topics]
 
 
-def purity(words: tuple[str, ...], word_given_topic: NDArray[np.float64]) -> list[float]:
-    """For each planted topic, the largest share of a found topic that its words take.
+def purity(words: tuple[str, ...], topic_words: NDArray[np.float64]) -> list[float]:
+    """How well each planted topic is recovered, from 0 to 1.
 
     Args:
-        words: rows of `word_given_topic`.
-        word_given_topic: `p(w|z)`, `(words, topics)`.
+        words: the words of the rows of `topic_words`.
+        topic_words: `p(w|z)` of the learned topics, `(words, topics)`.
 
     Returns:
-        One share a planted topic, 0 where two planted topics share a found one.
+        For each planted topic the probability of its words in the learned topic that has most of
+        them; 0 if that learned topic is also the best one of another planted topic.
     """
     planted = np.array([int(word[1]) for word in words]) == np.arange(TOPICS)[:, None]
-    table = planted @ word_given_topic  # (planted, found)
+    table = planted @ topic_words  # (planted topics, learned topics)
     best = table.argmax(axis=1)
-    alone = np.bincount(best)[best] == 1
-    return (table.max(axis=1) * alone).tolist()
+    unique = np.bincount(best)[best] == 1
+    return (table.max(axis=1) * unique).tolist()

@@ -22,7 +22,7 @@ from tests.script import python
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A dataclass within the learned dataclass."""
+    """A dataclass that is a field of the learned dataclass."""
 
     titles: tuple[str, ...]
     counts: sparse.csr_matrix
@@ -43,7 +43,7 @@ class LengthStatistics:
 
 
 class Lengths(Baseline[LengthStatistics]):
-    """Scores a title by its letters compared with the longest title of the corpus."""
+    """Scores a title by its length, relative to the longest title of the corpus."""
 
     name = "lengths"
     learned_type = LengthStatistics
@@ -54,7 +54,7 @@ class Lengths(Baseline[LengthStatistics]):
     factor: PositiveFloat = Field(default=1.0, description="Factor of the score.")
     power: PositiveInt = Field(default=1, description="Power of the length.")
     topics: PositiveInt = Field(default=5, description="Number of topics.")
-    colour: str | None = Field(default=None, description="A colour.")
+    color: str | None = Field(default=None, description="A color.")
 
     _encoded_lists: int = 0
 
@@ -92,7 +92,7 @@ def test_the_signature_shows_every_parameter_with_its_default():
     defaults = {name: p.default for name, p in inspect.signature(BM25).parameters.items()}
     assert defaults == {"k1": 1.5, "b": 0.75}
     defaults = {name: p.default for name, p in inspect.signature(Round).parameters.items()}
-    assert defaults == {"factor": 3, "power": 1, "topics": 5, "colour": None, "shape": "round"}
+    assert defaults == {"factor": 3, "power": 1, "topics": 5, "color": None, "shape": "round"}
     assert Round(shape="flat").parameters() == {**defaults, "shape": "flat"}
     assert isinstance(Lengths(factor=2).factor, float)
 
@@ -108,18 +108,18 @@ def test_the_signature_shows_every_parameter_with_its_default():
         ({"k": 1}, "bm25 has no parameter 'k'; it has k1, b. Did you mean 'k1'?"),
     ],
 )
-def test_a_wrong_parameter_is_an_error_of_one_line(values, message):
+def test_a_wrong_parameter_is_a_one_line_error(values, message):
     with pytest.raises(ValueError, match="bm25") as error:
         BM25(**values)
     assert str(error.value) == message
 
 
-def test_parameters_do_not_change_in_place():
+def test_parameters_cannot_be_assigned():
     with pytest.raises(ValidationError, match="frozen"):
         BM25().k1 = 2.0
 
 
-def test_a_model_that_is_not_fitted_says_so(tmp_path):
+def test_a_model_that_is_not_fitted_raises_an_error(tmp_path):
     model = Lengths()
     for use in (lambda: model.learned, lambda: model.score("q", ["a"]), lambda: model.save("x")):
         with pytest.raises(
@@ -153,7 +153,7 @@ def test_only_parameters_of_the_search_space_change_without_a_fit():
 
 
 def test_every_kind_of_field_is_saved_and_loaded(tmp_path):
-    model = Lengths(factor=2.0, colour="red").fit([], ["ab c", "d"])
+    model = Lengths(factor=2.0, color="red").fit([], ["ab c", "d"])
     model.save(tmp_path)
     loaded = Lengths.load(tmp_path)
     assert loaded.parameters() == model.parameters()
@@ -186,7 +186,7 @@ def contents(parameters, **learned):
         (contents({}), "is not a saved lengths model: 'longest'"),
     ],
 )
-def test_a_file_with_other_contents_is_refused(tmp_path, arrays, message):
+def test_a_file_with_other_contents_is_rejected(tmp_path, arrays, message):
     np.savez(tmp_path / "lengths.npz", **arrays)
     write_checksums(tmp_path, ["lengths.npz"], "lengths.sha256")
     with pytest.raises(UserError, match=message):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dssm_tf.baselines import bi_phrases
-from dssm_tf.baselines.bi_phrases import extract, phrase_keys, symmetrise
+from dssm_tf.baselines.bi_phrases import extract, phrase_keys, symmetrize
 from dssm_tf.baselines.tokens import Tokens
 from tests.reference import translation as reference
 
@@ -25,12 +25,12 @@ def links_of(pairs):
 
 
 @given(st.lists(st.tuples(LINKS, LINKS), min_size=1, max_size=4))
-def test_symmetrising_equals_the_definition_for_each_pair_of_a_block(pairs):
-    links = symmetrise(*map(links_of, zip(*pairs, strict=True)))
-    assert (links == links_of([reference.symmetrise(*pair) for pair in pairs])).all()
+def test_symmetrizing_equals_the_definition_for_each_pair_of_a_block(pairs):
+    links = symmetrize(*map(links_of, zip(*pairs, strict=True)))
+    assert (links == links_of([reference.symmetrize(*pair) for pair in pairs])).all()
 
 
-WORDS = {"1": 0, "2": 1, "3": 2}  # so named, a phrase is its key in base four
+WORDS = {"1": 0, "2": 1, "3": 2}  # with these names, a phrase is its key in base four
 TEXT = st.lists(st.sampled_from([*WORDS]), min_size=1, max_size=6)
 TABLES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=18, max_size=18)
 
@@ -41,8 +41,8 @@ def likeliest(text, other, table):
     Of equally likely words the same word comes first, then the first in the text.
     """
     for index, word in enumerate(text):
-        chances = [table[WORDS[one], WORDS[word]] for one in other]
-        best = max(range(len(other)), key=lambda at: (chances[at], other[at] == word, -at))
+        chances = [table[WORDS[source], WORDS[word]] for source in other]
+        best = max(range(len(other)), key=lambda i: (chances[i], other[i] == word, -i))
         if chances[best] > 0:
             yield index, best
 
@@ -54,13 +54,13 @@ def likeliest(text, other, table):
     TABLES,
     st.integers(1, 3),
 )
-def test_phrases_of_likeliest_words_have_the_frequencies_of_the_definition(pairs, tables, longest):
+def test_phrase_frequencies_equal_the_definition(pairs, tables, longest):
     to_query, to_title = np.reshape(tables, (2, 3, 3))
     counts, totals = Counter(), Counter()
     for query, title, clicks in pairs:
         query, title = query[:5], title[:5]
         back = {(j, i) for i, j in likeliest(title, query, to_title)}
-        links = reference.symmetrise(set(likeliest(query, title, to_query)), back)
+        links = reference.symmetrize(set(likeliest(query, title, to_query)), back)
         for phrases in reference.bi_phrases(query, title, links, longest):
             keys = tuple(int(phrase.replace(" ", ""), 4) for phrase in phrases)
             counts[keys] += clicks
@@ -74,9 +74,9 @@ def test_phrases_of_likeliest_words_have_the_frequencies_of_the_definition(pairs
         sparse.csr_matrix(to_title),
         longest,
     )
-    rows, columns, shares = sparse.find(table)
+    rows, columns, values = sparse.find(table)
     frequencies = dict(
-        zip(zip(query_keys[columns], title_keys[rows], strict=True), shares, strict=True)
+        zip(zip(query_keys[columns], title_keys[rows], strict=True), values, strict=True)
     )
     assert frequencies == pytest.approx({keys: counts[keys] / totals[keys[1]] for keys in counts})
 
@@ -94,6 +94,6 @@ def test_relative_frequencies_by_hand():
     assert table.toarray()[0] == pytest.approx([2 / 8, 6 / 8])
 
 
-def test_more_words_than_keys_can_tell_apart_are_refused():
+def test_a_vocabulary_too_large_for_phrase_keys_is_rejected():
     with pytest.raises(ValueError, match="at most 2000000"):
         phrase_keys(np.zeros(1, int), np.zeros(1, int), 1, 3_000_000)

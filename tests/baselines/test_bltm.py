@@ -13,9 +13,9 @@ def test_the_pair_constraint_holds_at_every_step():
     model = BLTM(topics=5, iterations=10, tolerance=-1.0, gap=1e-6, rounds=5_000).fit(clicks, [])
     assert len(model.learned.gaps) == 10
     assert max(model.learned.gaps) <= 1e-6
-    # It is not met by itself: with one round the sides disagree.
-    free = BLTM(topics=5, iterations=10, tolerance=-1.0, rounds=1, gap=1e-9).fit(clicks, [])
-    assert max(free.learned.gaps) > 1e-3
+    # One round is not enough: the constraint does not hold by itself.
+    one_round = BLTM(topics=5, iterations=10, tolerance=-1.0, rounds=1, gap=1e-9).fit(clicks, [])
+    assert max(one_round.learned.gaps) > 1e-3
 
 
 def side(pairs):
@@ -28,13 +28,13 @@ def side(pairs):
     return PairWords(probabilities, counts, np.zeros(counts.shape, int))
 
 
-def test_posteriors_equal_those_of_direct_minimisation():
+def test_posteriors_equal_those_of_direct_minimization():
     random = np.random.default_rng(0)
     mixtures = random.dirichlet(np.ones(3), 5)
     queries, titles = (
         [random.dirichlet(np.ones(9), 3).T[: row % most + 1] for row in range(5)] for most in (2, 5)
     )
-    # Pairs are done after different numbers of rounds.
+    # The pairs converge after different numbers of rounds.
     posterior = constrained_e_step(
         mixtures, side(queries), side(titles), np.zeros((5, 3)), 1e-10, 10_000
     )
@@ -48,7 +48,7 @@ def test_posteriors_equal_those_of_direct_minimisation():
         assert posterior.objective[row] == approx(likelihood - divergence, abs=1e-7)
 
 
-def test_steps_equal_those_with_every_posterior_written_out(monkeypatch):
+def test_em_steps_equal_the_reference(monkeypatch):
     monkeypatch.setattr("dssm_tf.baselines.bltm._PAIRS", 2)  # more than one block
     random = np.random.default_rng(3)
     queries = random.integers(0, 3, (5, 4)).astype(float)
@@ -75,9 +75,9 @@ def test_steps_equal_those_with_every_posterior_written_out(monkeypatch):
             assert ours == approx(expected, abs=1e-4)
 
 
-def test_a_word_a_side_by_hand():
+def test_one_word_per_side_by_hand():
     # Query word: p(z|w) ~ (.8, .2); title word: (.2, .8). Equal fractions nearest to both are
-    # the normalised geometric mean, (1/2, 1/2); each side's KL is .5 log(.5/.8) + .5 log(.5/.2).
+    # the normalized geometric mean, (1/2, 1/2); each side's KL is .5 log(.5/.8) + .5 log(.5/.2).
     query, title = side([np.array([[0.8, 0.2]])]), side([np.array([[0.2, 0.8]])])
     posterior = constrained_e_step(
         np.array([[0.5, 0.5]]), query, title, np.zeros((1, 2)), 1e-12, 1000

@@ -45,6 +45,6 @@ def test_a_long_query_scores_the_same_to_the_last_bit_in_any_batch():
     model = BM25().fit([], titles)
     query = " ".join(map(str, range(40)))
     titles += [" ".join(reversed(title.split())) for title in titles]  # not in the corpus
-    alone = model.score(query, titles)
+    scores = model.score(query, titles)
     for others in (titles[:5], titles[:40]):
-        assert (model.score_matrix([*others, query], titles)[-1] == alone).all()
+        assert (model.score_matrix([*others, query], titles)[-1] == scores).all()

@@ -1,4 +1,4 @@
-"""The contract of every baseline, whatever it computes."""
+"""The contract that every baseline fulfills."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ def new(name, **values):
 
 @functools.cache
 def fitted_once(name):
-    """Fitted once for all tests that do not change it: some take seconds."""
+    """A fitted baseline, shared by the tests that do not change it; fitting may take seconds."""
     return new(name).fit(CLICKS, TITLES)
 
 
@@ -40,15 +40,15 @@ def fitted(request):
 
 
 def tuned(fitted):
-    """With the last value of each tuned parameter that is not the model's."""
+    """A copy with other parameters: the last value of each search space that differs."""
     values = {
-        name: [value for value in tried if value != getattr(fitted, name)][-1]
-        for name, tried in fitted.search_space.items()
+        name: [value for value in space if value != getattr(fitted, name)][-1]
+        for name, space in fitted.search_space.items()
     }
     return values, fitted.with_parameters(**values)
 
 
-def test_it_is_a_ranker_whose_scores_are_finite_and_those_of_each_query_alone(fitted):
+def test_scores_are_finite_and_do_not_depend_on_the_other_queries(fitted):
     assert isinstance(fitted, Ranker)
     assert BASELINES[fitted.name] is type(fitted)
     scores = fitted.score_matrix(QUERIES, ALL)
@@ -60,7 +60,7 @@ def test_it_is_a_ranker_whose_scores_are_finite_and_those_of_each_query_alone(fi
     assert fitted.score_matrix(QUERIES, []).shape == (len(QUERIES), 0)
 
 
-def test_what_words_add_sums_to_the_score_and_sampled_values_are_near_exact_ones(fitted):
+def test_contributions_sum_to_the_score_and_sampled_contributions_are_close(fitted):
     query, title = "mario wii halo 3", "Mario Kart Wii"
     explanation = explain(fitted, query, title)
     for side in (explanation.query, explanation.title):
@@ -74,36 +74,36 @@ def test_what_words_add_sums_to_the_score_and_sampled_values_are_near_exact_ones
     assert (np.abs(sampled - explanation.query.contributions) <= 5 * errors + 1e-6).all()
 
 
-def test_neither_order_nor_company_of_titles_and_queries_matters_and_equal_titles_tie(fitted):
+def test_scores_do_not_depend_on_order_or_on_other_texts_and_equal_titles_tie(fitted):
     scores = fitted.score_matrix(QUERIES, ALL)
     random = np.random.default_rng(0)
     rows, columns = random.permutation(len(QUERIES)), random.permutation([0, *range(len(ALL))])
     shuffled = fitted.score_matrix([QUERIES[r] for r in rows], [ALL[c] for c in columns])
     assert (shuffled == scores[rows][:, columns]).all()
     assert (scores[:, ALL.index("Halo: Reach")] == scores[:, ALL.index("halo: REACH")]).all()
-    whole = fitted.score("mario halo wii", TITLES)
-    assert (fitted.score("mario halo wii", TITLES[3:5]) == whole[3:5]).all()
-    assert (fitted.score("mario halo wii", [OTHERS[0], TITLES[0]])[1:] == whole[:1]).all()
+    scores = fitted.score("mario halo wii", TITLES)
+    assert (fitted.score("mario halo wii", TITLES[3:5]) == scores[3:5]).all()
+    assert (fitted.score("mario halo wii", [OTHERS[0], TITLES[0]])[1:] == scores[:1]).all()
 
 
-def test_a_word_that_was_never_seen_is_left_out_of_a_query(fitted):
+def test_an_unknown_word_of_a_query_is_ignored(fitted):
     for model in (fitted, tuned(fitted)[1]):
         assert (model.score_matrix(["", " ", "?!", "zzyzx", "zzyzx zzyzx"], TITLES) == 0).all()
-        alone, beside = model.score_matrix(["halo", "halo zzyzx"], ALL)
-        # Skip-thought reads unknown words too; doc2vec's inference starts from the whole text.
-        assert (alone == beside).all() == (fitted.name not in ("doc2vec", "skip_thought"))
+        without, with_unknown = model.score_matrix(["halo", "halo zzyzx"], ALL)
+        # Skip-thought reads unknown words, and doc2vec seeds its inference with the full text.
+        assert (without == with_unknown).all() == (fitted.name not in ("doc2vec", "skip_thought"))
 
 
-def test_it_finds_the_title_that_the_query_names(fitted):
+def test_a_query_with_the_words_of_a_title_ranks_it_first(fitted):
     for query, title in (("halo reach", "Halo: Reach"), ("wii fit", "Wii Fit Plus")):
         assert TITLES[int(np.argmax(fitted.score(query, TITLES)))] == title
 
 
 def test_accents_do_not_matter(fitted):
     accented = [title.replace("a", "å").replace("o", "ø") for title in TITLES]
-    asked = ["hälo réach", "wıı fiť", "sûpèr mariø"]
+    queries = ["hälo réach", "wıı fiť", "sûpèr mariø"]
     plain = ["halo reach", "wii fit", "super mario"]
-    assert (fitted.score_matrix(asked, accented) == fitted.score_matrix(plain, TITLES)).all()
+    assert (fitted.score_matrix(queries, accented) == fitted.score_matrix(plain, TITLES)).all()
 
 
 def test_tuned_parameters_change_on_a_copy_of_the_fitted_model(fitted):
@@ -116,11 +116,11 @@ def test_tuned_parameters_change_on_a_copy_of_the_fitted_model(fitted):
             assert np.isfinite(scores).all()
             assert (scores[QUERIES.index("")] == 0).all()
     assert (fitted.score_matrix(QUERIES, ALL) == before).all()
-    with pytest.raises(ValueError, match="cannot change 'colour' without a new fit"):
-        fitted.with_parameters(colour="red")
+    with pytest.raises(ValueError, match="cannot change 'color' without a new fit"):
+        fitted.with_parameters(color="red")
 
 
-def test_fitted_again_and_tuned_and_loaded_it_scores_the_same(fitted, tmp_path):
+def test_tuned_refitted_and_loaded_models_have_the_same_scores(fitted, tmp_path):
     values, model = tuned(fitted)
     scores = model.score_matrix(QUERIES, ALL)
     again = new(model.name, **values).fit(iter(CLICKS), iter(TITLES))
@@ -135,7 +135,7 @@ def test_fitted_again_and_tuned_and_loaded_it_scores_the_same(fitted, tmp_path):
     ]
 
 
-def test_what_is_missing_or_cut_off_is_an_error_of_one_line(fitted, tmp_path):
+def test_a_missing_or_truncated_file_is_a_one_line_error(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     path = tmp_path / "model" / f"{fitted.name}.npz"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -146,7 +146,7 @@ def test_what_is_missing_or_cut_off_is_an_error_of_one_line(fitted, tmp_path):
         assert "\n" not in str(error.value)
 
 
-def test_values_beyond_a_bound_or_of_another_type_are_refused(fitted):
+def test_values_out_of_bounds_or_of_another_type_are_rejected(fitted):
     kind = type(fitted)
     bounds = {"minimum": -1, "exclusiveMinimum": 0, "maximum": 1, "exclusiveMaximum": 0}
     for parameter, schema in kind.model_json_schema()["properties"].items():
@@ -159,8 +159,8 @@ def test_values_beyond_a_bound_or_of_another_type_are_refused(fitted):
             ) as error:
                 kind(**{parameter: value})
             assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match="has no parameter 'colour'"):
-        kind(colour="red")
+    with pytest.raises(ValueError, match="has no parameter 'color'"):
+        kind(color="red")
 
 
 @pytest.mark.parametrize("kind", BASELINES.values(), ids=BASELINES)
@@ -182,13 +182,13 @@ def test_search_spaces_name_parameters_and_contain_their_defaults(kind):
         default = kind.model_fields[name].default
         for value in values:
             assert getattr(kind(**{name: value}), name) == value
-        if isinstance(default, float):  # a default between two values is inside, too
+        if isinstance(default, float):  # the default may be between two values
             assert min(values) <= default <= max(values)
         elif default is not None:  # None: `fit` chooses the value
             assert default in values
 
 
-def test_what_is_learned_is_one_dataclass(fitted):
+def test_fit_learns_an_instance_of_the_declared_dataclass(fitted):
     assert dataclasses.is_dataclass(fitted.learned_type)
     assert type(fitted.learned) is fitted.learned_type
 
@@ -196,15 +196,15 @@ def test_what_is_learned_is_one_dataclass(fitted):
 SEEDED = {name for name in NAMES if "seed" in BASELINES[name].model_fields}
 
 
-# Not those that fit as `dse` does, nor `skip_thought`: Keras takes seconds.
+# Without `skip_thought` and those that are fitted like `dse`: Keras takes seconds.
 @pytest.mark.parametrize("name", sorted(SEEDED - {"skip_thought", "dse+tfidf", "ssi", "psi"}))
-def test_another_seed_is_another_model(name):
+def test_another_seed_gives_other_scores(name):
     scores = fitted_once(name).score_matrix(QUERIES, ALL)
     other = new(name, seed=1).fit(CLICKS, TITLES).score_matrix(QUERIES, ALL)
-    assert (other == scores).all() == (name == "lsa")  # whose small matrices are decomposed exactly
+    assert (other == scores).all() == (name == "lsa")  # small matrices are decomposed exactly
 
 
-def test_without_a_word_to_learn_from_it_says_so(fitted):
+def test_fitting_without_any_word_is_an_error(fitted):
     with pytest.raises(UserError, match="learn"):
         new(fitted.name).fit([("", "?!", 1.0)], ["", "--"])
 
@@ -216,13 +216,13 @@ def test_progress_goes_to_the_error_stream(name, capsys, monkeypatch):
     model.fit(CLICKS, TITLES)
     assert capsys.readouterr() == ("", "")
     model.fit(CLICKS, TITLES, progress=True)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert name in shown.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert name in output.err
 
 
 @pytest.mark.parametrize(("name", "library"), [("lda", "tomotopy"), ("doc2vec", "gensim.models")])
-def test_without_its_library_it_says_what_to_install(name, library, monkeypatch):
+def test_the_error_for_a_missing_library_has_the_install_command(name, library, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(UserError, match=r"-m pip install .*\[baselines\]'"):
         new(name).fit(CLICKS, TITLES)

@@ -19,13 +19,13 @@ def fitted(**values):
     return Doc2Vec(**{**SMALL, **values}).fit(CLICKS, TITLES)
 
 
-def test_its_settings_are_the_papers():
+def test_the_default_settings_are_those_of_the_paper():
     settings = Doc2Vec().parameters()
     assert settings.pop("seed") == 0
     assert {"vector_size": settings.pop("size"), **settings} == DOC2VEC
 
 
-def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles():
+def test_vectors_equal_those_of_gensim_trained_on_the_pairs_and_the_titles():
     texts = ["hat red", "tree", "red hat", "tall tree", *TITLES]  # queries, titles, corpus
     tags = {text: tag for tag, text in enumerate(sorted(set(texts)))}
     documents = [doc2vec.TaggedDocument(text.split(), [tags[text]]) for text in texts]
@@ -40,7 +40,7 @@ def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles():
         model.most_similar("zoo")
 
 
-def test_vectors_do_not_depend_on_the_hash_of_the_process():
+def test_vectors_do_not_depend_on_the_hash_seed_of_the_process():
     code = """
 from tests.baselines.test_doc2vec import fitted
 print(fitted().vectors(["red hat", "blue tree"]).tolist())

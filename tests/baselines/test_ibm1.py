@@ -12,7 +12,7 @@ PAIRS = st.lists(st.tuples(TEXT, TEXT, st.sampled_from([1.0, 2.5, 7.0])), min_si
 
 
 @given(PAIRS, st.integers(1, 6))
-def test_em_equals_the_definition_never_falls_and_sums_to_one(pairs, iterations):
+def test_em_equals_the_reference_and_never_lowers_the_likelihood(pairs, iterations):
     expected, likelihoods = reference.ibm1(pairs, iterations, empty_word=False)
     sources, targets, weights = zip(*pairs, strict=True)
     terms = Terms([word for text in [*sources, *targets] for word in text])

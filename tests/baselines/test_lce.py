@@ -23,11 +23,11 @@ def test_concepts_equal_the_definition(corpus, query, settings):
     model = LCE(feedback_titles=feedback, concepts=count, rarity=rarity).fit([], joined(corpus))
     ranking = model.mu, model.weights, model.window
     scores = sorted(reference.mrf(query, title, corpus, *ranking) for title in corpus)[::-1]
-    # Titles whose scores differ in the last bit alone may change places.
+    # Titles whose scores differ only in the last bit may be swapped.
     assume(len(corpus) <= feedback or scores[feedback - 1] - scores[feedback] > 1e-9)
     added = concepts(model, " ".join(query))
     expected = reference.concepts(query, corpus, *ranking, *settings)
-    # So may concepts of equal weight; the weights stay the same.
+    # Concepts of equal weight may be swapped, too; the weights stay the same.
     assert sorted(added.values()) == pytest.approx(sorted(expected.values()), rel=1e-6)
     assert sum(added.values()) == pytest.approx(1)
 
@@ -47,14 +47,14 @@ def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
         assert score == pytest.approx(0.7 * original + 0.3 * 2 * expansion)
 
 
-def test_many_queries_are_fed_back_in_parts(monkeypatch):
+def test_queries_in_several_blocks_have_the_same_scores(monkeypatch):
     model = LCE().fit([], TITLES)
     expected = model.score_matrix(QUERIES, TITLES[:3])
     monkeypatch.setattr("dssm_tf.baselines.lce._CELLS", 2 * len(TITLES))
     assert (model.score_matrix(QUERIES, TITLES[:3]) == expected).all()
 
 
-def test_ties_for_the_last_feedback_title_go_to_the_first():
+def test_ties_for_the_last_feedback_title_go_to_the_earliest_title():
     model = LCE(feedback_titles=2).fit([], ["halo a", "halo b", "halo c", "x y"])
     added = concepts(model, "halo")
     assert set(added) == {"halo", "a", "b"}

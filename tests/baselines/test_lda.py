@@ -8,7 +8,7 @@ from tests.baselines.planted_topics import planted_clicks
 TITLES = [title for _, title, _ in planted_clicks(300, seed=0)]
 
 
-def test_topics_are_those_that_tomotopy_samples():
+def test_topics_equal_those_of_tomotopy():
     model = LDA(topics=4, iterations=30, alpha=0.2, beta=0.05, seed=3).fit([], TITLES)
     library = load_tomotopy().LDAModel(k=4, alpha=0.2, eta=0.05, seed=3)
     library.optim_interval = 0

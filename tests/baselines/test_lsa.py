@@ -21,21 +21,22 @@ def test_scores_on_a_large_corpus_equal_those_of_scikit_learn():
     queries = [*lines(20, 40, seed=1), titles[3]]
     library = TfidfVectorizer(tokenizer=FOLDED.words, lowercase=False, token_pattern=None)
     matrix = library.fit_transform(titles)
-    assert min(matrix.shape) > 200  # a smaller one would be decomposed whole
-    cut = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
+    assert min(matrix.shape) > 200  # a smaller one would be decomposed exactly
+    library_svd = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
     ours = LSA(topics=10, power=0).fit([], titles)
-    assert ours.learned.singular_values == approx(cut.singular_values_, rel=1e-9)
-    expected = unit(cut.transform(library.transform(queries))) @ unit(cut.transform(matrix)).T
+    assert ours.learned.singular_values == approx(library_svd.singular_values_, rel=1e-9)
+    query_vectors = unit(library_svd.transform(library.transform(queries)))
+    expected = query_vectors @ unit(library_svd.transform(matrix)).T
     assert ours.score_matrix(queries, titles) == approx(expected, abs=1e-7)
 
 
-def test_a_text_is_projected_as_each_paper_writes_it():
+def test_projections_equal_those_of_both_papers():
     titles, queries = lines(60, 40), lines(9, 40, seed=1)
     tfidf = TfIdf().fit([], titles)
-    corpus, asked = (tfidf.learned.vectors(texts).toarray().T for texts in (titles, queries))
+    corpus, query_matrix = (tfidf.learned.vectors(texts).toarray().T for texts in (titles, queries))
     fitted = LSA(topics=10).fit([], titles)
     assert fitted.score_matrix(queries, titles) == approx(
-        reference.shen(corpus, 10, asked, corpus), abs=1e-9
+        reference.shen(corpus, 10, query_matrix, corpus), abs=1e-9
     )
     unscaled = fitted.with_parameters(power=0, topics=7)
     assert unscaled.score_matrix(titles, titles) == approx(
@@ -43,7 +44,7 @@ def test_a_text_is_projected_as_each_paper_writes_it():
     )
 
 
-def test_more_topics_than_the_corpus_has_are_as_many_as_it_has():
+def test_the_number_of_topics_is_limited_by_the_corpus():
     model = LSA(topics=100).fit([], ["a b", "b a", "c"])
-    assert len(model.learned.singular_values) == 2  # two of three titles are the same
+    assert len(model.learned.singular_values) == 2  # two of the three titles have the same words
     assert model.vectors(["c", "a b", "unseen"]).shape == (3, 2)

@@ -34,7 +34,7 @@ def test_scores_equal_the_definition_on_titles_inside_and_outside(corpus, others
     assert model.score(" ".join(query), joined(titles)) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_word_that_no_title_holds_neither_counts_nor_joins_its_neighbours():
+def test_a_word_outside_the_corpus_has_no_feature_and_separates_its_neighbors():
     model = MRF(weights=(0.8, 0.1, 0.1)).fit([], TITLES)
-    alone = model.score_matrix(["red", "box"], TITLES)
-    assert model.score("red tie box", TITLES) == pytest.approx(alone.sum(axis=0))
+    words = model.score_matrix(["red", "box"], TITLES)
+    assert model.score("red tie box", TITLES) == pytest.approx(words.sum(axis=0))

@@ -21,7 +21,7 @@ def example(checkout, tmp_path, monkeypatch):
     return names
 
 
-def test_the_documented_baseline_and_metric_are_measured_beside_the_others(example):
+def test_the_documented_baseline_and_metric_can_be_evaluated_with_others(example):
     evaluation = example["evaluation"]
     assert evaluation.systems == ("overlap", "bm25")
     for system in evaluation.systems:
@@ -30,7 +30,7 @@ def test_the_documented_baseline_and_metric_are_measured_beside_the_others(examp
     assert {*evaluation.summary()["metric"]} == {"ndcg@10", "success@1"}
 
 
-def test_the_documented_baseline_is_saved_tuned_and_refuses_wrong_values(example, tmp_path):
+def test_the_documented_baseline_is_saved_tuned_and_rejects_wrong_values(example, tmp_path):
     kind, model = example["Overlap"], example["model"]
     assert issubclass(kind, Baseline)
     assert isinstance(model, Ranker)
@@ -43,7 +43,7 @@ def test_the_documented_baseline_is_saved_tuned_and_refuses_wrong_values(example
         kind(penalty=-1)
 
 
-def test_reports_have_the_metric_of_one_s_own(example, tmp_path):
+def test_reports_have_the_documented_metric(example, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     write(example["evaluation"], out)

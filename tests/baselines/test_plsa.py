@@ -7,13 +7,13 @@ from tests.baselines.planted_topics import planted_clicks
 from tests.reference.topic_models import plsa_objective, plsa_step
 
 
-def test_steps_equal_those_with_every_posterior_written_out():
+def test_em_steps_equal_the_reference():
     random = np.random.default_rng(0)
     texts = [" ".join(map(str, random.integers(0, 9, 6))) for _ in range(12)]
     counts = Terms.of(texts).count(texts)
-    shares = random.dirichlet(np.ones(3), 12)
+    mixtures = random.dirichlet(np.ones(3), 12)
     words = random.dirichlet(np.ones(counts.shape[1]), 3).T
-    ours, theirs = (shares, words), (shares, words)
+    ours, theirs = (mixtures, words), (mixtures, words)
     for _ in range(4):
         objective = plsa_objective(counts.toarray(), *theirs, 0.1, 0.01)
         *ours, value = em_step(counts, *ours, 0.1, 0.01)
@@ -23,7 +23,7 @@ def test_steps_equal_those_with_every_posterior_written_out():
         assert ours[1] == approx(theirs[1], rel=1e-10)
 
 
-def test_em_ends_when_little_is_gained():
+def test_em_ends_when_the_objective_gains_less_than_the_tolerance():
     clicks = planted_clicks(50, seed=2)
     few, many = (
         len(PLSA(topics=4, tolerance=tolerance).fit(clicks, []).learned.objective)

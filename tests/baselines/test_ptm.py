@@ -51,13 +51,13 @@ TEXT = st.lists(st.sampled_from(PARTS), max_size=6).map(" ".join).map(str.split)
     st.sampled_from([1, 2, 3]),
     st.sampled_from([0.05, 0.95]),
 )
-def test_dynamic_programming_equals_trying_all_segmentations(queries, titles, longest, share):
-    model = PTM(phrase_weight=1.0, phrase_share=share, longest=longest).fit(CLICKS, TITLES)
+def test_dynamic_programming_equals_trying_all_segmentations(queries, titles, longest, fraction):
+    model = PTM(phrase_weight=1.0, phrase_fraction=fraction, longest=longest).fit(CLICKS, TITLES)
     known = model.learned.terms.words
     tables = as_dicts(model.learned.translations, known, known), phrase_table(model)
     background = dict(zip(known, model._background, strict=True))
     settings = {"mu": model.mu, "self_weight": model.self_weight}
-    settings |= {"phrase_share": share, "longest": longest}
+    settings |= {"phrase_fraction": fraction, "longest": longest}
     scores = model.score_matrix(list(map(" ".join, queries)), list(map(" ".join, titles)))
     expected = [
         [
@@ -78,7 +78,7 @@ def test_the_score_mixes_the_phrases_with_the_word_model(model):
     assert np.abs(phrases - words).max() > 0.1
 
 
-def test_rows_of_the_phrase_table_sum_to_one(model):
+def test_rows_of_the_phrase_table_are_distributions(model):
     assert model.learned.bi_phrases.sum(axis=1) == pytest.approx(1)
     # "cod" has nothing else to come from once "black ops" is explained by another pair.
     phrases = phrase_table(model)["call of duty"]

@@ -1,4 +1,4 @@
-"""Skip-thought: the files of the release, made small; training against the equations."""
+"""Skip-thought: small files in the format of the release; training against the equations."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ DIM, UNITS = 3, 4
 
 @pytest.fixture
 def release(tmp_path):
-    """A directory of the published layout; the archives also hold decoders, as the real ones do."""
+    """A directory in the published format; as in the real one, the archives include decoders."""
     random = np.random.default_rng(0)
     encoders = {"uni": oracle.random_encoder(DIM, UNITS, 1)}
     encoders["bi"] = oracle.random_encoder(DIM, UNITS // 2, 2)
@@ -35,7 +35,7 @@ def release(tmp_path):
 
 
 def expected(release, name, words):
-    """The unit vector of words by the oracle."""
+    """The unit vector of words by the reference implementation."""
     with np.load(release / f"{name}_skip.npz") as archive:
         arrays = {key: archive[key].astype(np.float64) for key in archive.files}
     table = np.load(release / f"{name[0]}table.npy").astype(np.float64)
@@ -49,7 +49,7 @@ def published(release, kind=None):
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("kind", ["uni", "bi", "combine", None])
-def test_published_vectors_equal_the_oracles(release, kind):
+def test_published_vectors_equal_the_reference(release, kind):
     texts = {
         "A red, KETTLE!": ["UNK", "red", "kettle"],
         "blue": ["blue"],
@@ -67,7 +67,7 @@ def test_published_vectors_equal_the_oracles(release, kind):
 
 
 @pytest.mark.numeric
-def test_a_text_has_the_same_vector_to_the_last_bit_beside_any_others(release):
+def test_the_vector_of_a_text_is_bitwise_equal_in_any_batch(release):
     model, random = published(release, "uni"), np.random.default_rng(5)
     texts = [" ".join(random.choice(WORDS[2:], random.integers(1, 9))) for _ in range(90)]
     together = model.vectors(texts)
@@ -76,7 +76,7 @@ def test_a_text_has_the_same_vector_to_the_last_bit_beside_any_others(release):
     assert (model.vectors(texts[7:8]) == together[7]).all()
 
 
-def test_published_weights_are_loaded_like_saved_ones_and_saved(release, tmp_path):
+def test_published_weights_can_be_loaded_and_saved(release, tmp_path):
     (release / "bi_skip.npz").unlink()
     loaded = load(release, "skip_thought")
     loaded.save(tmp_path / "copy")
@@ -97,14 +97,14 @@ def without(*names):
 
 
 BAD = {
-    r"holds no uni_skip\.npz and no bi_skip\.npz; give a": without("uni_skip.npz", "bi_skip.npz"),
-    r"holds no bi_skip\.npz; give a directory": without("bi_skip.npz"),
+    r"has no uni_skip\.npz and no bi_skip\.npz; give a": without("uni_skip.npz", "bi_skip.npz"),
+    r"has no bi_skip\.npz; give a directory": without("bi_skip.npz"),
     r"dictionary\.txt cannot be read": without("dictionary.txt"),
     r"utable\.npy cannot be read": without("utable.npy"),
-    r"uni_skip\.npz is no archive of arrays": lambda release: change(
+    r"uni_skip\.npz is not an archive of arrays": lambda release: change(
         release, encoder_U=np.array([{"a": 1}], dtype=object)
     ),
-    r"uni_skip\.npz holds no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
+    r"uni_skip\.npz has no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
     r"matrices of encoder are \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: (
         change(release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32))
     ),
@@ -118,7 +118,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD)
-def test_files_that_are_missing_or_damaged_are_named(release, message):
+def test_missing_and_damaged_files_are_reported(release, message):
     BAD[message](release)
     with pytest.raises(UserError, match=message):
         published(release, "combine")
@@ -127,7 +127,7 @@ def test_files_that_are_missing_or_damaged_are_named(release, message):
 # -------------------------------------------------------------------------------------- training
 
 
-def test_each_text_of_the_log_stands_beside_itself_and_beside_what_it_was_clicked_with():
+def test_passages_repeat_each_title_and_alternate_it_with_its_queries():
     clicks = [("kettle", "Kettle", 3.0), ("rug", "Rug", 1.0), ("pot", "Kettle", 1.0)]
     kettle, rug = ["Kettle"] * 2, ["Rug"] * 2
     assert _passages([*clicks, clicks[0]]) == [
@@ -136,7 +136,7 @@ def test_each_text_of_the_log_stands_beside_itself_and_beside_what_it_was_clicke
     ]
 
 
-def test_sentences_stand_beside_their_neighbours():
+def test_sentences_are_aligned_with_their_neighbors():
     text = Text.of([["b a b", "A, c!", "?", "c a b d"], ["d"], ["b", "a"]], 3, 2)
     # b and a three times each, c and d twice; sentences of two words, three words known.
     assert text.dictionary == ("<eos>", "UNK", "a", "b", "c")
@@ -149,10 +149,10 @@ def test_sentences_stand_beside_their_neighbours():
 
 
 def parameters_of(weights):
-    """The weights of Keras GRUs, three a direction, under the names of the release."""
+    """The weights of Keras GRUs, three per direction, under the names of the release."""
     parameters = {}
-    for prefix, own in (("encoder", weights[:3]), ("encoder_r", weights[3:])):
-        for part, both in zip("WUb", own, strict=False):
+    for prefix, direction in (("encoder", weights[:3]), ("encoder_r", weights[3:])):
+        for part, both in zip("WUb", direction, strict=False):
             update, reset, state = np.split(both, 3, axis=-1)
             parameters[f"{prefix}_{part}"] = np.concatenate([reset, update], axis=-1)
             parameters[f"{prefix}_{part}x"] = state
@@ -161,7 +161,7 @@ def parameters_of(weights):
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("name", ["uni", "bi"])
-def test_the_likelihood_of_the_neighbours_equals_the_oracles(name):
+def test_the_likelihood_of_the_neighbors_equals_the_reference(name):
     text = Text.of([["a b", "b c d", "c"]], 100, 30)
     model = make_model(text, name, SkipThought(units=UNITS, word_units=DIM))
     random = np.random.default_rng(4)
@@ -169,34 +169,33 @@ def test_the_likelihood_of_the_neighbours_equals_the_oracles(name):
     table = model.get_layer("words").get_weights()[0]
     matrix, bias = model.get_layer("output").get_weights()
     encoder = parameters_of(model.get_layer("encoder").get_weights())
-    for decoder, neighbours, logits in zip(
+    for decoder, neighbors, logits in zip(
         ("previous", "following"), text.sides[1:], model(text.sides), strict=True
     ):
         parameters = parameters_of(model.get_layer(decoder).get_weights())
-        for sentence, words, row in zip(text.sides[0], neighbours, logits, strict=True):
+        for sentence, words, row in zip(text.sides[0], neighbors, logits, strict=True):
             words = words[words > 0]
             if len(words):
                 thought = oracle.thought(list(table[sentence[sentence > 0]]), encoder, "before")
-                seen = [np.concatenate([table[word], thought]) for word in words[:-1]]
-                states = oracle.states(seen, parameters, "encoder", "before")
+                inputs = [np.concatenate([table[word], thought]) for word in words[:-1]]
+                states = oracle.states(inputs, parameters, "encoder", "before")
                 expected = oracle.negative_log_likelihood(states, words[1:], matrix, bias)
-                ours = np.asarray(row, np.float64)[: len(seen)]
-                chances = np.log(np.exp(ours).sum(axis=1)) - ours[range(len(seen)), words[1:]]
-                assert chances.sum() == approx(expected, rel=1e-4)
+                ours = np.asarray(row, np.float64)[: len(inputs)]
+                losses = np.log(np.exp(ours).sum(axis=1)) - ours[range(len(inputs)), words[1:]]
+                assert losses.sum() == approx(expected, rel=1e-4)
 
 
-def test_words_are_predicted_by_their_frequency_before_any_training():
-    """Not by a thought vector that is the same for all sentences."""
+def test_the_untrained_output_predicts_words_by_their_frequency():
     text = Text.of([["red red red blue", "red red blue kettle"] * 8], 100, 30)
     model = make_model(text, "uni", SkipThought(units=UNITS, word_units=DIM, predicted=2))
-    shares = np.exp(model.get_layer("output").bias.numpy())
+    frequencies = np.exp(model.get_layer("output").bias.numpy())
     # 40 red, 16 blue, 8 kettle, which is not predicted, and 16 ends; half a word for each id.
-    assert shares == approx(np.array([0.5, 16, 8.5, 40.5, 16.5]) / 82, rel=1e-5)
+    assert frequencies == approx(np.array([0.5, 16, 8.5, 40.5, 16.5]) / 82, rel=1e-5)
 
 
 @pytest.fixture(scope="module")
 def trained():
-    """Learned from a log in which no query shares a word with a title."""
+    """A model trained on a log in which no query shares a word with a title."""
     totals = []
     model = SkipThought(units=16, word_units=16, epochs=9, learning_rate=0.01, max_steps=STEPS)
     with pytest.MonkeyPatch.context() as patch:
@@ -206,14 +205,14 @@ def trained():
     return model
 
 
-def test_a_log_brings_queries_and_titles_of_one_planted_topic_together(trained):
+def test_queries_and_titles_of_the_same_planted_topic_become_similar(trained):
     def topic(text):
         return max(range(TOPICS), key=lambda number: text.count(f"{number}x"))
 
     queries, titles, _ = zip(*planted_clicks(40, seed=1), strict=True)
     same = np.equal.outer([topic(text) for text in queries], [topic(text) for text in titles])
     scores = trained.score_matrix(queries, titles)
-    assert scores[same].mean() - scores[~same].mean() > 0.5  # .05 after one step
+    assert scores[same].mean() - scores[~same].mean() > 0.5  # after one step: .05
 
 
 def test_scores_are_cosines_of_thought_vectors(trained):
@@ -225,7 +224,7 @@ def test_scores_are_cosines_of_thought_vectors(trained):
 
 
 @pytest.mark.slow
-def test_contiguous_text_trains_both_encoders_or_says_that_it_diverged():
+def test_both_encoders_train_on_contiguous_text_and_divergence_is_an_error():
     small = {"units": 12, "word_units": 8, "seed": 1}
     passages = [["red kettle", "blue rug", "oak table", "tall lamp"] * 2] * 4
     model = SkipThought(**small, kind="combine", epochs=1).fit_text(passages)

@@ -1,7 +1,7 @@
 from dssm_tf.baselines.terms import Terms
 
 
-def test_words_are_ids_in_the_order_of_the_text_and_unknown_ones_are_minus_one():
+def test_tokens_are_word_ids_in_the_order_of_the_text_and_unknown_words_are_negative():
     tokens = Terms.of(["Bé!", "a"]).tokens(["be x a", "", "A a"])
     assert tokens.ids.tolist() == [1, -1, 0, 0, 0]
     assert tokens.starts.tolist() == [0, 3, 3, 5]

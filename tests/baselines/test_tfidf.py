@@ -11,7 +11,7 @@ TITLES = ["red shoe", "red red hat", "blue hat box"]
 
 
 def test_a_score_by_hand():
-    # 3 titles; "red" and "hat" stand in 2 of them, "shoe" in 1:
+    # 3 titles; 2 of them contain "red", 2 contain "hat", and 1 "shoe":
     common, rare = 1 + math.log(4 / 3), 1 + math.log(4 / 2)
     # "red shoe" against "red red hat": only "red" in common, twice in the title.
     expected = (common * 2 * common) / (math.hypot(common, rare) * math.hypot(2 * common, common))

@@ -1,4 +1,4 @@
-"""What PLSA, LDA and BLTM share: mixtures, probabilities, scores."""
+"""Common tests of PLSA, LDA and BLTM: mixtures, probabilities, scores."""
 
 from collections import Counter
 
@@ -27,13 +27,13 @@ def model(request):
     return request.param(topics=4, iterations=20, mu=5.0, weight=0.4).fit(CLICKS, TITLES)
 
 
-def test_probabilities_sum_to_one(model):
+def test_topics_and_mixtures_are_distributions(model):
     for words in (model.learned.query_words, model._title_words()):
         assert words.sum(axis=0) == approx(np.ones(4))
     mixtures = model.mixtures([*TITLES, *OTHERS])
     assert (mixtures >= 0).all()
     assert mixtures.sum(axis=1) == approx(np.ones(len(mixtures)))
-    # A title without a known word has the prior's shares.
+    # A title without a known word has the mixture of the prior.
     assert mixtures[-2:] == approx(np.full((2, 4), 1 / 4))
 
 
@@ -55,7 +55,7 @@ def test_scores_equal_the_definition(model):
     assert model.score_matrix(QUERIES, titles) == approx(np.array(expected), rel=1e-9, abs=1e-9)
 
 
-def test_many_words_and_titles_are_scored_in_parts_with_the_same_result(model, monkeypatch):
+def test_titles_in_several_blocks_have_the_same_scores(model, monkeypatch):
     expected = model.score_matrix(QUERIES, TITLES)
     monkeypatch.setattr("dssm_tf.baselines.topic_model._CELLS", 100)
     assert (model.with_parameters().score_matrix(QUERIES, TITLES) == expected).all()
@@ -65,16 +65,16 @@ def test_folding_in_finds_the_most_likely_mixture():
     # Two topics: p(a|1) = .9, p(b|1) = .1; p(a|2) = .2, p(b|2) = .8. Of "a a b" the likelihood
     # p(a)^2 p(b) is largest at p(a) = 2/3: .2 + .7 s = 2/3, s = 2/3. EM gets there slowly.
     terms, words = Terms(["a", "b"]), np.array([[0.9, 0.2], [0.1, 0.8]])
-    shares = fold_in(terms.count(["a a b"]), words, 0.0)
-    assert shares[0] == approx([2 / 3, 1 / 3], abs=1e-3)
-    # With a strong prior the shares are equal.
+    mixtures = fold_in(terms.count(["a a b"]), words, 0.0)
+    assert mixtures[0] == approx([2 / 3, 1 / 3], abs=1e-3)
+    # With a strong prior the mixture is uniform.
     assert fold_in(terms.count(["a a b"]), words, 3e6)[0] == approx([0.5, 0.5], abs=1e-5)
 
 
-LITTLE = {"topics": 4, "mixture_prior": 0.01, "word_prior": 0.01}
+OPTIONS = {"topics": 4, "mixture_prior": 0.01, "word_prior": 0.01}
 
 
-@pytest.mark.parametrize("model", [PLSA(**LITTLE), LDA(topics=4, iterations=200), BLTM(**LITTLE)])
+@pytest.mark.parametrize("model", [PLSA(**OPTIONS), LDA(topics=4, iterations=200), BLTM(**OPTIONS)])
 def test_planted_topics_are_recovered_on_both_sides_together(model):
     model.fit(planted_clicks(400, seed=0), [])
     # 10 % of the words are of any topic, so a pure topic keeps 1 - .1 * 3/4 of its own at best.
@@ -92,6 +92,6 @@ def test_the_objective_never_falls(kind, options, a, b):
     model = kind(topics=5, mixture_prior=a, word_prior=b, iterations=25, tolerance=-1.0, **options)
     objective = np.array(model.fit(clicks, []).learned.objective)
     assert len(objective) == 25
-    # Rounding, and the gaps that BLTM's constraint leaves, may make it look as if it fell.
+    # Rounding, and the gaps of BLTM's constraint, allow tiny decreases.
     assert (np.diff(objective) > -1e-6).all()
     assert objective[-1] > objective[0]

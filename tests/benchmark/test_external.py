@@ -1,4 +1,4 @@
-"""Runs of other programs."""
+"""TREC runs of other programs as rows of an evaluation."""
 
 import pytest
 
@@ -27,13 +27,13 @@ def read(tmp_path, text, task):
     return relevant_ranks(run, task)["rank"].to_list(), notes
 
 
-def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
+def test_notes_count_the_queries_that_a_run_lacks(task, tmp_path):
     text = "q2 Q0 d3 1 2.5 t\nq2 Q0 d1 2 1.5 t\nq9 Q0 d1 1 1 t\n"
     assert read(tmp_path, text, task) == (
         [None, 1],
         [
-            "1 judged queries are not listed; they count as 0: 'q1' for one",
-            "1 listed queries are not judged here; they are left out: 'q9' for one",
+            "1 judged queries are not listed, such as 'q1'; they count as 0",
+            "1 listed queries are not judged here, such as 'q9'; they are left out",
         ],
     )
 
@@ -41,22 +41,24 @@ def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q1 Q0 d1 1 inf t\n", "score of 'd1' for query 'q1' is inf"),
-        ("q1 Q0 zz 1 2 t\n", "1 titles that are not ranked here, 'zz' for one"),
+        ("q1 Q0 d1 1 inf t\n", "r.trec:1: score 'inf'; expected a number"),
+        ("q1 Q0 zz 1 2 t\n", "1 titles that are not ranked here, such as 'zz'"),
         ("7 Q0 d1 1 2 t\n", r"none of the judged query ids; it has \['7'\]"),
     ],
 )
-def test_a_run_of_other_queries_or_titles_or_without_an_order_is_refused(
+def test_a_run_with_other_queries_or_titles_or_infinite_scores_is_refused(
     task, tmp_path, text, message
 ):
     with pytest.raises(UserError, match=message):
         read(tmp_path, text, task)
 
 
-def test_without_a_corpus_a_run_of_other_titles_is_refused_and_further_ones_are_not(tmp_path):
+def test_without_a_corpus_a_run_needs_at_least_one_judged_title(tmp_path):
     task = RankingTask(JUDGMENTS)
-    with pytest.raises(UserError, match="titles that are not ranked here, 'zz'"):
+    with pytest.raises(UserError, match="titles that are not ranked here, such as 'zz'"):
         read(tmp_path, "q1 Q0 zz 1 2 t\n", task)
     ranks, notes = read(tmp_path, "q1 Q0 zz 1 2 t\nq1 Q0 d1 2 1 t\n", task)
     assert ranks == [1, None]
-    assert notes[1].startswith("1 listed titles are not judged here; only judged titles are ranked")
+    assert notes[1] == (
+        "1 listed titles are not judged here, such as 'zz'; only judged titles are ranked"
+    )

@@ -1,4 +1,4 @@
-"""Fits side by side, each a process: what fails, is killed or interrupted."""
+"""Parallel fits in separate processes, which may fail, be killed or be interrupted."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from dssm_tf.benchmark import benchmark
 from dssm_tf.benchmark.benchmark import fit_all
 
-# What a fit does, in little: says when it started and ended, and does as it is told.
+# A replacement for `dssm_tf.benchmark.fit` that records its times and obeys the job's flags.
 FIT = """
 import json, os, pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -31,36 +31,38 @@ with open(folder / "times", "a") as file:
 
 
 @pytest.fixture
-def started(tmp_path, monkeypatch):
-    """The processes, in which a small script stands in for `dssm_tf.benchmark.fit`."""
-    script, found = tmp_path / "fit.py", []
+def processes(tmp_path, monkeypatch):
+    """The started processes, which run the script instead of `dssm_tf.benchmark.fit`."""
+    script, processes = tmp_path / "fit.py", []
     script.write_text(FIT)
     popen = subprocess.Popen
 
     def start(command, **options):
-        found.append(popen([sys.executable, "-S", str(script), *map(str, command[3:])], **options))
-        return found[-1]
+        processes.append(
+            popen([sys.executable, "-S", str(script), *map(str, command[3:])], **options)
+        )
+        return processes[-1]
 
     monkeypatch.setattr(benchmark.subprocess, "Popen", start)
-    return found
+    return processes
 
 
 def times(folder):
-    return [float(one) for one in (folder / "times").read_text().split()]
+    return [float(text) for text in (folder / "times").read_text().split()]
 
 
-def test_a_failed_fit_tells_why_and_stops_nobody_and_is_tried_again(started, tmp_path):
+def test_a_failed_fit_has_a_reason_stops_no_other_fit_and_is_retried(processes, tmp_path):
     bad, dead, good = (tmp_path / name for name in ("bad", "dead", "good"))
     errors = fit_all({bad: {"fails": "no clicks."}, dead: {"dies": 1}, good: {}}, 1)
     assert errors[bad] == "no clicks."
     assert errors[dead].startswith("ended by signal 9; its output is in")
     assert errors[good] == ""
     assert fit_all({bad: {}, good: {}}, 1) == {bad: "", good: ""}
-    assert len(times(good)) == 2  # done before
-    assert len(started) == 4
+    assert len(times(good)) == 2  # one start and one end: the second call skips it
+    assert len(processes) == 4
 
 
-def test_as_many_run_side_by_side_as_allowed_and_share_the_cores(started, tmp_path, monkeypatch):
+def test_fits_run_in_parallel_up_to_the_limit_and_share_the_cores(processes, tmp_path, monkeypatch):
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
@@ -70,9 +72,9 @@ def test_as_many_run_side_by_side_as_allowed_and_share_the_cores(started, tmp_pa
 
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(fit_all, jobs, 2)
-        end = time.monotonic() + 120
-        while not all((one / "times").exists() for one in folders[:2]):
-            assert time.monotonic() < end
+        deadline = time.monotonic() + 120
+        while not all((folder / "times").exists() for folder in folders[:2]):
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         assert not folders[2].exists()
         for folder in folders:
@@ -82,14 +84,14 @@ def test_as_many_run_side_by_side_as_allowed_and_share_the_cores(started, tmp_pa
     assert (folders[2] / "threads").read_text() == "4"
 
 
-def test_an_interrupted_benchmark_leaves_no_process_behind(started, tmp_path, monkeypatch):
+def test_an_interrupted_benchmark_leaves_no_process_behind(processes, tmp_path, monkeypatch):
     class Interrupts:
         def __enter__(self):
             return self
 
         def __exit__(self, *_):
-            end = time.monotonic() + 120
-            while not (tmp_path / "slow" / "times").exists() and time.monotonic() < end:
+            deadline = time.monotonic() + 120
+            while not (tmp_path / "slow" / "times").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
 
         def advance(self):
@@ -98,11 +100,11 @@ def test_an_interrupted_benchmark_leaves_no_process_behind(started, tmp_path, mo
     monkeypatch.setattr(benchmark, "progress_of", lambda *_, **__: Interrupts())
     with pytest.raises(KeyboardInterrupt):
         fit_all({tmp_path / "quick": {}, tmp_path / "slow": {"waits": 1}}, 2)
-    assert all(one.wait(timeout=60) is not None for one in started)
+    assert all(process.wait(timeout=60) is not None for process in processes)
 
 
-def test_a_fit_ends_with_the_benchmark_that_started_it(tmp_path):
-    os.mkfifo(tmp_path / "job.json")  # nobody writes it: the fit would wait for ever
+def test_a_fit_ends_when_its_benchmark_ends(tmp_path):
+    os.mkfifo(tmp_path / "job.json")  # without a writer, the fit waits forever
     command = [sys.executable, "-m", "dssm_tf.benchmark.fit", str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as fit:
         fit.stdin.close()

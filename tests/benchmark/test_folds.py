@@ -1,4 +1,4 @@
-"""Free parameters by two-fold cross validation."""
+"""Choosing parameters by two-fold cross-validation."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.benchmark.folds import by_fold, choose, describe_choice, folds, of_fold
+from dssm_tf.benchmark.folds import assign_folds, choose, describe_choice, join_folds, select_fold
 from dssm_tf.evaluation.runs import make_run, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -18,7 +18,7 @@ CORPUS = [CorpusTitle(title, title) for title in TITLES]
 
 
 def task_of(queries, grades=None):
-    """A task in which query i has title i % 4 as relevant, or the given grade of it."""
+    """A task in which title i % 4 is relevant for query i, with grade 1 or `grades[i]`."""
     grades = grades or [1.0] * len(queries)
     return RankingTask(
         [
@@ -30,29 +30,29 @@ def task_of(queries, grades=None):
 
 
 def constant(task, *scores):
-    """A run that scores the titles of every query alike."""
+    """A run with the same scores for every query."""
     return make_run("s", lambda queries, _: np.tile(scores, (len(queries), 1)), task)
 
 
 @given(st.lists(st.text("ab c", min_size=0, max_size=6), min_size=1, max_size=30))
 def test_folds_are_even_and_equal_texts_stay_together(queries):
     task = task_of(queries)
-    of_text = {}
-    for query, number in zip(task.queries, folds(task), strict=True):
-        assert of_text.setdefault(" ".join(query.split()), number) == number
-    counts = [list(of_text.values()).count(number) for number in (0, 1)]
+    fold_of_text = {}
+    for query, fold in zip(task.queries, assign_folds(task), strict=True):
+        assert fold_of_text.setdefault(" ".join(query.split()), fold) == fold
+    counts = [list(fold_of_text.values()).count(fold) for fold in (0, 1)]
     assert 0 <= counts[0] - counts[1] <= 1
 
 
-def fold_of(task):
-    return dict(zip(task.queries, folds(task), strict=True))
+def fold_by_query(task):
+    return dict(zip(task.queries, assign_folds(task), strict=True))
 
 
-def test_folds_do_not_depend_on_the_order_of_judgments_or_on_queries_that_do_not_count():
+def test_folds_depend_neither_on_the_order_of_judgments_nor_on_queries_without_relevant_titles():
     queries = [f"query {n}" for n in range(12)]
-    fold = fold_of(task_of(queries))
-    assert fold_of(task_of(queries[::-1])) == fold
-    with_bad = fold_of(task_of([*queries, "bad one", "bad two"], [1.0] * 12 + [0.0] * 2))
+    fold = fold_by_query(task_of(queries))
+    assert fold_by_query(task_of(queries[::-1])) == fold
+    with_bad = fold_by_query(task_of([*queries, "bad one", "bad two"], [1.0] * 12 + [0.0] * 2))
     assert {query: with_bad[query] for query in queries} == fold
 
 
@@ -71,7 +71,7 @@ def test_a_setting_is_chosen_on_the_fold_that_it_is_not_reported_on(values, fold
 
 
 @given(st.integers(0, 99), st.sampled_from([0, 1]))
-def test_judgments_of_a_fold_take_no_part_in_the_choice_for_it(seed, number):
+def test_judgments_of_a_fold_do_not_affect_the_setting_reported_on_it(seed, number):
     random = np.random.default_rng(seed)
     fold = np.array([0, 1] * 5)
     values = random.random((6, 10))
@@ -80,23 +80,23 @@ def test_judgments_of_a_fold_take_no_part_in_the_choice_for_it(seed, number):
     assert choose(values, fold)[number] == choose(other, fold)[number]
 
 
-def test_each_query_is_reported_by_the_setting_of_its_fold():
+def test_each_query_is_ranked_by_the_setting_of_its_fold():
     task = task_of(texts("query", 8))
-    fold = folds(task)
+    fold = assign_folds(task)
     up, down = constant(task, 1, 2, 3, 4), constant(task, 4, 3, 2, 1)
-    run = by_fold([up, down, up])
+    run = join_folds([up, down, up])
     # Title n is at rank 4 - n under the first setting and at rank n + 1 under the second.
     expected = [4 - n % 4 if fold[n] == 0 else n % 4 + 1 for n in range(8)]
-    assert relevant_ranks(of_fold(run, fold), task)["rank"].to_list() == expected
-    assert of_fold(run, np.ones(8, int)).equals(down)
-    assert by_fold([up, up, up]) is up
-    assert of_fold(up, fold) is up
+    assert relevant_ranks(select_fold(run, fold), task)["rank"].to_list() == expected
+    assert select_fold(run, np.ones(8, int)).equals(down)
+    assert join_folds([up, up, up]) is up
+    assert select_fold(up, fold) is up
 
 
-def test_what_was_chosen_is_told_for_both_halves_and_in_the_end():
-    found = describe_choice([{"b": 1}, {"b": 0}, {"b": 2}])
-    first, second = found["chosen"]
+def test_the_description_has_the_settings_of_both_halves_and_the_final_one():
+    description = describe_choice([{"b": 1}, {"b": 0}, {"b": 2}])
+    first, second = description["chosen"]
     assert first == {"reported_on": "half 1", "values": {"b": 1}}
     assert second == {"reported_on": "half 2", "values": {"b": 0}}
-    assert found["final"] == {"b": 2}
-    json.dumps(found)
+    assert description["final"] == {"b": 2}
+    json.dumps(description)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.benchmark import fusion
-from dssm_tf.benchmark.folds import by_fold, folds, of_fold
+from dssm_tf.benchmark.folds import assign_folds, join_folds, select_fold
 from dssm_tf.benchmark.fusion import Hybrid, weightings
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.runs import make_run, relevant_ranks
@@ -14,69 +14,77 @@ TITLES = 4
 
 
 def task_of(relevant):
-    """One query a relevant title."""
+    """A task with one query per entry of `relevant`, the index of its relevant title."""
     titles = texts("title", TITLES)
     judgments = [
-        Judgment(query, query, titles[place], titles[place], 1.0)
-        for query, place in zip(texts("query", len(relevant)), relevant, strict=True)
+        Judgment(query, query, titles[index], titles[index], 1.0)
+        for query, index in zip(texts("query", len(relevant)), relevant, strict=True)
     ]
     return RankingTask(judgments, [CorpusTitle(title, title) for title in titles])
 
 
-def kept(task, table):
-    """A run of a score a query and title."""
-    places = {query: place for place, query in enumerate(task.queries)}
+def run_of_scores(task, table):
+    """The run of a score matrix `(queries, titles)`."""
+    row_of_query = {query: row for row, query in enumerate(task.queries)}
     scores = np.array(table, float)
-    return make_run("s", lambda queries, _: scores[[places[one] for one in queries]], task)
+    return make_run(
+        "s", lambda queries, _: scores[[row_of_query[query] for query in queries]], task
+    )
 
 
-def fuse(hybrid, members, log_prior, task, tune):
-    return fusion.fuse(hybrid, members, log_prior, task, folds(task), tune)
+def rank_hybrid(hybrid, members, log_prior, task, tune):
+    return fusion.rank_hybrid(hybrid, members, log_prior, task, assign_folds(task), tune)
 
 
 def ranks(run, task):
-    return relevant_ranks(of_fold(run, folds(task)), task)["rank"].to_list()
+    return relevant_ranks(select_fold(run, assign_folds(task)), task)["rank"].to_list()
 
 
-def first(run, task):
+def first_ranking(run, task):
     """Titles and scores of the first query."""
-    found = of_fold(run, folds(task)).filter(query=0)
-    return found["title"].to_list(), found["score"].to_numpy()
+    ranking = select_fold(run, assign_folds(task)).filter(query=0)
+    return ranking["title"].to_list(), ranking["score"].to_numpy()
 
 
 NO_PRIOR = np.zeros(TITLES)
 
 
-def test_two_systems_that_know_different_queries_are_right_on_all_when_joined():
+def test_a_hybrid_of_systems_that_answer_different_queries_answers_all():
     relevant = [0, 1, 2, 3] * 4
     task = task_of(relevant)
     right = np.eye(TITLES)[relevant]
     wrong = np.roll(right, 1, axis=1)
     even = np.arange(len(relevant))[:, None] % 2 == 0
-    # Each is sure where it is right, and gives a wrong title a little where it is not.
+    # Each system answers half of the queries with a high score, and the others wrongly with a low
+    # score.
     a = np.where(even, right, 0.0) + np.where(even, 0.0, 0.01 * wrong) + 0.001 * right
     b = np.where(~even, right, 0.0) + np.where(~even, 0.0, 0.01 * wrong) + 0.001 * right
-    assert sum(rank == 1 for rank in ranks(kept(task, a), task)) == 8
+    assert sum(rank == 1 for rank in ranks(run_of_scores(task, a), task)) == 8
     hybrid = Hybrid.parse("a+b", ["a", "b"])
-    # Scaled by query, a wrong guess would be as loud as a right one: let it be heard half.
-    fused, about = fuse(
-        hybrid, {"a": kept(task, a * 2 + b), "b": kept(task, b)}, NO_PRIOR, task, "ndcg@1"
+    # Scaling per query gives a wrong answer the same score as a correct one. Adding `b` to `a`
+    # avoids a tie between them.
+    fused, about = rank_hybrid(
+        hybrid,
+        {"a": run_of_scores(task, a * 2 + b), "b": run_of_scores(task, b)},
+        NO_PRIOR,
+        task,
+        "ndcg@1",
     )
     assert ranks(fused, task) == [1] * 16
     assert len(about["chosen"]) == 2
 
 
-def test_a_system_that_knows_nothing_gets_no_weight():
+def test_a_system_that_is_always_wrong_has_the_lower_weight():
     relevant = [0, 1, 2, 3] * 3
     task = task_of(relevant)
     good = np.eye(TITLES)[relevant]
     bad = 1 - good
     hybrid = Hybrid.parse("good+bad", ["good", "bad"])
-    members = {"good": kept(task, good), "bad": kept(task, bad)}
-    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
+    members = {"good": run_of_scores(task, good), "bad": run_of_scores(task, bad)}
+    fused, about = rank_hybrid(hybrid, members, NO_PRIOR, task, "ndcg@10")
     assert ranks(fused, task) == [1] * 12
-    for half in about["chosen"]:
-        assert half["values"]["good"] > half["values"]["bad"]
+    for fold in about["chosen"]:
+        assert fold["values"]["good"] > fold["values"]["bad"]
 
 
 def test_scores_add_up_by_weight_after_scaling():
@@ -85,11 +93,13 @@ def test_scores_add_up_by_weight_after_scaling():
     a = [[3.0, 1.0, 2.0, 1.0]] * 2  # min-max: 1, 0, 1/2, 0
     b = [[10.0, 30.0, 10.0, 20.0]] * 2  # min-max: 0, 1, 0, 1/2
     hybrid = Hybrid.parse("a+b", ["a", "b"])
-    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map")
-    # Evenly weighted, the first of the settings, title 0 ties with title 1 at 1/2 and wins by
-    # its hash; so nothing is better, and the first setting is chosen.
+    fused, about = rank_hybrid(
+        hybrid, {"a": run_of_scores(task, a), "b": run_of_scores(task, b)}, NO_PRIOR, task, "map"
+    )
+    # With even weights, the first setting, titles 0 and 1 tie at 1/2 and title 0 ranks first by
+    # its hash. No setting is better, so the first one is chosen.
     assert about["chosen"][0]["values"] == {"a": 0.5, "b": 0.5}
-    titles, scores = first(fused, task)
+    titles, scores = first_ranking(fused, task)
     assert titles == [0, 1, 2, 3]
     assert scores.tolist() == [0.5, 0.5, 0.25, 0.25]
 
@@ -98,20 +108,20 @@ def test_a_title_that_a_system_does_not_list_has_its_lowest_score():
     task = task_of([2, 2])
     a = [[-np.inf, 5.0, 4.0, -np.inf]] * 2
     b = [[1.0, -np.inf, 3.0, 2.0]] * 2
-    members = {"a": kept(task, a), "b": kept(task, b)}
-    fused, _ = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "map")
-    titles, scores = first(fused, task)
+    members = {"a": run_of_scores(task, a), "b": run_of_scores(task, b)}
+    fused, _ = rank_hybrid(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "map")
+    titles, scores = first_ranking(fused, task)
     assert np.isfinite(scores).all()
     assert sorted(titles) == [0, 1, 2, 3]
     assert ranks(fused, task) == [1, 1]
 
 
-def test_the_prior_breaks_ties_towards_popular_titles():
+def test_the_prior_ranks_popular_titles_first_among_ties():
     task = task_of([3, 3, 3, 3])
     flat = np.zeros((4, TITLES))
     hybrid = Hybrid.parse("flat+prior", ["flat"])
-    fused, _ = fuse(hybrid, {"flat": kept(task, flat)}, LOG_PRIOR, task, "ndcg@10")
-    assert ranks(kept(task, flat), task) == [4] * 4
+    fused, _ = rank_hybrid(hybrid, {"flat": run_of_scores(task, flat)}, LOG_PRIOR, task, "ndcg@10")
+    assert ranks(run_of_scores(task, flat), task) == [4] * 4
     assert ranks(fused, task) == [1] * 4
 
 
@@ -120,99 +130,103 @@ WITH_PRIOR = Hybrid("a+prior", ("a", "prior"), with_prior=True)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
-def test_a_row_with_the_prior_adds_a_weighted_share_of_clicks_to_the_score(scale):
+def test_a_row_with_the_prior_adds_the_weighted_log_prior_to_the_score(scale):
     task = task_of([3] * 8)
-    # Title 3, which is right, is half a point behind title 0 and four times as popular: a weight
-    # above .5 / ln 4 = .36 puts it first, on whatever scale the scores are.
+    # Title 3, the relevant one, scores 0.5 less than title 0 and is four times as popular: a weight
+    # above 0.5 / ln 4 = 0.36 ranks it first, in units of the scores' scale.
     scores = scale * np.tile([1.0, 0.0, 0.0, 0.5], (8, 1))
     hybrid = WITH_PRIOR
-    fused, about = fuse(hybrid, {"a": kept(task, scores)}, LOG_PRIOR, task, "ndcg@1")
-    assert ranks(kept(task, scores), task) == [2] * 8
+    fused, about = rank_hybrid(
+        hybrid, {"a": run_of_scores(task, scores)}, LOG_PRIOR, task, "ndcg@1"
+    )
+    assert ranks(run_of_scores(task, scores), task) == [2] * 8
     assert ranks(fused, task) == [1] * 8
     unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
     smallest = min(w for w in fusion._PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
-    for one in (*(half["values"] for half in about["chosen"]), about["final"]):
-        assert one["prior"] == pytest.approx(smallest * unit)
-    columns, found = first(fused, task)
-    assert found == pytest.approx(scores[0, columns] + smallest * unit * LOG_PRIOR[columns])
+    for setting in (*(fold["values"] for fold in about["chosen"]), about["final"]):
+        assert setting["prior"] == pytest.approx(smallest * unit)
+    columns, fused_scores = first_ranking(fused, task)
+    assert fused_scores == pytest.approx(scores[0, columns] + smallest * unit * LOG_PRIOR[columns])
 
 
-def test_a_prior_that_misleads_gets_no_weight():
-    task = task_of([0] * 8)  # the least popular title, which the scores have first
+def test_a_misleading_prior_has_weight_0():
+    task = task_of([0] * 8)  # the least popular title, which has the highest score
     scores = np.tile([0.5, 0.4, 0.3, 0.2], (8, 1))
-    member = {"a": kept(task, scores)}
-    fused, about = fuse(WITH_PRIOR, member, LOG_PRIOR, task, "ndcg@10")
+    member = {"a": run_of_scores(task, scores)}
+    fused, about = rank_hybrid(WITH_PRIOR, member, LOG_PRIOR, task, "ndcg@10")
     assert ranks(fused, task) == [1] * 8
-    assert [one["values"]["prior"] for one in about["chosen"]] == [0.0, 0.0]
+    assert [fold["values"]["prior"] for fold in about["chosen"]] == [0.0, 0.0]
 
 
 def test_relevant_titles_that_no_member_lists_are_not_ranked():
     task = task_of([0, 0])
     a = [[-np.inf, 5.0, 4.0, -np.inf]] * 2
     hybrid = Hybrid.parse("a+b", ["a", "b"])
-    fused, _ = fuse(hybrid, {"a": kept(task, a), "b": kept(task, a)}, NO_PRIOR, task, "map")
+    fused, _ = rank_hybrid(
+        hybrid, {"a": run_of_scores(task, a), "b": run_of_scores(task, a)}, NO_PRIOR, task, "map"
+    )
     assert ranks(fused, task) == [None, None]
 
 
 @pytest.mark.parametrize("hybrid", [Hybrid.parse("a+b", ["a", "b"]), WITH_PRIOR])
-def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it(hybrid):
+def test_judgments_of_a_fold_do_not_affect_the_ranking_reported_on_it(hybrid):
     random = np.random.default_rng(3)
     relevant = random.integers(TITLES, size=24)
     task = task_of(relevant)
-    half = folds(task)
-    # Members that were tuned themselves: other rankings for either half.
+    fold = assign_folds(task)
+    # Members with tuned parameters have different rankings for each fold.
     tables = random.random((2, 2, 24, TITLES))
 
     def fused(task):
         members = {
-            name: by_fold([kept(task, one) for one in (*pair, pair[0])])
+            name: join_folds([run_of_scores(task, table) for table in (*pair, pair[0])])
             for name, pair in zip("ab", tables, strict=True)
             if name in hybrid.members
         }
-        run, _ = fuse(hybrid, members, LOG_PRIOR, task, "ndcg@3")
-        return of_fold(run, half).partition_by("query")
+        run, _ = rank_hybrid(hybrid, members, LOG_PRIOR, task, "ndcg@3")
+        return select_fold(run, fold).partition_by("query")
 
-    changed = np.where(half == 0, (relevant + 1) % TITLES, relevant)
+    changed = np.where(fold == 0, (relevant + 1) % TITLES, relevant)
     before, after = fused(task), fused(task_of(changed))
-    for row in np.flatnonzero(half == 0):
+    for row in np.flatnonzero(fold == 0):
         assert before[row].equals(after[row])
 
 
-def test_weights_for_a_half_are_chosen_by_the_members_as_they_were_tuned_for_that_half():
+def test_weights_for_a_fold_are_chosen_on_the_members_rankings_for_that_fold():
     relevant = [0, 1, 2, 3] * 6
     task = task_of(relevant)
     right = np.eye(TITLES)[relevant]
-    good, bad = (kept(task, table) for table in (right, 1 - right))
-    # As tuned for the first half only `a` is right, as tuned for the second only `b`.
-    members = {"a": by_fold([good, bad, good]), "b": by_fold([bad, good, bad])}
-    fused, about = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1")
+    good, bad = (run_of_scores(task, table) for table in (right, 1 - right))
+    # With the settings for the first fold only `a` is right, with those for the second only `b`.
+    members = {"a": join_folds([good, bad, good]), "b": join_folds([bad, good, bad])}
+    fused, about = rank_hybrid(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1")
     assert ranks(fused, task) == [1] * 24
-    own, other = (one["values"] for one in about["chosen"])
-    assert own["a"] > own["b"]
-    assert other["b"] > other["a"]
+    first_values, second_values = (fold["values"] for fold in about["chosen"])
+    assert first_values["a"] > first_values["b"]
+    assert second_values["b"] > second_values["a"]
 
 
-def test_one_query_leaves_nothing_to_choose_by():
+def test_weights_cannot_be_chosen_on_a_single_query():
     task = task_of([1])
     hybrid = Hybrid.parse("a+b", ["a", "b"])
-    one = kept(task, [[1.0, 2.0, 3.0, 4.0]])
-    fused, about = fuse(hybrid, {"a": one, "b": one}, NO_PRIOR, task, "ndcg@10")
+    run = run_of_scores(task, [[1.0, 2.0, 3.0, 4.0]])
+    fused, about = rank_hybrid(hybrid, {"a": run, "b": run}, NO_PRIOR, task, "ndcg@10")
     assert ranks(fused, task) == [3]
     assert "fewer than two different queries" in about["chosen"]
 
 
 @pytest.mark.parametrize("members", [2, 3])
 def test_weights_add_up_to_one_and_differ(members):
-    found = weightings(members)
-    assert len(set(found)) == len(found)
-    assert all(sum(weights) == pytest.approx(1) and min(weights) >= 0 for weights in found)
-    assert found[0] == min(found, key=lambda weights: max(weights) - min(weights))
-    # Each member alone is among them.
-    for place in range(members):
-        assert tuple(float(place == other) for other in range(members)) in found
+    settings = weightings(members)
+    assert len(set(settings)) == len(settings)
+    assert all(sum(weights) == pytest.approx(1) and min(weights) >= 0 for weights in settings)
+    assert settings[0] == min(settings, key=lambda weights: max(weights) - min(weights))
+    # The settings include each member with weight 1.
+    for member in range(members):
+        assert tuple(float(member == index) for index in range(members)) in settings
 
 
-def test_names_with_a_plus_sign_are_found():
+def test_names_of_rows_may_contain_a_plus_sign():
     rows = ["dse+tfidf", "dse", "bm25"]
     assert Hybrid.parse("dse+tfidf+bm25", rows).members == ("dse+tfidf", "bm25")
     assert Hybrid.parse("bm25+dse+prior", rows).members == ("bm25", "dse", "prior")
@@ -233,17 +247,18 @@ def test_a_hybrid_of_unknown_or_too_few_rows_is_refused(text, message):
         Hybrid.parse(text, ["a", "b", "c"])
 
 
-def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankings():
+def test_the_final_weights_are_chosen_on_all_queries_and_the_members_final_rankings():
     relevant = [0, 1, 2, 3] * 3
     task = task_of(relevant)
     good = np.eye(TITLES)[relevant]
-    wrong = kept(task, 1 - good)
-    # By halves the first member is always wrong; as it is deployed it is always right.
+    wrong = run_of_scores(task, 1 - good)
+    # With the settings of the folds the first member is always wrong; with its final setting it is
+    # always right.
     members = {
-        "first": by_fold([wrong, wrong, kept(task, good)]),
-        "other": kept(task, np.tile([4.0, 3.0, 2.0, 1.0], (12, 1))),
+        "first": join_folds([wrong, wrong, run_of_scores(task, good)]),
+        "other": run_of_scores(task, np.tile([4.0, 3.0, 2.0, 1.0], (12, 1))),
     }
     hybrid = Hybrid.parse("first+other", ["first", "other"])
-    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
+    fused, about = rank_hybrid(hybrid, members, NO_PRIOR, task, "ndcg@10")
     assert about["final"]["first"] > 0.5
     assert set(ranks(fused, task)) != {1}

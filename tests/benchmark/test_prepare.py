@@ -1,4 +1,4 @@
-"""The inputs of a benchmark: what is made of them, and which are refused with which words."""
+"""Preparing the inputs of a benchmark, and the errors for unusable inputs."""
 
 import random
 
@@ -14,8 +14,8 @@ from dssm_tf.text.typos import with_typo
 COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")
 TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
 LOG = "query\ttitle\tclicks\ttimestamp\n" + "".join(
-    f"{title.split()[1]} {title.split()[0]}\t{title}\t{1 + place % 2}\t{place}\n"
-    for place, title in enumerate(TITLES)
+    f"{title.split()[1]} {title.split()[0]}\t{title}\t{1 + time % 2}\t{time}\n"
+    for time, title in enumerate(TITLES)
 )
 CORPUS = "doc_id\ttitle\n" + "".join(f"d{n:02d}\t{title}\n" for n, title in enumerate(TITLES))
 HEAD = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
@@ -24,7 +24,7 @@ JUDGMENTS = HEAD + "q1\that red\td00\tred hat\t2\n"
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Paths; preprocess is stood in for by a copy, which takes no seconds."""
+    """The folder of the input files. A fast replacement of preprocess records its arguments."""
 
     def ensure_data(inputs):
         output, corpus = inputs.data(), inputs.folder / "corpus.tsv"
@@ -47,7 +47,7 @@ def sources(files, **changes):
     return Sources(**(standard | changes))
 
 
-def test_inputs_are_prepared_once_and_found_again(files):
+def test_inputs_are_prepared_once(files):
     inputs = prepare(sources(files), files / "out")
     assert inputs.task().queries == ("hat red",)
     assert len(inputs.titles()) == 20
@@ -58,7 +58,7 @@ def test_inputs_are_prepared_once_and_found_again(files):
 
 
 @pytest.mark.parametrize("name", ["log.tsv", "judgments.tsv", "corpus.tsv"])
-def test_changed_inputs_are_prepared_anew(files, name):
+def test_changed_inputs_are_prepared_again(files, name):
     before = prepare(sources(files), files / "out").facts()
     rows = {"log.tsv": "cap\tred hat\t1\t99\n", "corpus.tsv": "d99\tcap\n"}
     with (files / name).open("a") as file:
@@ -68,19 +68,19 @@ def test_changed_inputs_are_prepared_anew(files, name):
     assert "cap" in (inputs.folder / name).read_text() or len(inputs.task().queries) == 2
 
 
-def test_another_way_to_judge_is_another_benchmark(files):
-    def key(share):
-        late = sources(files, judgments=None, judge_later=share)
+def test_another_fraction_of_judged_clicks_changes_the_key_of_the_inputs(files):
+    def key(fraction):
+        late = sources(files, judgments=None, judge_later=fraction)
         return prepare(late, files / "out").facts()["key"]
 
     assert key(0.25) == key(0.25) != key(0.5)
 
 
-def test_judged_queries_are_misspelt_if_asked_for(files):
+def test_judged_queries_have_typing_errors_if_requested(files):
     (files / "judgments.tsv").write_text(JUDGMENTS.replace("hat red", "bonnet red"))
-    ways = [sources(files), sources(files, typos=True)]
-    plain, misspelt = (prepare(one, files / f"out{one.typos}").task() for one in ways)
-    assert {*misspelt.queries} == {*map(with_typo, plain.queries)} != {*plain.queries}
+    options = [sources(files), sources(files, typos=True)]
+    plain, misspelled = (prepare(option, files / f"out{option.typos}").task() for option in options)
+    assert {*misspelled.queries} == {*map(with_typo, plain.queries)} != {*plain.queries}
 
 
 def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
@@ -102,65 +102,65 @@ def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
         {"judgments": None, "corpus": None, "hold_out_queries": 0.4},
     ],
 )
-def test_what_is_learnt_and_judged_does_not_depend_on_the_order_of_the_log(files, changes):
+def test_training_rows_and_judgments_do_not_depend_on_the_order_of_the_log(files, changes):
     rows = LOG.splitlines(keepends=True)[1:]
-    rows = [row.rsplit("\t", 1)[0] + f"\t{place // 7}\n" for place, row in enumerate(rows)]
+    rows = [row.rsplit("\t", 1)[0] + f"\t{index // 7}\n" for index, row in enumerate(rows)]
     rows += [row.replace("\t1\t", "\t5\t") for row in rows[::3]]
-    found = []
+    contents = []
     for number in range(4):
         random.Random(number).shuffle(rows)
         (files / "log.tsv").write_text(LOG.splitlines(keepends=True)[0] + "".join(rows))
         folder = prepare(sources(files, **changes), files / f"out{number}").folder
         names = ["judgments.tsv", "corpus.tsv", "log.tsv"]
-        found.append([(folder / name).read_text() for name in names])
-    assert found[1:] == found[:1] * 3
+        contents.append([(folder / name).read_text() for name in names])
+    assert contents[1:] == contents[:1] * 3
 
 
-def test_later_clicks_judge_and_are_not_learnt_from(files):
+def test_later_clicks_become_judgments_and_are_not_learned_from(files):
     inputs = prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
     # The last 5 of 20 rows: the black things.
     assert set(inputs.task().queries) == {f"{thing} black" for thing in THINGS}
-    assert inputs.task().whole_corpus
-    learnt = (inputs.folder / "log.tsv").read_text()
-    assert "black" not in learnt
-    assert learnt.count("\n") == 16
+    assert inputs.task().ranks_corpus
+    training_log = (inputs.folder / "log.tsv").read_text()
+    assert "black" not in training_log
+    assert training_log.count("\n") == 16
     assert (inputs.folder / "data-4" / "log").read_text().endswith("log.tsv")
     assert (inputs.folder / "data-4" / "corpus").read_text().endswith("corpus.tsv")
-    by_log = sources(files, judgments=None, corpus=None, judge_later=0.25)
-    assert sorted(prepare(by_log, files / "new").task().titles) == sorted(TITLES)
+    without_corpus = sources(files, judgments=None, corpus=None, judge_later=0.25)
+    assert sorted(prepare(without_corpus, files / "new").task().titles) == sorted(TITLES)
 
 
-def test_towers_learn_the_titles_of_a_corpus_and_not_those_of_judgments(files):
+def test_preprocess_receives_the_titles_of_a_corpus_and_not_those_of_judgments(files):
     prepare(sources(files, corpus=None), files / "judged")
-    learnt = files / "judged" / "work" / "inputs" / "data-4" / "corpus"
-    assert learnt.read_text() == ""
+    corpus_path = files / "judged" / "work" / "inputs" / "data-4" / "corpus"
+    assert corpus_path.read_text() == ""
     inputs = prepare(sources(files), files / "ranked")
-    offered = (inputs.folder / "data-4" / "corpus").read_text()
-    # The directory moved to its place after it was written.
-    assert (inputs.folder / offered.rsplit("/", 1)[1]).read_text() == CORPUS
+    passed_corpus = (inputs.folder / "data-4" / "corpus").read_text()
+    # The directory was renamed after it was written.
+    assert (inputs.folder / passed_corpus.rsplit("/", 1)[1]).read_text() == CORPUS
 
 
 @pytest.mark.parametrize("judged", [True, False])
-def test_held_out_queries_are_judged_by_judgments_or_clicks_and_not_learnt_from(files, judged):
+def test_held_out_queries_are_judged_and_not_learned_from(files, judged):
     queries = [" ".join(reversed(title.split())) for title in TITLES]
     cells = enumerate(zip(queries, TITLES, strict=True))
     rows = [f"q{n}\t{query}\td{n:02d}\t{title}\t1\n" for n, (query, title) in cells]
     (files / "judgments.tsv").write_text(HEAD + "".join(rows))
-    given = {} if judged else {"judgments": None}
-    inputs = prepare(sources(files, hold_out_queries=0.4, **given), files / "out")
+    changes = {} if judged else {"judgments": None}
+    inputs = prepare(sources(files, hold_out_queries=0.4, **changes), files / "out")
     held_out = {query for query in queries if is_held_out(query, 0.4, "benchmark")}
     assert 0 < len(held_out) < 20
     assert {*inputs.task().queries} == held_out
-    learnt = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
-    assert {row.split("\t")[0] for row in learnt} == {*queries} - held_out
+    training_rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
+    assert {row.split("\t")[0] for row in training_rows} == {*queries} - held_out
 
 
-def test_a_query_that_normalises_to_nothing_is_kept(files):
+def test_a_query_without_words_remains_in_the_task(files):
     (files / "judgments.tsv").write_text(JUDGMENTS + "q2\t?!\td01\tred tie\t1\n")
     assert prepare(sources(files), files / "out").task().queries == ("hat red", "?!")
 
 
-def test_judgments_keep_their_fractions_and_mean_of_repeats(files):
+def test_repeated_judgments_have_their_mean_grade(files):
     (files / "judgments.tsv").write_text(JUDGMENTS + "q1\that red\td00\tred hat\t1\n")
     inputs = prepare(sources(files), files / "out")
     assert inputs.task().relevant["grade"].to_list() == [1.5]
@@ -176,7 +176,7 @@ def test_judgments_keep_their_fractions_and_mean_of_repeats(files):
         ),
         ("judgments", HEAD, "a header and no judgment"),
         ("corpus", CORPUS + "d00\tanother\n", r"corpus.tsv:22: doc_id 'd00' is there already"),
-        ("log", LOG + "hat\n" * 180, r"180 of 200 rows are malformed; .*90.0% of the rows"),
+        ("log", LOG + "hat\n" * 180, r"180 of 200 rows are malformed, .*90.0% of the rows"),
         # Text would put these times in the wrong order.
         (
             "log",
@@ -201,12 +201,12 @@ def test_unusable_files_are_refused(files, name, text, message):
         ({"judge_later": 0.2, "hold_out_queries": 0.2}, "expected one of --judge-later, --hold"),
     ],
 )
-def test_flags_that_do_not_fit_are_refused(files, changes, message):
+def test_contradictory_flags_are_refused(files, changes, message):
     with pytest.raises(UserError, match=message):
         prepare(sources(files, **changes), files / "out")
 
 
-def test_the_sizes_of_both_parts_are_on_the_terminal_and_kept_for_the_reports(files, capsys):
+def test_the_sizes_of_training_log_and_judgments_are_printed_and_saved(files, capsys):
     late = sources(files, judgments=None, judge_later=0.25)
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
     line = "learned from 15 rows with 22 clicks; judged by 5 rows with 8 clicks"
@@ -215,10 +215,10 @@ def test_the_sizes_of_both_parts_are_on_the_terminal_and_kept_for_the_reports(fi
         assert line in capsys.readouterr().out
 
 
-def test_a_log_in_another_encoding_is_read_when_told(files):
+def test_files_in_another_encoding_are_read(files):
     text = LOG.replace("red hat\t1\t", "röd hat\t1000\t")
     (files / "log.tsv").write_bytes(text.encode("utf-16"))
     (files / "corpus.tsv").write_bytes(CORPUS.encode("utf-16"))
-    told = Layout("utf-16")
-    inputs = prepare(sources(files, judgments=None, judge_later=0.25, layout=told), files / "out")
+    layout = Layout("utf-16")
+    inputs = prepare(sources(files, judgments=None, judge_later=0.25, layout=layout), files / "out")
     assert "röd hat\t1000\t" in (inputs.folder / "log.tsv").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Rows of all kinds: tuned by fits, saved before, towers, parts of a log; what is refused."""
+"""Rows of a benchmark that are refitted, loaded, trained or resumed, and invalid flags."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from tests.runs import finished_run
 
 
 def of_query(run, query):
-    """The titles of a query, best first, and their scores."""
+    """The titles of a query, best first, with their scores."""
     rows = run.filter(pl.col("query") == query)
     return rows["title"].to_numpy(), rows["score"].to_numpy()
 
 
-def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
+def test_parameters_that_need_a_refit_are_cross_validated(folder, tmp_path):
     out = tmp_path / "out"
     result, *_ = benchmark(folder, "--systems", "plsa", "--seeds", "1", "--tune", "map",
                           "--metrics", "map", "--out", str(out))  # fmt: skip
     inputs = Inputs(out / "work" / "inputs")
     about = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
-    expected = np.full(len(result.half), np.nan)
-    for half, chosen in enumerate(about["chosen"]):
+    expected = np.full(len(result.fold), np.nan)
+    for fold, chosen in enumerate(about["chosen"]):
         ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
         judgments = read_judgments(folder / "judgments.tsv")
         corpus = read_corpus(folder / "corpus.tsv")
         values = evaluate({"plsa": ranker}, judgments, corpus, metrics=["map"]).values
-        expected[result.half == half] = values["plsa"]["map"][result.half == half]
+        expected[result.fold == fold] = values["plsa"]["map"][result.fold == fold]
     row, _ = result.rows
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
     assert about["final"].keys() == {"topics", *BASELINES["plsa"].search_space}
@@ -56,7 +56,9 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
     assert BASELINES["plsa"].load(model).topics == topics
 
 
-def test_finished_systems_are_measured_without_being_trained_again(folder, done, tmp_path):
+def test_finished_systems_are_measured_without_being_trained_again(
+    folder, benchmark_output, tmp_path
+):
     data = write_data(tmp_path / "data", [Click("orange hat", "Red Hat", 5)], validation=())
     run = finished_run(tmp_path / "run", data, TINY)
     version = export_saved_model(run, tmp_path / "models")
@@ -70,19 +72,19 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     )  # fmt: skip
     rows = {row.name: row for row in result.rows}
     assert [row.kind for row in result.rows] == ["model"] * 8 + ["hybrid"]
-    for name in ("run", "served", "small"):  # by the cosine, though the run has a prior
+    for name in ("run", "served", "small"):  # ranked by the cosine, although the run has a prior
         assert rows[name].seeds[0].run["score"].abs().max() < 1.001
         assert rows[f"{name}+prior"].seeds[0].about["chosen"]
     for name in ("served", "small"):
         assert rows[name].values("ndcg@10") == pytest.approx(
             rows["run"].values("ndcg@10"), nan_ok=True
         )
-    # The log of the run holds no judged query, and its fingerprints say so; a baseline has none.
+    # The run's query ids show that its log has no judged query; a baseline has no query ids.
     assert not any(
         "judged clicks" in note for name in ("run", "served") for note in rows[name].notes
     )
     assert (
-        "trained elsewhere, on an unknown log: that may include judged clicks"
+        "trained elsewhere, on an unknown log: it may include judged clicks"
         in rows["words"].notes[0]
     )
     assert "training_seconds" not in rows["run"].seeds[0].about
@@ -90,7 +92,7 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     assert set(models) == {"run", "served", "small", "words"}
 
 
-def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_path):
+def test_a_note_says_that_a_saved_model_learned_from_judged_queries(folder, tmp_path):
     data = write_data(tmp_path / "data", [Click("hat", "red hat", 5)], validation=())
     judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tHAT!\td00\tred hat\t1\n"
     path = tmp_path / "judgments.tsv"
@@ -101,35 +103,34 @@ def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_
         query == "HAT!" for query in task.queries
     ]
     job = {"name": "mine", "base": str(run)}
-    (found,) = KINDS["model"](Fit(job, None, task, tmp_path))
-    assert "on a log with 1 of them: that may include judged clicks" in " ".join(
-        found.about["notes"]
-    )
+    (candidate,) = KINDS["model"](Fit(job, None, task, tmp_path))
+    note = "on a log that contains 1 of the judged queries: it may include judged clicks"
+    assert note in " ".join(candidate.about["notes"])
     with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
         KINDS["model"](Fit(job | {"base": str(tmp_path)}, None, task, tmp_path))
 
 
-def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
-    places = {
+def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
+    modified = {
         path: path.stat().st_mtime_ns
         for path in (folder / "out" / "work" / "systems").glob("*/run.parquet")
     }
-    assert len(places) == 8
+    assert len(modified) == 8
     result, *_ = benchmark(
         folder, "--systems", f"bm25,{folder / 'tiny.yaml'}", "--seeds", "1", "--tune", "map",
         "--metrics", "recall@10", "--sweep", RANDOM, "--out", str(folder / "out"),
     )  # fmt: skip
-    assert {path: path.stat().st_mtime_ns for path in places} == places
+    assert {path: path.stat().st_mtime_ns for path in modified} == modified
     assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
     tiny = result.rows[2]
     assert tiny.error is None
     assert tiny.seeds[0].about["epochs"] == 1
     assert list(result.metrics) == ["recall@10"]
-    # The row is what the model makes of the texts; the one behind it adds the prior with a weight
-    # of its own, not that of the run.
+    # The row has the model's cosines. The next row adds the prior, with a weight that is tuned here
+    # and differs from that of the run.
     (model,) = (folder / "out").glob("work/systems/tiny-seed0-*/model")
     ranker, title_texts = SemanticRanker.load(model), result.task.titles
-    query = int(np.flatnonzero(result.half == 0)[0])
+    query = int(np.flatnonzero(result.fold == 0)[0])
     cosines = (ranker.encode_queries([result.task.queries[query]]) @
                ranker.encode_titles(title_texts).T)[0]  # fmt: skip
     titles, scores = of_query(tiny.seeds[0].run, query)
@@ -154,33 +155,33 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
         (["--runs", "nowhere.trec"], "nowhere.trec cannot be read"),
     ],
 )
-def test_flags_that_do_not_fit_are_refused_before_anything_runs(folder, done, arguments, message):
+def test_invalid_flags_are_refused_before_any_fit(folder, benchmark_output, arguments, message):
     before = set((folder / "out" / "work" / "systems").iterdir())
-    arguments = [one.format(runs=folder / "out" / "runs") for one in arguments]
+    arguments = [argument.format(runs=folder / "out" / "runs") for argument in arguments]
     with pytest.raises(UserError, match=message):
         benchmark(folder, "--systems", "bm25", *arguments, "--out", str(folder / "out"))
     assert set((folder / "out" / "work" / "systems").iterdir()) == before
 
 
-def test_a_directory_with_something_else_is_left_alone(folder, tmp_path):
+def test_a_directory_with_other_files_is_not_changed(folder, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="holds no work, which this command writes"):
         benchmark(folder, "--systems", "bm25", "--out", str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
+def test_a_benchmark_of_one_title_and_one_query_has_results(tmp_path):
     (tmp_path / "clicks.tsv").write_text("query\ttitle\nhat\tRed Hat\nred\tRed Hat\n")
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\nd1\tRed Hat\n")
     (tmp_path / "judgments.tsv").write_text(
         "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\thats\td1\tRed Hat\t1\n"
     )
-    result, shown, _ = benchmark(
+    result, output, _ = benchmark(
         tmp_path, "--systems", "bm25,popularity,lda", "--hybrid", "bm25+prior", "--seeds", "1",
         "--out", str(tmp_path / "out"),
     )  # fmt: skip
     assert {*result.summary().filter(metric="ndcg@1")["mean"]} == {1.0}
     assert {test.p for test in result.comparisons} == {1.0}
-    assert "bm25 chose nothing: fewer than two different queries" in shown
+    assert "bm25 chose nothing: fewer than two different queries" in output
     (lda,) = tmp_path.glob("out/work/systems/lda*/model")
     assert BASELINES["lda"].load(lda).topics in BASELINES["lda"].refit_search_space["topics"]

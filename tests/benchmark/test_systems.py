@@ -11,7 +11,7 @@ from dssm_tf.common.versions import digest, versions
 from dssm_tf.systems import BASELINES
 
 
-def place(system, seed=0):
+def job_digest(system, seed=0):
     return digest(system.job(seed, "map"))
 
 
@@ -26,17 +26,17 @@ class Random(BM25):
     seed: Seed = Field(default=0, description="Seed of everything.")
 
 
-class HandsOn(Random):
-    """A baseline that has the parameters of another."""
+class Weighted(Random):
+    """A baseline that inherits parameters."""
 
-    name = "hands_on"
-    weight: float = Field(default=0.5, description="Weight of the hands.")
+    name = "weighted"
+    weight: float = Field(default=0.5, description="Weight of something.")
 
 
 @pytest.fixture(autouse=True)
 def random_baseline(monkeypatch):
     monkeypatch.setitem(BASELINES, "random", Random)
-    monkeypatch.setitem(BASELINES, "hands_on", HandsOn)
+    monkeypatch.setitem(BASELINES, "weighted", Weighted)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def names(*arguments, **options):
     return [system.name for system in choose_systems(*arguments, **options)]
 
 
-def test_groups_hold_every_baseline_and_every_shipped_configuration():
+def test_groups_contain_every_baseline_and_every_shipped_configuration():
     assert names(["baselines"]) == list(BASELINES)
     assert names(["towers"]) == shipped_configs()
     assert names(["all"]) == ["popularity", *BASELINES, *shipped_configs()]
@@ -59,24 +59,24 @@ def test_groups_hold_every_baseline_and_every_shipped_configuration():
 
 
 def test_only_random_systems_have_seeds(config):
-    rows = choose_systems(["bm25", "random", "hands_on", f"mine={config}"])
+    rows = choose_systems(["bm25", "random", "weighted", f"mine={config}"])
     assert {row.name: row.seeded for row in rows} == {
         "bm25": False,
         "random": True,
-        "hands_on": True,
+        "weighted": True,
         "mine": True,
     }
-    places = {place(rows[1], seed) for seed in (0, 1)}
-    assert len(places) == 2
+    digests = {job_digest(rows[1], seed) for seed in (0, 1)}
+    assert len(digests) == 2
 
 
-def test_a_baseline_that_holds_another_takes_its_seed_and_parameters():
+def test_a_baseline_that_contains_another_has_its_seed_and_parameters():
     (row, swept) = choose_systems(["dse+tfidf"], sweeps=["dse+tfidf.size=32"])
     assert row.seeded
     assert swept.parameters == {"size": 32}
 
 
-def test_a_configuration_can_be_a_row_of_its_own_or_stand_in_for_a_shipped_one(config):
+def test_a_configuration_can_be_a_new_row_or_replace_a_shipped_one(config):
     assert names(["bm25", f"mine={config}"]) == ["bm25", "mine"]
     (system,) = choose_systems(["lstm", f"lstm={config}"])
     assert yaml.safe_load(system.base)["tower"]["name"] == "dssm"
@@ -93,25 +93,25 @@ def test_the_papers_configurations_are_rows_and_can_be_swept_under_a_short_name(
     ]
 
 
-def test_settings_reach_every_configuration_and_change_its_place(config):
+def test_overrides_change_every_configuration_and_its_job(config):
     (plain,) = choose_systems([f"mine={config}"])
     (short,) = choose_systems([f"mine={config}"], overrides=["training.epochs=1"])
     assert yaml.safe_load(short.base)["training"]["epochs"] == 1
-    places = [place(one) for one in (plain, short)]
-    assert places[0] != places[1]
+    digests = [job_digest(system) for system in (plain, short)]
+    assert digests[0] != digests[1]
 
 
 @pytest.mark.parametrize("package", ["dssm-tf", "keras", "numpy", "apache-beam"])
 def test_a_resumed_benchmark_never_mixes_versions(config, monkeypatch, package):
     rows = choose_systems(["bm25", f"mine={config}"])
-    before = [place(row) for row in rows]
-    assert [place(row) for row in rows] == before
+    before = [job_digest(row) for row in rows]
+    assert [job_digest(row) for row in rows] == before
     monkeypatch.setattr(versions_module, "versions", lambda: {**versions(), package: "0.0"})
-    after = [place(row) for row in rows]
+    after = [job_digest(row) for row in rows]
     assert not set(before) & set(after)
 
 
-def test_a_sweep_adds_a_row_a_value(config):
+def test_a_sweep_adds_one_row_per_value(config):
     rows = choose_systems(
         ["bm25", f"mine={config}"],
         ["mine.tower.widths=[4],[8,4]", "random.topics=5,50"],
@@ -145,7 +145,7 @@ def test_a_sweep_adds_a_row_a_value(config):
             (["bm25"], ["bm25.k=1"]),
             r"bm25 has no parameter 'k'; it has k1, b\. Did you mean 'k1'\?",
         ),
-        ((["bm25"], ["hands_on.cells=2"]), "hands_on has no parameter 'cells'"),
+        ((["bm25"], ["weighted.cells=2"]), "weighted has no parameter 'cells'"),
         (
             (["bm25"], ["random.topics=0,1"]),
             "random: topics is 0; it should be greater than or equal to 1",
@@ -157,6 +157,6 @@ def test_a_sweep_adds_a_row_a_value(config):
         ((["lstm"], [], ["gamma"]), "KEY=VALUE"),
     ],
 )
-def test_what_cannot_be_built_is_refused_before_anything_runs(arguments, message):
+def test_unknown_systems_and_parameters_are_refused_before_any_fit(arguments, message):
     with pytest.raises(UserError, match=message):
         choose_systems(*arguments)

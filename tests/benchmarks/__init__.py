@@ -1,1 +1,1 @@
-"""Speed, as ratios against a named rival in the same run; each module also runs by itself."""
+"""Benchmarks of speed, as ratios to a named rival in the same run; each module is a program."""

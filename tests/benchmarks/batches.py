@@ -1,8 +1,9 @@
-"""Pairs a processor second from what preprocess wrote to batches, by kind of negatives.
+"""Speed of making batches from preprocessed data, by kind of negatives.
 
     python -m tests.benchmarks.batches --rows 300000
 
-The log is that of `tests.benchmarks.scale`. A step has 1,024 pairs; reading is counted apart.
+prints pairs per processor second. The log is that of `tests.benchmarks.scale`. A step has 1,024
+pairs. The time to read the data is reported separately.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PASSES = 3
 
 
 def main(*, rows: int = 300_000) -> None:
-    """Prints a table in Markdown, a row a kind of negatives."""
+    """Prints a table in Markdown, one row per kind of negatives."""
     with TemporaryDirectory() as folder:
         log, directory = Path(folder, "clicks.tsv"), Path(folder, "data")
         write_log(log, rows)
@@ -29,7 +30,7 @@ def main(*, rows: int = 300_000) -> None:
         from tests.training.configuration import batches_of
 
         sys.stdout.write(
-            "| negatives | pairs | read, s | pairs a processor s |\n|---|---|---|---|\n"
+            "| negatives | pairs | read, s | pairs per processor s |\n|---|---|---|---|\n"
         )
         for recorded, in_batch, fresh in ((4, False, 0), (0, True, 0), (0, False, 4)):
             negatives = {"recorded": recorded, "in_batch": in_batch, "fresh": fresh}
@@ -38,13 +39,13 @@ def main(*, rows: int = 300_000) -> None:
             started = process_time()
             data = Preprocessed(directory)
             batches = batches_of(parse_config(config), data)
-            read, started = process_time() - started, process_time()
+            reading_seconds, started = process_time() - started, process_time()
             for _ in batches.epochs(0, 0, _PASSES):
                 pass
             count = data.count("train")
             speed = _PASSES * count / (process_time() - started)
             name = f"{recorded} recorded, {'in-batch, ' * in_batch}{fresh} fresh"
-            sys.stdout.write(f"| {name} | {count:,} | {read:.1f} | {speed:,.0f} |\n")
+            sys.stdout.write(f"| {name} | {count:,} | {reading_seconds:.1f} | {speed:,.0f} |\n")
 
 
 if __name__ == "__main__":

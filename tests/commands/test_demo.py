@@ -1,4 +1,4 @@
-"""`dssm demo`: its data, what it replaces, and (slow) the whole of it."""
+"""`dssm demo`: its data, the directories it replaces, and (slow) a complete run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 
 
-def test_the_log_holds_no_question_that_is_judged(tmp_path):
+def test_the_log_has_no_judged_question(tmp_path):
     demonstration.write_data(tmp_path)
     log = [line.split("\t") for line in (tmp_path / "clicks.tsv").read_text("utf-8").splitlines()]
     judgments = read_judgments(tmp_path / "judgments.tsv")
     assert log[0] == ["query", "title"]
     assert len(judgments) > 1000
-    assert not {query for query, _ in log} & {one.query for one in judgments}
-    # The whole of the table is used: its titles are the corpus.
-    assert {title for _, title in log[1:]} | {one.title for one in judgments} == {
-        one.title for one in read_corpus(tmp_path / "corpus.tsv")
+    assert not {query for query, _ in log} & {row.query for row in judgments}
+    # The corpus has exactly the titles of the log and the judgments.
+    assert {title for _, title in log[1:]} | {row.title for row in judgments} == {
+        row.title for row in read_corpus(tmp_path / "corpus.tsv")
     }
 
 
-def test_something_else_is_not_overwritten_but_an_earlier_demo_is(tmp_path, monkeypatch):
+def test_only_an_earlier_demo_is_overwritten(tmp_path, monkeypatch):
     monkeypatch.setattr(demonstration, "_COMMANDS", "")
     earlier = tmp_path / "demo"
     earlier.touch()
@@ -47,7 +47,7 @@ def test_something_else_is_not_overwritten_but_an_earlier_demo_is(tmp_path, monk
     ]  # fmt: skip
 
 
-def test_it_ends_with_the_command_that_fails(tmp_path, monkeypatch, capsys):
+def test_the_demo_stops_at_a_failed_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(demonstration, "_COMMANDS", "train --data nowhere")
     with pytest.raises(UserError, match="dssm train failed; its message is above"):
         demonstration.demo(out=tmp_path / "demo")
@@ -55,16 +55,16 @@ def test_it_ends_with_the_command_that_fails(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path, capfd):
+def test_the_rankers_of_the_demo_are_better_than_bm25(tmp_path, capfd):
     out = tmp_path / "demo"
     demonstration.demo(out=out)
     systems = json.loads((out / "evaluation" / "metrics.json").read_text("utf-8"))["systems"]
-    # What prototypes reached, less what a seed may cost.
-    for name, cutoff, least in (
+    # Slightly less than measured, because values vary with the seed.
+    for name, cutoff, minimum in (
         ("dssm", "ndcg@1", 0.93), ("dssm", "ndcg@3", 0.95), ("dssm", "ndcg@10", 0.955),
         ("lstm", "ndcg@1", 0.89), ("lstm", "ndcg@3", 0.92), ("lstm", "ndcg@10", 0.92),
     ):  # fmt: skip
-        assert systems[name][cutoff] >= least, (name, cutoff)
+        assert systems[name][cutoff] >= minimum, (name, cutoff)
         assert systems[name][cutoff] > systems["bm25"][cutoff]
     for name in ("dssm", "lstm"):
         assert (out / "export" / name / "1" / "saved_model.pb").exists()
@@ -72,9 +72,9 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path, capfd):
     assert len(links) > 8
     assert all((out / link).exists() for link in links)
     text = capfd.readouterr().out
-    for said in (
+    for expected in (
         "report.html",
         "dssm benchmark --clicks CLICKS.tsv",
         "Query: capital of austrailia",
     ):
-        assert said in text
+        assert expected in text

@@ -1,4 +1,4 @@
-"""`dssm evaluate`: what it ranks and measures, what it says, and what it refuses."""
+"""`dssm evaluate`: its table, report, metrics and errors."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ CORPUS = "doc_id\ttitle\nd1\tRed Hat\nd2\tBlue Box\nd3\tGreen Tie\n"
 
 
 class Model:
-    """Stands for a trained model: prefers the title with the most letters of its name."""
+    """Replaces a trained model: scores a title by the number of letters that its name has."""
 
     vocabulary = Vocabulary(["#re", "red", "ed#", "#ha", "hat", "at#"], FOLDED)
 
@@ -40,7 +40,7 @@ class Model:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Judgments, a corpus and models in the folder that a command runs in."""
+    """Writes judgments, a corpus and models to the working directory of the command."""
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("dssm_tf.model.semantic_ranker")
     module.SemanticRanker = types.SimpleNamespace(load=Model)
@@ -58,45 +58,45 @@ def metrics(out="out"):
     return json.loads(Path(out, "metrics.json").read_text())
 
 
-def test_models_baselines_and_runs_stand_in_one_table(evaluate, capsys):
+def test_models_baselines_and_runs_are_in_one_table(evaluate, capsys):
     Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
     evaluation = evaluate("lstm", "mine=other/lstm", corpus="c.tsv", runs=("theirs.trec",))
     assert evaluation.systems == ("bm25", "lstm", "mine", "theirs")
     assert evaluation.mean("bm25", "ndcg@1") == 1.0
     assert evaluation.mean("theirs", "ndcg@1") == 0.5
     assert Path("out/runs/mine.trec").is_file()
-    said = capsys.readouterr().out
-    for part in (
+    output = capsys.readouterr().out
+    for expected in (
         "NDCG@1",
         "report.html",
-        "theirs 1 judged queries are not listed; they count as 0",
+        "theirs 1 judged queries are not listed, such as 'q2'; they count as 0",
     ):
-        assert part in said
+        assert expected in output
 
 
-def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(evaluate, capsys):
+def test_known_and_new_queries_and_unknown_trigrams_are_reported(evaluate, capsys):
     evaluation = evaluate("lstm", corpus="c.tsv")
     red, blue = map(evaluation.task.queries.index, ("red hat", "blue box"))
-    assert evaluation.seen.tolist() == [place == red for place in range(2)]
+    assert evaluation.in_log.tolist() == [index == red for index in range(2)]
     systems = metrics()["systems"]
     lstm, values = systems["lstm"], evaluation.values["lstm"]["ndcg@1"]
-    known, new = (lstm["parts"][part] for part in ("known", "new"))
+    known, new = (lstm["parts"][subset] for subset in ("known", "new"))
     assert (known["ndcg@1"], new["ndcg@1"]) == (values[red], values[blue])
     assert new["queries"] == 1
     # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
     assert lstm["about"][0]["unknown_trigrams"] == pytest.approx(7 / 13)
-    shown = " ".join(capsys.readouterr().out.split())
-    for part in (
+    output = " ".join(capsys.readouterr().out.split())
+    for expected in (
         "lstm lacks 54 % of the letter trigrams of the judged queries",
         "Queries that are not in the log:",
         "1 of the 2 queries are not in the click log",
         "The means rest on 2 queries, fewer than 200",
     ):
-        assert part in shown
+        assert expected in output
     assert "unknown_trigrams" not in systems["bm25"]["about"][0]
 
 
-def test_the_metrics_name_inputs_models_and_versions(evaluate):
+def test_metrics_json_names_inputs_models_and_versions(evaluate):
     Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
     evaluate("mine=lstm", runs=("theirs.trec",))
     settings = metrics()["settings"]
@@ -111,25 +111,25 @@ def test_the_metrics_name_inputs_models_and_versions(evaluate):
     assert metrics("new")["settings"]["models"]["mine"]["sha256"] != before["sha256"]
 
 
-def test_without_a_corpus_and_without_models_the_baseline_stands_alone(evaluate):
+def test_without_a_corpus_and_models_the_baseline_ranks_judged_titles(evaluate):
     evaluation = evaluate()
     assert evaluation.systems == ("bm25",)
-    assert not evaluation.task.whole_corpus
+    assert not evaluation.task.ranks_corpus
 
 
-def test_judgments_that_any_order_satisfies_are_warned_of(evaluate, capsys):
+def test_judgments_for_which_any_order_is_perfect_cause_a_warning(evaluate, capsys):
     Path("j.tsv").write_text(re.sub(".*\t0\n", "", JUDGMENTS))
     evaluate()
-    said = " ".join(capsys.readouterr().out.split())
-    assert said.count("For 2 of 2 queries all judged titles have the same grade: any") == 1
+    output = " ".join(capsys.readouterr().out.split())
+    assert output.count("For 2 of 2 queries all judged titles have the same grade: any") == 1
 
 
 def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):
-    # Nothing but clicks says that a chapeau is a hat.
+    # Only the clicks connect "chapeau" with "hat".
     log = [Click("chapeau", "Red Hat", 3), Click("boite", "Blue Box", 2)]
     write_data(Path("data"), log, validation=())
-    judged = JUDGMENTS.replace("red hat", "chapeau").replace("blue box", "boite")
-    Path("j.tsv").write_text(judged)
+    judgments = JUDGMENTS.replace("red hat", "chapeau").replace("blue box", "boite")
+    Path("j.tsv").write_text(judgments)
     assert evaluate(baselines="wtm", data="data").mean("wtm", "ndcg@1") == 1
     with pytest.raises(UserError, match=r"it learns from clicks\. Give --data"):
         evaluate(baselines="wtm", out="new")
@@ -141,11 +141,11 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):
         (["lstm", "other/lstm"], {}, "two are called 'lstm'; rename one"),
         (["bm25=lstm"], {}, "two are called 'bm25'"),
         (["=lstm"], {}, "=lstm': expected PATH or NAME=PATH"),
-        ([], {"baselines": "", "data": "data"}, "none is fitted"),  # which would learn from it
+        ([], {"baselines": "", "data": "data"}, "only baselines learn from it"),
         ([], {"out": "other"}, "exists already"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_before_any_work(evaluate, models, options, message):
+def test_invalid_arguments_are_refused_before_any_file_is_read(evaluate, models, options, message):
     if "data" not in options:
         Path("j.tsv").unlink()
     with pytest.raises(UserError, match=message):
@@ -154,7 +154,7 @@ def test_what_cannot_be_measured_is_refused_before_any_work(evaluate, models, op
     assert [path.name for path in Path("other").iterdir()] == ["lstm"]
 
 
-def test_the_modules_the_command_line_imports_are_light():
+def test_the_modules_of_the_command_line_import_no_heavy_package():
     code = """
 import sys, dssm_tf.commands.evaluate, dssm_tf.evaluation.metrics, dssm_tf.evaluation.ranker
 print({"tensorflow", "keras", "scipy", "bm25s", "matplotlib"} & set(sys.modules))

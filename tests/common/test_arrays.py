@@ -1,4 +1,4 @@
-"""Arrays come back as they were written; whatever else a file holds is one line."""
+"""Arrays are read as they were written; any other content is an error of one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OBJECTS = np.frombuffer(pickle.dumps(np.array([{"a": 1}], object)), np.uint8)
 
 
 def npy(array, **header) -> bytes:
-    """An .npy file, with another header."""
+    """The bytes of an `.npy` file whose header has the given changes."""
     file = io.BytesIO()
     plain = {"descr": "<f4", "fortran_order": False, "shape": array.shape} | header
     np.lib.format.write_array_header_1_0(file, plain)
@@ -28,6 +28,7 @@ def npy(array, **header) -> bytes:
 
 
 def npz(members: dict[str, bytes]) -> bytes:
+    """The bytes of a ZIP file with the given members."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
@@ -40,7 +41,7 @@ BAD = {
     "text": b"no array",
     "magic": b"\x93NUMPY",
     "unknown format": b"\x93NUMPY\x09\x00" + b"\x00" * 200,
-    "cut": npy(ARRAY)[:-1],
+    "truncated": npy(ARRAY)[:-1],
     "116 TiB": npy(ARRAY, shape=(1 << 30, 31_000)),
     "negative": npy(ARRAY, shape=(-3, -4)),
     "no numbers": npy(np.array([], "<U0"), descr="<U0", shape=(1 << 60,)),
@@ -51,13 +52,13 @@ BAD = {
 }
 
 
-def test_arrays_come_back_as_they_were(tmp_path):
+def test_arrays_are_read_as_they_were_written(tmp_path):
     for rows in (4, 0):
         np.save(tmp_path / "a.npy", ARRAY[:rows])
-        found = map_array(tmp_path / "a.npy", "Mend.")
-        assert (found.dtype, found.shape) == (np.float32, ARRAY[:rows].shape)
-        assert isinstance(found, np.memmap)
-        np.testing.assert_array_equal(found, ARRAY[:rows])
+        array = map_array(tmp_path / "a.npy", "Fix it.")
+        assert (array.dtype, array.shape) == (np.float32, ARRAY[:rows].shape)
+        assert isinstance(array, np.memmap)
+        np.testing.assert_array_equal(array, ARRAY[:rows])
     arrays = {
         "a": ARRAY,
         "fortran": np.asfortranarray(ARRAY),
@@ -66,45 +67,47 @@ def test_arrays_come_back_as_they_were(tmp_path):
         "text": np.frombuffer(b"{}", np.uint8),
     }
     np.savez(tmp_path / "a.npz", **arrays)
-    for name, array in read_arrays(tmp_path / "a.npz", "Mend.").items():
+    for name, array in read_arrays(tmp_path / "a.npz", "Fix it.").items():
         assert array.dtype == arrays[name].dtype
         np.testing.assert_array_equal(array, arrays.pop(name))
     assert not arrays
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_what_is_no_array_is_one_line(tmp_path, kind):
+def test_a_file_without_arrays_is_a_one_line_error(tmp_path, kind):
     path = tmp_path / "a.npy"
     path.write_bytes(BAD[kind])
-    with pytest.raises(UserError, match=r"a\.npy is no array of numbers: .+\. Mend\.$"):
-        map_array(path, "Mend.")
+    with pytest.raises(UserError, match=r"a\.npy is not an array of numbers: .+\. Fix it\.$"):
+        map_array(path, "Fix it.")
     path.write_bytes(npz({"a.npy": npy(ARRAY), "b.npy": BAD[kind]}))
-    with pytest.raises(UserError, match=r"a\.npy is no archive of arrays: .+\. Mend\.$") as caught:
-        read_arrays(path, "Mend.")
+    with pytest.raises(
+        UserError, match=r"a\.npy is not an archive of arrays: .+\. Fix it\.$"
+    ) as caught:
+        read_arrays(path, "Fix it.")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("place", range(0, 320, 7))
-def test_a_flipped_bit_in_an_archive_is_told_or_changes_nothing(tmp_path, place):
+@pytest.mark.parametrize("offset", range(0, 320, 7))
+def test_a_flipped_bit_in_an_archive_is_an_error_or_changes_no_array(tmp_path, offset):
     np.savez(tmp_path / "a.npz", a=ARRAY)
     raw = bytearray((tmp_path / "a.npz").read_bytes())
-    raw[place % len(raw)] ^= 4
+    raw[offset % len(raw)] ^= 4
     (tmp_path / "a.npz").write_bytes(raw)
     try:
-        found = read_arrays(tmp_path / "a.npz", "Mend.")
+        arrays = read_arrays(tmp_path / "a.npz", "Fix it.")
     except UserError:
         return
-    assert [array.tolist() for array in found.values()] == [ARRAY.tolist()]
+    assert [array.tolist() for array in arrays.values()] == [ARRAY.tolist()]
 
 
-def test_a_file_that_is_missing_is_named(tmp_path):
+def test_the_error_for_a_missing_file_has_its_name(tmp_path):
     for read in (map_array, read_arrays):
         with pytest.raises(UserError, match=r"a\.npy cannot be read: No such file or directory\."):
-            read(tmp_path / "a.npy", "Mend.")
+            read(tmp_path / "a.npy", "Fix it.")
 
 
-class Touches:
-    """Makes a file when it is unpickled."""
+class CreatesFile:
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -115,21 +118,21 @@ class Touches:
 
 @pytest.mark.parametrize("read", [map_array, read_arrays])
 def test_nothing_is_unpickled(read, tmp_path):
-    array = np.array([Touches(tmp_path / "touched")], object)
+    array = np.array([CreatesFile(tmp_path / "touched")], object)
     path = tmp_path / "a"
     with path.open("wb") as file:
         np.save(file, array) if read is map_array else np.savez(file, array)
-    with pytest.raises(UserError, match=f"{path} is no "):
-        read(path, "Mend.")
+    with pytest.raises(UserError, match=f"{path} is not "):
+        read(path, "Fix it.")
     assert not (tmp_path / "touched").exists()
 
 
-def test_an_array_is_written_whole_or_with_the_systems_reason_not_at_all(tmp_path):
+def test_a_failed_write_raises_the_error_of_the_system_and_leaves_no_file(tmp_path):
     path = tmp_path / "ids.npy"
     array = np.arange(100_000)
-    with limited_file_size(100_000), pytest.raises(OSError, match="File too large") as raised:
+    with limited_file_size(100_000), pytest.raises(OSError, match="File too large") as error:
         write_array(path, array)
-    assert raised.value.errno == errno.EFBIG
+    assert error.value.errno == errno.EFBIG
     assert list(tmp_path.iterdir()) == []
     write_array(path, array)
     assert (map_array(path, "") == array).all()

@@ -1,4 +1,4 @@
-"""Whatever happens outside of the program is one line at its end."""
+"""Errors of files, disks and users end a command with one line; bugs keep their traceback."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from contextlib import contextmanager
 
 import pytest
 
-from dssm_tf.common.boundary import one_line, run_command
+from dssm_tf.common.boundary import error_line, run_command
 from dssm_tf.common.errors import UserError
 
 
-def failing(error: BaseException):
+def raises(error: BaseException):
     def run() -> None:
         raise error
 
     return run
 
 
-def full() -> OSError:
+def disk_full() -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/model.h5")
 
 
-def cleaning_up_after_a_full_disk() -> Exception:
+def clean_up_error() -> Exception:
+    """An error that is raised while another one, of a full disk, is handled."""
     error = ValueError("Can't close the file while there is an open writing handle")
-    error.__context__ = full()
+    error.__context__ = disk_full()
     return error
 
 
@@ -38,8 +39,11 @@ def cleaning_up_after_a_full_disk() -> Exception:
     ("error", "line"),
     [
         (UserError("no."), "no."),
-        (full(), "[Errno 28] No space left on device: 'out/model.h5'"),
-        (cleaning_up_after_a_full_disk(), "[Errno 28] No space left on device: 'out/model.h5'"),
+        (disk_full(), "[Errno 28] No space left on device: 'out/model.h5'"),
+        (
+            clean_up_error(),
+            "[Errno 28] No space left on device: 'out/model.h5'",
+        ),
         (
             RuntimeError("Can't decrement id ref count (errno = 28, No space left on device)"),
             "Can't decrement id ref count (errno = 28",
@@ -50,33 +54,33 @@ def cleaning_up_after_a_full_disk() -> Exception:
         (KeyboardInterrupt(), "interrupted"),
     ],
 )
-def test_an_error_from_outside_is_one_line_and_exit_code_1(error, line, capsys):
-    assert run_command("dssm train", failing(error)) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"dssm train: {line}")
-    assert said.count("\n") == 1
+def test_an_external_error_is_one_line_and_exit_code_1(error, line, capsys):
+    assert run_command("dssm train", raises(error)) == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(f"dssm train: {line}")
+    assert stderr.count("\n") == 1
 
 
-def test_an_error_of_tensorflow_or_arrow_is_one_line():
+def test_an_error_of_tensorflow_or_arrow_is_error_line():
     import pyarrow
     import tensorflow as tf
 
     error = tf.errors.DataLossError(None, None, "corrupted record at 12\n" + "\n at node" * 999)
-    assert "\n" not in one_line(error)
-    assert len(one_line(error)) < 700
+    assert "\n" not in error_line(error)
+    assert len(error_line(error)) < 700
     error = tf.errors.ResourceExhaustedError(None, None, "x.tfrecord; No space left on device\n")
-    assert one_line(error).startswith("x.tfrecord; No space left on device")
-    assert one_line(pyarrow.ArrowInvalid("not a parquet file")).startswith("not a parquet file")
+    assert error_line(error).startswith("x.tfrecord; No space left on device")
+    assert error_line(pyarrow.ArrowInvalid("not a parquet file")).startswith("not a parquet file")
 
 
 @pytest.mark.parametrize(("debug", "error"), [("", ZeroDivisionError()), ("1", UserError("no."))])
-def test_a_mistake_of_ours_keeps_its_traceback_and_any_where_asked_for(monkeypatch, debug, error):
+def test_a_bug_has_a_traceback_and_with_debugging_every_error_has(monkeypatch, debug, error):
     monkeypatch.setenv("DSSM_DEBUG", debug)
     with pytest.raises(type(error)):
-        run_command("dssm train", failing(error))
+        run_command("dssm train", raises(error))
 
 
-def test_what_the_encoding_of_the_terminal_lacks_is_escaped(monkeypatch):
+def test_characters_outside_the_encoding_of_the_terminal_are_escaped(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
     assert run_command("dssm train", lambda: sys.stdout.write("epoch 1 · été\n") and None) == 0
@@ -116,7 +120,7 @@ INTERRUPTED = "dssm train: interrupted; the same command resumes, or starts over
 
 @contextmanager
 def command(work):
-    """A command in a process of its own, when it has printed its first line."""
+    """Starts a command in another process and waits for its first line."""
     code = [sys.executable, "-c", COMMAND.format(work=work)]
     with subprocess.Popen(code, text=True, stdout=-1, stderr=-1) as process:
         try:
@@ -129,7 +133,7 @@ def command(work):
 @pytest.mark.parametrize(
     "work", ["print('started', flush=True); time.sleep(60)", "become_another_error()"]
 )
-def test_ctrl_c_ends_a_command_in_one_line_whatever_error_it_becomes(work):
+def test_ctrl_c_ends_a_command_with_one_line_even_if_another_error_replaces_it(work):
     with command(work) as process:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
@@ -145,7 +149,7 @@ def test_a_second_ctrl_c_ends_a_command_that_lost_the_first(lose):
         assert process.wait(timeout=30) == -signal.SIGINT
 
 
-def test_a_command_that_was_interrupted_leaves_pythons_own_handler_behind(capsys):
+def test_an_interrupted_command_restores_the_signal_handler_of_python(capsys):
     def run():
         signal.raise_signal(signal.SIGINT)
 

@@ -1,4 +1,4 @@
-"""What messages share."""
+"""Helpers for error messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dssm_tf.common import errors
 
 
 def test_an_extra_is_installed_from_a_checkout():
-    told = errors.install("search")
-    assert told == f"{sys.executable} -m pip install '.[search]' in a checkout of dssm-tf"
+    command = errors.install_command("search")
+    assert command == f"{sys.executable} -m pip install '.[search]' in a checkout of dssm-tf"
 
 
 def test_no_hint_names_a_package_that_cannot_be_downloaded(checkout):

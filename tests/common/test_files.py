@@ -1,4 +1,4 @@
-"""Nothing half-written, whatever happens in between."""
+"""Interrupted writes leave no incomplete files or directories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing, refuse_others
+from dssm_tf.common.files import atomic_directory, atomic_write, check_replaceable, refuse_existing
 
 
 def names(folder: Path) -> set[str]:
@@ -21,7 +21,7 @@ def names(folder: Path) -> set[str]:
 
 @pytest.fixture
 def run(tmp_path) -> Path:
-    """A directory that an earlier run has left, alone in its folder."""
+    """A directory of an earlier run, the only entry of its folder."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "old").write_text("old")
     return tmp_path / "run"
@@ -41,7 +41,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
 
 @pytest.mark.parametrize("error", [TypeError, KeyboardInterrupt])
 @pytest.mark.parametrize("old", [[], ["old"]])
-def test_a_failed_write_leaves_what_there_was(tmp_path, old, error):
+def test_a_failed_write_leaves_the_old_file_unchanged(tmp_path, old, error):
     path = tmp_path / "model.txt"
     for content in old:
         path.write_text(content)
@@ -55,21 +55,21 @@ def test_a_failed_write_leaves_what_there_was(tmp_path, old, error):
 
     with pytest.raises(error):
         fail()
-    assert [one.read_text() for one in tmp_path.iterdir()] == old
+    assert [file.read_text() for file in tmp_path.iterdir()] == old
 
 
 @pytest.mark.parametrize("before", [None, set(), {"old"}])
-def test_a_directory_appears_or_is_replaced_as_a_whole(tmp_path, before):
+def test_a_directory_appears_or_is_replaced_only_when_it_is_complete(tmp_path, before):
     path = tmp_path / "deep" / "run"
     if before is not None:
         path.mkdir(parents=True)
         for name in before:
             (path / name).touch()
-    with atomic_directory(path, own=["old", "new"] if before else []) as aside:
-        (aside / "new").write_text("new")
+    with atomic_directory(path, owned_patterns=["old", "new"] if before else []) as new:
+        (new / "new").write_text("new")
         assert (names(path) if path.exists() else None) == before
-        assert aside.parent == path.parent  # the same file system, so that the move is one step
-        assert stat.S_IMODE(aside.stat().st_mode) == 0o700  # nobody else's to read yet
+        assert new.parent == path.parent  # the same file system, so that the rename is atomic
+        assert stat.S_IMODE(new.stat().st_mode) == 0o700  # not yet readable by others
         with pytest.raises(UserError, match="run is being written by another process"):
             atomic_directory(path).__enter__()
     assert names(path) == {"new"}
@@ -77,12 +77,12 @@ def test_a_directory_appears_or_is_replaced_as_a_whole(tmp_path, before):
 
 
 def test_a_failed_directory_leaves_nothing(tmp_path):
-    with pytest.raises(TypeError), atomic_directory(tmp_path / "run") as aside:
-        [(aside / name).write_text(name) for name in ("weights", 3)]
+    with pytest.raises(TypeError), atomic_directory(tmp_path / "run") as new:
+        [(new / name).write_text(name) for name in ("weights", 3)]
     assert names(tmp_path) == set()
 
 
-def test_a_directory_that_holds_something_is_refused_before_any_work(tmp_path, run):
+def test_a_directory_that_is_not_empty_is_rejected_before_any_work(tmp_path, run):
     with pytest.raises(
         UserError,
         match=r"run exists already; choose another name, remove it first, or give --overwrite",
@@ -96,42 +96,48 @@ def test_a_directory_that_holds_something_is_refused_before_any_work(tmp_path, r
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_a_failed_replacement_leaves_the_old_directory(run, removed):
-    with pytest.raises(FileNotFoundError), atomic_directory(run, own=["old", "new"]) as aside:
-        # Someone removes the new one just before it is moved.
-        aside.rmdir() if removed else (aside / "none").unlink()
+    with (
+        pytest.raises(FileNotFoundError),
+        atomic_directory(run, owned_patterns=["old", "new"]) as new,
+    ):
+        # The new directory is removed just before it is renamed.
+        new.rmdir() if removed else (new / "none").unlink()
     assert names(run) == {"old"}
     assert names(run.parent) == {"run"}
 
 
-def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path, run):
+def test_a_directory_with_a_file_of_another_program_is_never_replaced(tmp_path, run):
     with pytest.raises(UserError, match="run is not replaced: this command did not write old"):
-        atomic_directory(run, own=["weights"]).__enter__()
-    (run / "old").rename(run / "table.tsv")  # a name that the command uses, too
+        atomic_directory(run, owned_patterns=["weights"]).__enter__()
+    (run / "old").rename(run / "table.tsv")  # the command writes this name, too
     with pytest.raises(UserError, match="because it holds no weights, which this command writes"):
-        refuse_others(run, ["weights", "*.tsv"])
+        check_replaceable(run, ["weights", "*.tsv"])
     (run / "weights").write_text("w")
-    refuse_others(run, ["weights", "*.tsv"])
+    check_replaceable(run, ["weights", "*.tsv"])
     assert names(tmp_path) == {"run"}
 
 
-def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path, run):
-    with pytest.raises(UserError, match="did not write notes"), atomic_directory(run, own=["old"]):
+def test_a_file_that_is_added_meanwhile_is_not_lost(tmp_path, run):
+    with (
+        pytest.raises(UserError, match="did not write notes"),
+        atomic_directory(run, owned_patterns=["old"]),
+    ):
         (run / "notes").write_text("mine")
     assert names(run) == {"old", "notes"}
     assert names(tmp_path) == {"run"}
 
 
-def test_a_link_to_a_directory_is_honoured(tmp_path, run):
+def test_a_link_to_a_directory_is_followed(tmp_path, run):
     link = tmp_path / "link"
     link.symlink_to(run)
-    with atomic_directory(link, own=["old", "new"]) as aside:
-        (aside / "new").touch()
+    with atomic_directory(link, owned_patterns=["old", "new"]) as new:
+        (new / "new").touch()
     assert link.is_symlink()
     assert names(run) == {"new"}
     assert names(tmp_path) == {"link", "run"}
 
 
-REPLACES = """
+KILLED_PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 from dssm_tf.common.files import atomic_directory
@@ -139,36 +145,36 @@ folder, left = Path(sys.argv[1]), int(sys.argv[2])
 
 def count(event, arguments):
     global left
-    removes = event in ("os.remove", "os.rmdir")  # of names within a directory that is open
+    removes = event in ("os.remove", "os.rmdir")  # with a path relative to an open directory
     if removes or event.startswith(("os.", "open")) and str(folder) in str(arguments[0]):
         left -= 1
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(count)
-with atomic_directory(folder / "run", own=["spec", "part*"]) as aside:
-    (aside / "spec").write_text("new")
-    (aside / "part-2").write_text("new")
+with atomic_directory(folder / "run", owned_patterns=["spec", "part*"]) as new:
+    (new / "spec").write_text("new")
+    (new / "part-2").write_text("new")
 """
 
 
-def test_killed_at_any_operation_one_whole_directory_stands_or_the_next_start_puts_it_back(
+def test_killed_at_any_operation_a_complete_directory_exists_or_is_restored_by_the_next_start(
     tmp_path,
 ):
     run, replaced = tmp_path / "run", tmp_path / ".run.replaced"
     for operation in range(100):
-        with atomic_directory(run, own=["spec", "part*"]) as aside:
-            (aside / "spec").write_text("old")
-            (aside / "part-1").write_text("old")
-        assert names(tmp_path) == {"run"}  # nothing of the one that was killed before
-        command = [sys.executable, "-c", REPLACES, str(tmp_path), str(operation)]
+        with atomic_directory(run, owned_patterns=["spec", "part*"]) as new:
+            (new / "spec").write_text("old")
+            (new / "part-1").write_text("old")
+        assert names(tmp_path) == {"run"}  # nothing is left of the process that was killed
+        command = [sys.executable, "-c", KILLED_PROGRAM, str(tmp_path), str(operation)]
         status = subprocess.run(command, check=False).returncode
         if status == 0:
             break
         assert status == -signal.SIGKILL
-        stands = run if run.exists() else replaced
-        assert names(stands) in ({"spec", "part-1"}, {"spec", "part-2"})
-        if stands is replaced:  # recovered even by a command that may not replace it
+        survivor = run if run.exists() else replaced
+        assert names(survivor) in ({"spec", "part-1"}, {"spec", "part-2"})
+        if survivor is replaced:  # restored even by a command that may not replace it
             with pytest.raises(UserError, match="exists already"):
                 atomic_directory(run).__enter__()
             assert names(tmp_path) == {"run"}
@@ -181,7 +187,7 @@ def test_killed_at_any_operation_one_whole_directory_stands_or_the_next_start_pu
 @pytest.mark.parametrize(
     ("umask", "file_mode", "folder_mode"), [(0o027, 0o640, 0o750), (0o002, 0o664, 0o775)]
 )
-def test_others_may_read_what_the_umask_lets_them(tmp_path, umask, file_mode, folder_mode):
+def test_files_and_directories_have_the_modes_of_the_umask(tmp_path, umask, file_mode, folder_mode):
     before = os.umask(umask)
     try:
         with atomic_write(tmp_path / "file") as file:

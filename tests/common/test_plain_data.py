@@ -1,4 +1,4 @@
-"""Plain data is read as it stands; whatever else a file holds is refused."""
+"""Plain data is read; anything else in a file is rejected."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def test_plain_documents_are_read():
         ("? {a: 1}\n: 2", "unhashable"),
     ],
 )
-def test_what_is_no_plain_document_is_refused(text, reason):
+def test_yaml_that_is_not_plain_data_is_rejected(text, reason):
     with pytest.raises(ValueError, match=reason):
         parse_yaml(text)
 
 
-def test_json_is_read_or_what_is_wrong_is_one_line(tmp_path):
+def test_json_is_read_or_rejected_with_one_line(tmp_path):
     path = tmp_path / "a.json"
-    with pytest.raises(UserError, match=r"a\.json does not exist\. Mend\."):
-        read_json(path, "Mend.")
+    with pytest.raises(UserError, match=r"a\.json does not exist\. Fix it\."):
+        read_json(path, "Fix it.")
     path.write_text('{"a": [1, null]}')
-    assert read_json(path, "Mend.") == {"a": [1, None]}
+    assert read_json(path, "Fix it.") == {"a": [1, None]}
     for content in (b"", b"{", b"\xff\xfe{", b"[" * 1_000_000, b"9" * 10_000, b"\x00" * 8):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"a\.json is damaged, .* Mend\."):
-            read_json(path, "Mend.")
+        with pytest.raises(UserError, match=r"a\.json is damaged, .* Fix it\."):
+            read_json(path, "Fix it.")

@@ -1,3 +1,5 @@
+"""Progress on terminals and in logs."""
+
 import io
 import re
 import sys
@@ -11,8 +13,8 @@ from dssm_tf.common.progress import _details, progress_of
 
 
 @pytest.fixture
-def eager(monkeypatch):
-    """Lines come at once, and as often as a hundred times a second."""
+def frequent_lines(monkeypatch):
+    """Lines are written at once, up to 100 per second."""
     monkeypatch.setattr(module, "FIRST_LINE_AFTER", 0.0)
     monkeypatch.setattr(module, "LINE_INTERVAL", 0.01)
     monkeypatch.setattr(module, "_next_line", 0.0)
@@ -25,19 +27,19 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def error_stream(monkeypatch):
-    """Replaces the error stream, by a terminal if asked for."""
+    """Returns a function that replaces the error stream by an object of a class."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
 
-    def replace(kind=io.StringIO):  # in the test itself: pytest sets its own stream before
-        monkeypatch.setattr(sys, "stderr", kind())
+    def replace(stream=io.StringIO):  # called by the test, after pytest has set its stream
+        monkeypatch.setattr(sys, "stderr", stream())
         return sys.stderr
 
     return replace
 
 
 def wait_for(stream, text):
-    """Until the text is there, however slow the machine is."""
+    """Waits until the stream has a text, at most two minutes."""
     end = time.monotonic() + 120
     while text not in stream.getvalue() and time.monotonic() < end:
         time.sleep(0.01)
@@ -45,7 +47,7 @@ def wait_for(stream, text):
 
 
 def screen(output):
-    """The lines that a terminal shows after some output, for the control codes that rich writes."""
+    """The lines of a terminal after some output, and its cursor; for the control codes of rich."""
     lines, row, column = [""], 0, 0
     for code in re.findall(r"\x1b\[\d*;?\d*[A-Zm]|\x1b\[\?25[hl]|.|\n", output):
         if code == "\n":
@@ -63,7 +65,7 @@ def screen(output):
     return lines, row, column
 
 
-def test_a_error_stream_shows_a_bar_with_count_time_and_state(error_stream):
+def test_a_terminal_shows_a_bar_with_count_time_and_state(error_stream):
     terminal = error_stream(Terminal)
     with progress_of("bm25 [red] {0}", 4, unit="queries") as task:
         task.advance(3, "0.5 nats")
@@ -94,11 +96,11 @@ def test_a_bar_leaves_nothing_on_the_terminal(error_stream, error):
 def test_a_bar_never_leaves_the_cursor_hidden(error_stream):
     terminal = error_stream(Terminal)
     with progress_of("bm25", 4):
-        shown = terminal.getvalue().rindex("\x1b[?25h")
-        assert terminal.getvalue().rindex("\x1b[?25l") < shown
+        last_show = terminal.getvalue().rindex("\x1b[?25h")
+        assert terminal.getvalue().rindex("\x1b[?25l") < last_show
 
 
-def test_results_on_standard_output_are_not_moved_to_the_terminal_of_the_bar(error_stream, capsys):
+def test_standard_output_is_not_redirected_to_the_terminal_of_the_bar(error_stream, capsys):
     terminal = error_stream(Terminal)
     with progress_of("bm25", 4):
         sys.stdout.write("a result\n")
@@ -106,7 +108,7 @@ def test_results_on_standard_output_are_not_moved_to_the_terminal_of_the_bar(err
     assert "a result" not in terminal.getvalue()
 
 
-def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, error_stream):
+def test_without_a_terminal_lines_with_the_time_of_day_are_written(frequent_lines, error_stream):
     stream = error_stream()
     with progress_of("bm25", 4, unit="queries") as task:
         task.update(3, "0.5 nats")
@@ -116,8 +118,8 @@ def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager, error_st
     assert "\x1b" not in stream.getvalue()
 
 
-def test_lines_are_at_most_one_in_an_interval_whatever_the_number_of_tasks(
-    eager, monkeypatch, error_stream
+def test_all_tasks_together_write_at_most_one_line_per_interval(
+    frequent_lines, monkeypatch, error_stream
 ):
     stream = error_stream()
     monkeypatch.setattr(module, "LINE_INTERVAL", 0.4)
@@ -142,15 +144,15 @@ def test_the_first_line_comes_after_10_seconds_and_the_next_after_20():
 
 
 @pytest.mark.parametrize("show", [True, False])
-def test_lines_go_to_the_error_stream_and_only_if_they_are_to_be_shown(eager, capsys, show):
+def test_lines_are_written_to_the_error_stream_only_if_progress_is_on(frequent_lines, capsys, show):
     with progress_of("bm25", 4, show=show):
         time.sleep(0.2)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert ("bm25: 0 of 4 steps" in shown.err) == bool(shown.err) == show
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert ("bm25: 0 of 4 steps" in output.err) == bool(output.err) == show
 
 
-def test_a_task_that_is_not_shown_is_counted_all_the_same(error_stream):
+def test_a_hidden_task_counts_its_progress(error_stream):
     terminal = error_stream(Terminal)
     with progress_of("bm25", 4, show=False) as task:
         task.update(1)
@@ -182,13 +184,13 @@ def test_the_time_left_follows_from_the_average_speed(monkeypatch):
     with progress_of("a", 10, show=False) as task:
         monkeypatch.setattr(task._bar.tasks[0], "_get_time", lambda: now[0])
         monkeypatch.setattr(task._bar, "get_time", lambda: now[0])
-        for _ in range(4):  # 60 s a step, longer than rich's own period; six are left
+        for _ in range(4):  # 60 s per step, longer than the default period of rich
             task.advance()
             now[0] += 60
         assert "06:00 left" in task.line()
 
 
-def test_a_state_that_is_a_function_is_called_only_when_it_is_shown(error_stream):
+def test_a_state_function_is_called_only_to_write_a_line(error_stream):
     error_stream()
     calls = []
 

@@ -1,4 +1,4 @@
-"""What TensorFlow's C++ writes as it is imported is dropped; everything else passes."""
+"""Messages of TensorFlow's C++ code during its import are suppressed; all others are not."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def stderr_of(code: str, before: str = "", **environment: str) -> str:
     return done.stderr
 
 
-def test_nothing_is_shown_of_tensorflow_and_what_comes_afterwards_passes():
+def test_tensorflow_writes_nothing_and_later_output_is_not_suppressed():
     # At a prompt and in a notebook TensorFlow's import sets its logger to INFO.
     before = "import sys, logging; sys.ps1 = '> '"
-    used = "import tensorflow as tf; tf.constant(1.0) + 1"
-    told = "logging.getLogger('tensorflow').info('Assets written')"
-    found = stderr_of(f"{used}; {told}; import os; os.write(2, b'of C++\\n'); 1 / 0", before)
-    assert found.startswith("of C++\n")
-    assert "ZeroDivisionError: division by zero" in found
+    use = "import tensorflow as tf; tf.constant(1.0) + 1"
+    log = "logging.getLogger('tensorflow').info('Assets written')"
+    stderr = stderr_of(f"{use}; {log}; import os; os.write(2, b'of C++\\n'); 1 / 0", before)
+    assert stderr.startswith("of C++\n")
+    assert "ZeroDivisionError: division by zero" in stderr
 
 
 def test_an_import_that_fails_is_not_swallowed(tmp_path):
@@ -32,6 +32,6 @@ def test_an_import_that_fails_is_not_swallowed(tmp_path):
     assert "ImportError: no such library" in stderr_of("", PYTHONPATH=path)
 
 
-def test_with_debugging_on_tensorflow_is_left_alone():
+def test_with_debugging_load_tensorflow_does_nothing():
     code = "import sys; print('tensorflow' in sys.modules, file=sys.stderr)"
     assert stderr_of(code, DSSM_DEBUG="1") == "False\n"

@@ -52,7 +52,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_the_constructor_shows_every_field_with_the_same_default(name):
+def test_the_constructor_has_every_field_with_the_same_default(name):
     component, config = COMPONENTS[name]
     parameters = {
         parameter.name: parameter.default
@@ -71,7 +71,7 @@ def test_the_constructor_shows_every_field_with_the_same_default(name):
 
 
 @pytest.mark.parametrize("name", TOWER_CONFIGS)
-def test_a_tower_of_a_configuration_is_the_one_of_the_constructor(name):
+def test_a_tower_from_a_configuration_equals_one_from_the_constructor(name):
     arguments = changed_values(TOWER_CONFIGS[name])
     tower = TOWER_CONFIGS[name](**arguments).build(5, name="tower", dtype="mixed_bfloat16")
     expected = build_tower(name, 5, **arguments, name="tower", dtype="mixed_bfloat16")
@@ -80,14 +80,14 @@ def test_a_tower_of_a_configuration_is_the_one_of_the_constructor(name):
 
 
 @pytest.mark.parametrize("name", LOSS_CONFIGS)
-def test_a_loss_of_a_configuration_is_the_one_of_the_constructor(name):
+def test_a_loss_from_a_configuration_equals_one_from_the_constructor(name):
     arguments = changed_values(LOSS_CONFIGS[name])
     loss, expected = LOSS_CONFIGS[name](**arguments).build(), build_loss(name, **arguments)
     assert type(loss) is type(expected)
     assert loss.get_config() == expected.get_config()
 
 
-def test_nesterov_of_a_configuration_is_the_one_of_the_constructor():
+def test_nesterov_from_a_configuration_equals_one_from_the_constructor():
     config = NesterovConfig(
         learning_rate=0.1, clip_norm=2.0, momentum=0.9, edge_momentum=0.8, edge=0.25
     )
@@ -107,19 +107,19 @@ def test_every_field_has_a_description(section, name):
     assert description.endswith(".")
 
 
-def test_every_section_is_documented_and_walked():
+def test_every_section_has_a_docstring_and_is_reached():
     sections = set(all_sections())
     assert {NesterovConfig, *TOWER_CONFIGS.values(), *LOSS_CONFIGS.values()} < sections
     assert all(section.__doc__ for section in sections)
 
 
-def test_gamma_auto_is_for_the_configuration_alone():
+def test_gamma_auto_is_allowed_only_in_the_configuration():
     loss: Any = parse_config({"tower": {"name": "dssm"}, "loss": {"gamma": "auto"}}).loss
     with pytest.raises(ValueError, match=r"gamma is 'auto'; call resolve\(title_count\) before"):
         loss.build()
     with pytest.raises(ValueError, match="ClickSoftmax received gamma='auto'"):
         build_loss("click_softmax", gamma="auto")
-    # 10 up to 2,500 titles, 25 from 6,250 on, a 250th of their number between.
+    # 10 up to 2,500 titles, 25 from 6,250 titles on, and titles / 250 between.
     gammas = [loss.resolve(titles).build().gamma for titles in (1, 2500, 5000, 6250, 10**6)]
     assert gammas == [10, 10, 20, 25, 25]
 

@@ -1,4 +1,4 @@
-"""Towers and losses from outside the package: described in a configuration, and found again."""
+"""Towers and losses from outside the package: described in a configuration, and rebuilt."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class Lead(RankingLoss):
 
 @keras.saving.register_keras_serializable(package="custom_test")
 class NoTower(keras.layers.Layer):
-    """A layer that is no tower, and no loss."""
+    """A layer that is neither a tower nor a loss."""
 
 
 class Unregistered(DSSM):
-    """A tower that Keras does not know."""
+    """A tower that is not registered with Keras."""
 
 
 class UnregisteredLoss(Hinge):
-    """A loss that Keras does not know."""
+    """A loss that is not registered with Keras."""
 
 
 def round_trip(**sections: object) -> Config:
@@ -90,15 +90,15 @@ def refusal(action, *arguments) -> str:
         DSSM(9, (5, 3), dropout=0.25),  # the package's own classes are registered too
     ],
 )
-def test_a_tower_survives_yaml_with_a_vocabulary_of_its_own(tower):
+def test_a_tower_survives_yaml_and_is_built_for_another_vocabulary(tower):
     config = round_trip(tower=CustomTowerConfig.from_tower(tower))
     rebuilt = config.tower.build(7, name="query_tower", dtype="mixed_bfloat16")
     assert type(rebuilt) is type(tower)
     assert (rebuilt.name, rebuilt.dtype_policy.name) == ("query_tower", "mixed_bfloat16")
-    own = {"name", "dtype", "vocabulary_size"}
-    assert not own & set(config.tower.config)  # each side and each run has its own
+    not_stored = {"name", "dtype", "vocabulary_size"}  # they differ by side and run
+    assert not not_stored & set(config.tower.config)
     for key, value in tower.get_config().items():
-        if key not in own:
+        if key not in not_stored:
             assert rebuilt.get_config()[key] == value, key
     assert rebuilt.vocabulary_size == 7
 
@@ -123,7 +123,7 @@ def test_a_loss_survives_yaml():
     assert rebuilt.power == 3
 
 
-def test_custom_parts_take_the_place_of_the_configuration_s():
+def test_custom_parts_replace_those_of_the_configuration():
     config = Config(tower=DSSMConfig(widths=(8,)))
     custom = with_custom_parts(config, lambda size: Scaled(size, factor=2.0), Lead(power=2))
     assert custom.tower.config["factor"] == 2
@@ -158,7 +158,9 @@ def test_custom_parts_take_the_place_of_the_configuration_s():
         ),
     ],
 )
-def test_what_could_not_be_found_again_is_refused_before_it_is_written(describe, instance, message):
+def test_unregistered_classes_and_wrong_bases_are_refused_before_they_are_written(
+    describe, instance, message
+):
     text = refusal(describe, instance)
     assert message in text
     if "is not registered" in message:
@@ -169,7 +171,7 @@ def test_what_could_not_be_found_again_is_refused_before_it_is_written(describe,
     ("section", "arguments", "base"),
     [(CustomTowerConfig, (3,), Tower), (CustomLossConfig, (), RankingLoss)],
 )
-def test_a_name_that_leads_to_no_such_class_is_refused(section, arguments, base):
+def test_a_name_of_no_class_or_of_a_wrong_class_is_refused(section, arguments, base):
     for name, message in [
         (
             "custom_test>Missing",

@@ -39,7 +39,7 @@ def test_the_schema_accepts_every_shipped_configuration(path):
         "{tower: {name: lstm}, gama: 1}",
     ],
 )
-def test_the_schema_refuses_what_the_configuration_refuses(text):
+def test_the_schema_refuses_wrong_values_as_the_configuration_does(text):
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(yaml.safe_load(text), json.loads(schema()))
 

@@ -1,4 +1,4 @@
-"""A preprocessed directory read back: every number is the text it should be; damage is one line."""
+"""A preprocessed directory reads back as written; a damaged one is an error in one line."""
 
 from __future__ import annotations
 
@@ -32,30 +32,28 @@ def copy(tmp_path):
 
 def test_pairs_are_those_of_the_log(data, read):
     for split, pairs in data.pairs.items():
-        expected = [(one.query, one.title, float(one.clicks)) for one in pairs]
+        expected = [(pair.query, pair.title, float(pair.clicks)) for pair in pairs]
         assert read.log(split) == sorted(expected)
     assert read.log() == sorted((q, t, float(c)) for q, t, c in click_log())
-    assert read.splits == ("train", "validation")
+    assert read.nonempty_splits == ("train", "validation")
     assert read.count("train", "validation") == len(click_log())
 
 
-def test_negatives_are_titles_that_the_query_never_clicked_and_places_without_one_are_none(
-    tmp_path,
-):
+def test_negatives_are_unclicked_titles_and_missing_ones_are_minus_1(tmp_path):
     log = [Click("fox", "red fox"), Click("any", "red fox"), Click("any", "owl")]
     read = Preprocessed(write_data(tmp_path / "data", log, validation=(), negatives=3).path)
     fox, owl = read.find("titles", ["red fox", "owl"]).tolist()
-    rows = {*map(tuple, read.parts["train"].titles.tolist())}
+    rows = {*map(tuple, read.splits["train"].titles.tolist())}
     assert rows == {(fox, owl, -1, -1), (fox, -1, -1, -1), (owl, -1, -1, -1)}
-    clicked = [read.clicked[number].as_py() for number in read.find("queries", ["fox", "any"])]
+    clicked = [read.clicked[query].as_py() for query in read.find("queries", ["fox", "any"])]
     assert clicked == [[fox], sorted([fox, owl])]
 
 
-def test_titles_have_the_clicks_of_the_training_part(data, read):
+def test_titles_have_the_clicks_of_the_training_split(data, read):
     clicks, pairs = Counter(), Counter()
-    for one in data.pairs["train"]:
-        clicks[one.title] += one.clicks
-        pairs[one.title] += 1
+    for pair in data.pairs["train"]:
+        clicks[pair.title] += pair.clicks
+        pairs[pair.title] += 1
     for title in read.titles:
         assert (title.clicks, title.queries) == (clicks[title.text], pairs[title.text])
 
@@ -63,29 +61,29 @@ def test_titles_have_the_clicks_of_the_training_part(data, read):
 def test_words_are_those_of_the_texts_with_their_trigrams(data, read):
     words, ngrams = read.distinct_words
     for kind in ("queries", "titles"):
-        numbers = read.words(kind)
+        word_indices = read.words(kind)
         for row, text in enumerate(read.texts(kind)):
-            assert [words[place] for place in numbers[row].as_py()] == FOLDED.words(text)
+            assert [words[index] for index in word_indices[row].as_py()] == FOLDED.words(text)
     for row, word in enumerate(words):
         assert tuple(ngrams[row].as_py()) == data.vocabulary.look_up(word)
 
 
-def test_texts_are_found_by_what_the_rules_make_of_them(read):
+def test_texts_are_compared_under_the_text_rules(read):
     titles = read.texts("titles")
-    asked = [title.upper() + "!" for title in titles]
-    assert read.find("titles", [*asked, "a zebra"]).tolist() == [*range(len(titles)), -1]
+    variants = [title.upper() + "!" for title in titles]
+    assert read.find("titles", [*variants, "a zebra"]).tolist() == [*range(len(titles)), -1]
     assert read.find("queries", []).tolist() == []
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "vocabulary"])
-def test_a_damaged_or_missing_file_is_one_line(copy, kind):
+def test_a_damaged_or_missing_file_is_refused_in_one_line(copy, kind):
     random = Random(kind)
     path = min(copy.path.glob(f"{kind}*"))
-    whole = path.read_bytes()
+    intact = path.read_bytes()
     for _ in range(5):
-        at = random.randrange(len(whole))
-        changed = whole[:at] + bytes([whole[at] ^ 1 + random.randrange(255)]) + whole[at + 1 :]
-        for content in (whole[:at], changed, whole + b"\0"):
+        at = random.randrange(len(intact))
+        changed = intact[:at] + bytes([intact[at] ^ 1 + random.randrange(255)]) + intact[at + 1 :]
+        for content in (intact[:at], changed, intact + b"\0"):
             path.write_bytes(content)
             with pytest.raises(
                 UserError, match=rf"{path.name} is missing, damaged .*run preprocess"
@@ -99,15 +97,15 @@ def test_a_damaged_or_missing_file_is_one_line(copy, kind):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "has format 99; this version reads 4. Run preprocess"),
+        ({"format": 99}, "has format 99; this version reads 5. Run preprocess"),
         ({"clicks": None}, "damaged or was changed"),
         ({"negatives": 3}, "damaged or was changed"),
         ({"sha256": None}, "damaged or was changed"),
         (None, "has format None"),
     ],
 )
-def test_a_damaged_or_foreign_spec_is_one_line(copy, change, message):
-    """A spec with other values, without those that are None, or a list."""
+def test_a_damaged_or_foreign_spec_is_refused_in_one_line(copy, change, message):
+    """`change` replaces values, and None removes one; without a change the file has a list."""
     path = copy.path / "spec.json"
     raw = json.loads(path.read_text("utf-8")) | (change or {})
     changed = {key: value for key, value in raw.items() if value is not None} if change else [raw]
@@ -117,7 +115,7 @@ def test_a_damaged_or_foreign_spec_is_one_line(copy, change, message):
 
 
 @pytest.mark.parametrize("name", [".", "nowhere"])
-def test_a_directory_without_a_spec_and_no_directory_are_one_line(tmp_path, name):
+def test_a_directory_that_has_no_spec_or_does_not_exist_is_refused_in_one_line(tmp_path, name):
     with pytest.raises(UserError, match=r"spec.json does not exist. Give the .* preprocess again"):
         Preprocessed(tmp_path / name)
 

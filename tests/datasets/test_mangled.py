@@ -14,10 +14,10 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.reader import read_texts
+from dssm_tf.tables.read import scan_texts
 from dssm_tf.tables.splits import split_by_time
 from dssm_tf.tables.trec import read_run
-from tests.damage import mangled
+from tests.damage import corrupted
 from tests.datasets.tables import SOURCES, write_source
 
 SECONDS = 20
@@ -58,7 +58,7 @@ def split(path):
 READERS = [
     read_judgments,
     read_corpus,
-    lambda path: list(read_texts(path)),
+    lambda path: list(scan_texts(path)),
     split,
     lambda path: read_logs([path], Layout("utf-16"), 1.0),
     lambda path: read_logs([path], Layout("gb18030"), 1.0),
@@ -74,10 +74,10 @@ def test_a_mangled_table_gives_rows_or_one_clear_error(tmp_path, format, packed)
     whole = (tmp_path / "whole").read_bytes()
     with soon():
         for _ in range(60):
-            data = mangled(whole, random)
+            data = corrupted(whole, random)
             if packed:
                 data = gzip.compress(data)
-                data = data if random.random() < 0.5 else mangled(data, random)
+                data = data if random.random() < 0.5 else corrupted(data, random)
             path.write_bytes(data)
             for read in READERS:
                 with suppress(UserError):
@@ -93,7 +93,7 @@ def test_a_mangled_file_of_a_source_gives_tables_or_one_clear_error(tmp_path, na
         for number in range(60):
             broken = random.choice(sorted(source.iterdir()))
             whole = broken.read_bytes()
-            broken.write_bytes(mangled(whole, random))
+            broken.write_bytes(corrupted(whole, random))
             with suppress(UserError):
                 convert_command(name, source, tmp_path / f"out{number}")
             broken.write_bytes(whole)

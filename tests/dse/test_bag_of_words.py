@@ -16,15 +16,15 @@ TEXTS = ["The red hat", "the red red shoe", "the blue shoe", "the"]
         # the 4; red 2 (its repeat counts once), shoe 2; blue 1, hat 1
         ({}, "the red shoe blue hat"),
         ({"size": 2}, "the red"),
-        ({"fewest": 2, "most": 3}, "red shoe"),
-        ({"fewest": 2, "most": 2}, "red shoe"),  # each in two
+        ({"min_texts": 2, "max_texts": 3}, "red shoe"),
+        ({"min_texts": 2, "max_texts": 2}, "red shoe"),  # each in two
     ],
 )
-def test_words_go_by_the_texts_that_hold_them_then_by_the_alphabet(options, words):
+def test_words_are_ordered_by_their_number_of_texts_then_alphabetically(options, words):
     assert BagOfWords(**{"size": None} | options).fit(TEXTS).words == tuple(words.split())
 
 
-def test_binary_says_whether_a_word_is_there():
+def test_binary_weights_are_1_for_each_word_of_the_text():
     bag = BagOfWords(None, weighting="binary", normalization="none").fit(TEXTS)
     bags = bag.transform(["red RED hat tie", ""])
     assert sparse.issparse(bags)
@@ -32,14 +32,14 @@ def test_binary_says_whether_a_word_is_there():
     assert bags.toarray().tolist() == [[0, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
 
 
-def test_tf_idf_is_the_count_times_the_log_of_the_share():
+def test_tf_idf_is_the_count_times_the_log_of_the_inverse_fraction_of_texts():
     bags = BagOfWords(None, normalization="none").fit(TEXTS).transform(["the red red hat"])
     # the: log(4/4); red: 2 log(4/2); hat: log(4/1)
     expected = [0, 2 * np.log(2), 0, 0, np.log(4)]
     np.testing.assert_allclose(bags.toarray()[0], expected, rtol=1e-6)
 
 
-def test_normalised_vectors_have_length_or_largest_entry_one_and_empty_ones_stay_zero():
+def test_normalized_vectors_have_length_or_maximum_1_and_empty_texts_are_zero():
     texts = ["red red hat", "shoe", "nothing known", "the the"]  # in every text: weighs nothing
     by_length = BagOfWords(None).fit(TEXTS).transform(texts).toarray()
     np.testing.assert_allclose(np.linalg.norm(by_length, axis=1), [1, 1, 0, 0], atol=1e-6)
@@ -49,22 +49,22 @@ def test_normalised_vectors_have_length_or_largest_entry_one_and_empty_ones_stay
     assert by_largest.max(axis=1).tolist() == [1, 1, 0, 0]
 
 
-def test_texts_without_a_word_in_the_window_are_refused():
+def test_texts_without_a_word_in_the_window_are_rejected():
     with pytest.raises(UserError, match="none of the 0 words of 2 texts"):
         BagOfWords().fit(["", "?!"])
     with pytest.raises(UserError, match="is in 5 to 4 of them"):
-        BagOfWords(fewest=5).fit(TEXTS)
+        BagOfWords(min_texts=5).fit(TEXTS)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"size": 0}, "size"),
-        ({"fewest": 0}, "fewest"),
+        ({"min_texts": 0}, "min_texts"),
         ({"weighting": "bm25"}, "'binary' or 'tfidf'"),
         ({"normalization": "sum"}, "'length', 'largest' or 'none'"),
     ],
 )
-def test_impossible_arguments_are_refused(options, message):
+def test_arguments_out_of_range_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         BagOfWords(**options)

@@ -1,4 +1,4 @@
-"""Relevance from clicks."""
+"""Relevance of titles from clicks."""
 
 import numpy as np
 from scipy import sparse
@@ -6,7 +6,7 @@ from scipy import sparse
 from dssm_tf.dse.click_matrix import ClickMatrix
 
 
-def test_clicks_of_one_text_are_added_and_empty_ones_dropped():
+def test_clicks_of_equal_texts_are_summed_and_empty_texts_dropped():
     data = ClickMatrix.of(
         [("Red Wolf", "x y", 1.0), ("red wolf!", "X y", 2.0), ("?", "x y", 9.0), ("red", "", 9.0)],
         ["x y", "z"], "dse",
@@ -15,7 +15,7 @@ def test_clicks_of_one_text_are_added_and_empty_ones_dropped():
     assert data.clicks.toarray().tolist() == [[3.0, 0.0]]
 
 
-def test_titles_get_their_share_of_the_draws_and_held_out_clicks_none():
+def test_link_weights_mix_clicks_and_titles_and_exclude_validation_queries():
     clicks = [("a", "x", 3.0), ("b", "y", 1.0), ("c", "z", 1.0)]
     data = ClickMatrix.of(clicks, ["x", "y", "z"], "dse")
     links, known, weights = data.training(np.array([0, 1]), 0.25)
@@ -27,9 +27,9 @@ def test_titles_get_their_share_of_the_draws_and_held_out_clicks_none():
     assert known[2].toarray().astype(int).tolist() == [[0, 0, 1]]
 
 
-def test_held_out_queries_are_a_fixed_share():
+def test_a_fixed_fraction_of_queries_is_for_validation():
     data = ClickMatrix(list("abcdefghij"), ["x"], sparse.csr_matrix((10, 1)))
-    chosen, others = data.held_out(0.3, 1)
-    assert len(chosen) == 3
-    assert sorted([*chosen, *others]) == list(range(10))
-    assert (data.held_out(0.3, 1)[0] == chosen).all()
+    validation, training = data.split_queries(0.3, 1)
+    assert len(validation) == 3
+    assert sorted([*validation, *training]) == list(range(10))
+    assert (data.split_queries(0.3, 1)[0] == validation).all()

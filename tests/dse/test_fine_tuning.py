@@ -17,18 +17,18 @@ from dssm_tf.dse.networks import DSEPair, SSIPair, margin_rank
 from dssm_tf.dse.settings import FineTuning
 from dssm_tf.dse.tuple_batches import TupleBatches
 from examples.dse_cora import same_class
-from tests.dse.topics import TEXTS, WORDS, shake, topics
+from tests.dse.topics import TEXTS, WORDS, randomize, topics
 from tests.reference import dse as reference
 
 
 def pages() -> LinkTask:
-    """A page a text, linked within its topic."""
+    """One page per text; pages of the same topic are linked."""
     bags = topics()
     relevant = same_class([str(page % 3) for page in range(TEXTS)])
     return LinkTask(bags, bags, relevant, relevant)
 
 
-def test_the_hinge_is_a_mean_over_tuples_that_pull_alike_at_their_two_titles():
+def test_the_hinge_loss_is_the_mean_over_tuples():
     scores = tf.constant([[2.0, 1.5, 1.2], [9.0, 0.0, 3.0], [4.0, 9.0, 9.0]])
     counted = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])  # two tuples, one, none
     with tf.GradientTape() as tape:
@@ -41,12 +41,12 @@ def test_the_hinge_is_a_mean_over_tuples_that_pull_alike_at_their_two_titles():
     np.testing.assert_allclose(tape.gradient(value, scores).numpy(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("longest", [None, 0.03])  # of gradients from 0.018 to 0.042 long
-def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longest):
-    """Momentum 0.9 and weight decay 1e-4 by default, the latter of matrices and not of biases."""
+@pytest.mark.parametrize("longest", [None, 0.03])  # gradients have lengths of 0.018 to 0.042
+def test_updates_equal_the_paper_s_with_momentum_weight_decay_and_cosine_schedule(longest):
+    """By default momentum is 0.9, and weight decay is 1e-4 for matrices and 0 for biases."""
     task = pages()
     model = DSEPair(WORDS, 2, widths=(5, 4), dtype="float64")
-    shake(model)
+    randomize(model)
     machines = model.query_tower.rbms
     kernels = [rbm.kernel.numpy() for rbm in machines]
     biases = [rbm.hidden_bias.numpy() for rbm in machines]
@@ -65,22 +65,22 @@ def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longe
         np.testing.assert_allclose(rbm.hidden_bias, bias, atol=1e-6)
 
 
-def test_the_model_that_validation_likes_best_is_kept(monkeypatch):
+def test_the_weights_with_the_least_validation_loss_are_restored(monkeypatch):
     task = pages()
     task = replace(task, validation=task.train.copy())
     model = SSIPair(WORDS, 2)
-    answers = iter([7.0, 3.0, 5.0])
-    seen = []
+    validation_losses = iter([7.0, 3.0, 5.0])
+    evaluated = []
 
-    def measured(scores, links, ignored) -> float:
+    def fake_rank_loss(scores, links, ignored) -> float:
         assert links is task.validation
-        seen.append(model.get_weights()[0].copy())
-        return next(answers)
+        evaluated.append(model.get_weights()[0].copy())
+        return next(validation_losses)
 
-    monkeypatch.setattr(fine_tuning, "rank_loss", measured)
+    monkeypatch.setattr(fine_tuning, "rank_loss", fake_rank_loss)
     fine_tune(model, task, FineTuning(30, 0.1, batch_size=64, check_every=10))
-    assert len(seen) == 3
-    np.testing.assert_array_equal(model.get_weights()[0], seen[1])
+    assert len(evaluated) == 3
+    np.testing.assert_array_equal(model.get_weights()[0], evaluated[1])
 
 
 def test_training_ends_when_every_tuple_keeps_its_margin():
@@ -92,9 +92,9 @@ def test_training_ends_when_every_tuple_keeps_its_margin():
     assert len(losses) < 500
 
 
-def test_fine_tuning_that_diverges_stops_with_the_step_and_the_cause():
+def test_diverging_fine_tuning_stops_with_the_step_and_the_cause():
     with pytest.raises(UserError, match=r"diverged at step \d+: the loss is (nan|inf)"):
         fine_tune(SSIPair(WORDS, 2), pages(), FineTuning(200, 1e12, clip_norm=None))
-    # The loss of the last update is of the weights before.
+    # The last loss belongs to the weights before the last update.
     with pytest.raises(UserError, match="diverged at step 1: a weight is not a finite number"):
         fine_tune(SSIPair(WORDS, 2), pages(), FineTuning(1, 1e30, weight_decay=1e30))

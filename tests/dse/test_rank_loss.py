@@ -1,4 +1,4 @@
-"""Rank loss by ranks equals rank loss by enumerating every triple."""
+"""Rank loss computed from ranks equals its definition by triples."""
 
 import numpy as np
 import pytest
@@ -24,10 +24,12 @@ def test_a_case_by_hand():
     seed=st.integers(0, 10_000),
     block=st.integers(1, 4),
 )
-def test_it_equals_the_enumeration(shape, levels, seed, block):
+def test_rank_loss_equals_the_enumeration_of_triples(shape, levels, seed, block):
     random = np.random.default_rng(seed)
     scores = random.integers(levels, size=shape) / 7
-    relevant, ignored = (sparse.csr_matrix(random.random(shape) < share) for share in (0.4, 0.2))
+    relevant, ignored = (
+        sparse.csr_matrix(random.random(shape) < density) for density in (0.4, 0.2)
+    )
     right, other = (relevant > ignored).toarray(), ~(relevant + ignored).toarray()
     if not (right.sum(axis=1) * other.sum(axis=1)).any():
         with pytest.raises(ValueError, match="no triple"):
@@ -38,7 +40,7 @@ def test_it_equals_the_enumeration(shape, levels, seed, block):
     assert rank_loss(scores.__getitem__, relevant, ignored, block=block) == expected
 
 
-def test_it_is_one_minus_scikit_learn_s_auc():
+def test_rank_loss_is_1_minus_the_auc_of_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     random = np.random.default_rng(0)
     scores, relevant = random.integers(5, size=(1, 60)) / 3, random.random((1, 60)) < 0.3
@@ -46,6 +48,6 @@ def test_it_is_one_minus_scikit_learn_s_auc():
     assert rank_loss(scores, sparse.csr_matrix(relevant)) == pytest.approx(expected)
 
 
-def test_a_score_that_is_nan_is_refused():
+def test_a_nan_score_is_rejected():
     with pytest.raises(ValueError, match="NaN"):
         rank_loss(np.array([[np.nan, 1.0]]), sparse.csr_matrix([[True, False]]))

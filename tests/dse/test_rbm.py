@@ -1,4 +1,4 @@
-"""The RBM against its definition: all states enumerated, and scikit-learn's."""
+"""The RBM against its definition, by enumeration of all states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from dssm_tf.dse.rbm import RBM
 from tests.reference.rbm import Machine, states
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 KINDS = ("binary", "gaussian")
 
@@ -34,15 +34,15 @@ def layer_of(reference: Machine, **options) -> RBM:
     return layer
 
 
-def test_one_visible_and_one_hidden_unit_by_hand():
+def test_a_visible_and_a_hidden_unit_by_hand():
     layer = layer_of(Machine(np.array([[2.0]]), np.array([0.5]), np.array([-1.0])))
-    one = np.array([[1.0]])
+    unit = np.array([[1.0]])
     # c + vW = -1 + 2
-    assert float(layer(one)[0, 0]) == pytest.approx(1 / (1 + np.exp(-1)))
+    assert float(layer(unit)[0, 0]) == pytest.approx(1 / (1 + np.exp(-1)))
     # b + Wh = 0.5 + 2
-    assert float(layer.visible_mean(one)[0, 0]) == pytest.approx(1 / (1 + np.exp(-2.5)))
+    assert float(layer.visible_mean(unit)[0, 0]) == pytest.approx(1 / (1 + np.exp(-2.5)))
     # h = 0: exp(b); h = 1: exp(b + c + W)
-    assert float(layer.free_energy(one)[0]) == pytest.approx(-np.log(np.exp(0.5) + np.exp(1.5)))
+    assert float(layer.free_energy(unit)[0]) == pytest.approx(-np.log(np.exp(0.5) + np.exp(1.5)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,8 +54,8 @@ def test_the_free_energy_sums_or_integrates_over_all_hidden_states(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_statistics_of_the_data_and_all_states_are_the_likelihood_s_gradient(kind):
-    """With the model's own distribution as its samples, eq. 13 is eq. 11, the exact gradient."""
+def test_the_difference_of_statistics_is_the_gradient_of_the_likelihood(kind):
+    """With samples of the exact model distribution, eq. 13 equals eq. 11, the exact gradient."""
     reference = machine(kind)
     data = states(4)[[1, 3, 3, 11, 14]]
     layer = layer_of(reference)
@@ -67,14 +67,14 @@ def test_the_statistics_of_the_data_and_all_states_are_the_likelihood_s_gradient
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_reference_s_gradient_is_the_slope_of_its_exact_likelihood(kind):
+def test_the_gradient_of_the_reference_equals_finite_differences(kind):
     reference = machine(kind, visible=3, hidden=2)
     data = states(3)[[1, 3, 6]]
-    slope = slopes(lambda: reference.log_likelihood(data), reference.W)
+    slope = numerical_gradient(lambda: reference.log_likelihood(data), reference.W)
     assert reference.likelihood_gradient(data)[0] == pytest.approx(slope, abs=1e-6)
 
 
-def test_weights_start_near_zero():
+def test_initial_weights_are_near_zero():
     layer = RBM(50)
     layer.build((None, 200))
     assert np.std(layer.kernel.numpy()) == pytest.approx(0.01, rel=0.05)
@@ -91,7 +91,7 @@ def test_contrastive_divergence_has_the_expectation_of_its_definition():
         np.testing.assert_allclose(ours, exact, atol=0.01)
 
 
-def test_more_steps_of_sampling_come_nearer_to_the_exact_gradient():
+def test_more_sampling_steps_approach_the_exact_gradient():
     reference = machine(visible=3, hidden=2, scale=3)
     data = states(3)[[1, 6]]
     exact = reference.likelihood_gradient(data)[0]
@@ -103,7 +103,7 @@ def test_more_steps_of_sampling_come_nearer_to_the_exact_gradient():
     assert error[1] < 0.02 < 0.04 < error[0]
 
 
-def test_pseudo_likelihood_is_that_of_one_unit_given_the_others_times_their_number():
+def test_the_pseudo_likelihood_equals_its_definition():
     reference = machine()
     row = states(4)[[11]]
     layer = layer_of(reference)
@@ -117,8 +117,8 @@ def test_hidden_samples_have_the_mean_and_the_variance_of_their_kind(kind):
     reference = machine(kind)
     layer = layer_of(reference)
     mean = layer.hidden_mean(np.repeat(states(4)[[5]], 50_000, axis=0))
-    drawn = np.array(layer.sample_hidden(mean))
+    samples = np.array(layer.sample_hidden(mean))
     expected = reference.hidden_mean(states(4)[5])
-    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)
+    np.testing.assert_allclose(samples.mean(axis=0), expected, atol=0.02)
     variance = np.ones(3) if kind == "gaussian" else expected * (1 - expected)
-    np.testing.assert_allclose(drawn.var(axis=0), variance, atol=0.03)
+    np.testing.assert_allclose(samples.var(axis=0), variance, atol=0.03)

@@ -1,4 +1,4 @@
-"""The training tuples drawn from links."""
+"""Training tuples sampled from links."""
 
 from itertools import islice
 
@@ -25,28 +25,28 @@ def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
         assert (batch.counted == irrelevant).all()
 
 
-def test_every_link_is_drawn_before_one_comes_again():
+def test_every_link_is_sampled_once_before_any_repeats():
     links = linked(list("uvwxyz"), [("u", "v"), ("w", "x"), ("y", "z")])
     batches = list(islice(TupleBatches(links, links, batch_size=3), 2))
-    drawn = [(int(q), int(t)) for b in batches for q, t in zip(b.queries, b.titles, strict=True)]
-    assert len(set(drawn)) == len(drawn) == links.nnz == 6
+    sampled = [(int(q), int(t)) for b in batches for q, t in zip(b.queries, b.titles, strict=True)]
+    assert len(set(sampled)) == len(sampled) == links.nnz == 6
 
 
-def test_weights_say_how_often_a_link_is_drawn():
+def test_links_are_sampled_in_proportion_to_their_weights():
     links = sparse.csr_matrix(np.eye(20, dtype=bool))
     weights = np.array([8.0, 1.0, 1.0, *[0.0] * 17])
     batches = TupleBatches(links, links, weights=weights)
-    drawn = np.concatenate([batch.queries for batch in islice(batches, 300)])
-    share = np.bincount(drawn, minlength=20) / len(drawn)
-    np.testing.assert_allclose(share[:4], [0.8, 0.1, 0.1, 0], atol=0.03)
+    sampled = np.concatenate([batch.queries for batch in islice(batches, 300)])
+    frequency = np.bincount(sampled, minlength=20) / len(sampled)
+    np.testing.assert_allclose(frequency[:4], [0.8, 0.1, 0.1, 0], atol=0.03)
 
 
-def test_links_that_make_no_tuple_are_refused_and_not_searched_for_ever():
+def test_links_without_any_tuple_are_rejected():
     """The second title is irrelevant to all, but no link leads to it."""
-    one = sparse.csr_matrix(np.array([[True, False], [True, False]]))
-    # Two pages that link to each other: each is no answer to itself.
+    one_title = sparse.csr_matrix(np.array([[True, False], [True, False]]))
+    # Two pages that link to each other: a page does not link to itself.
     pair = linked(["0", "1", "2"], [("0", "1")])
-    for links in (one, pair, sparse.csr_matrix(np.ones((2, 2), bool))):
+    for links in (one_title, pair, sparse.csr_matrix(np.ones((2, 2), bool))):
         with pytest.raises(UserError, match="every linked title is relevant to every linked query"):
             next(iter(TupleBatches(links, links)))
     two = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))

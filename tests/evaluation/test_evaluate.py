@@ -21,7 +21,7 @@ def systems():
     return {"bad": BAD, "good": GOOD}
 
 
-def test_with_a_corpus_titles_nobody_judged_count_as_grade_0():
+def test_with_a_corpus_titles_without_a_judgment_have_grade_0():
     evaluation = evaluate(systems(), JUDGMENTS, CORPUS)
     values = evaluation.values["bad"]
     hat, shoe, tie = (evaluation.task.queries.index(q) for q in ("hat", "shoe", "tie"))
@@ -42,39 +42,42 @@ def test_without_a_corpus_each_query_ranks_its_judged_titles_only():
     expected = (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
     assert evaluation.values["bad"]["ndcg@10"][hat] == pytest.approx(expected, abs=1e-6)
     assert evaluation.top("bad", hat)["doc_id"].to_list() == ["d3", "d2"]
-    assert evaluation.task.foregone() == []  # both queries have titles of different grades
+    # both queries have titles of different grades
+    assert evaluation.task.degenerate_query_warning() == []
 
 
 @pytest.mark.parametrize("corpus", [None, CORPUS])
 def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     evaluation = evaluate(systems(), JUDGMENTS, corpus)
     assert evaluation.measured_queries == 2
-    counted = dict(zip(evaluation.task.query_ids, evaluation.task.counted, strict=True))
-    assert counted == {"q1": True, "q2": True, "q3": False}
+    has_relevant = dict(zip(evaluation.task.query_ids, evaluation.task.has_relevant, strict=True))
+    assert has_relevant == {"q1": True, "q2": True, "q3": False}
     assert evaluation.mean("good", "ndcg@1") == 1.0
     assert "1 further query has no relevant title" in " ".join(protocol(evaluation))
     assert metrics_json(evaluation)["systems"]["good"]["queries"] == 2
     ids = np.array(evaluation.task.query_ids)
-    for seen in (ids == "q1", ids != "q2"):
-        parts = replace(evaluation, seen=seen).parts
-        assert {name: ids[part].tolist() for name, part in parts.items()} == {
+    for in_log in (ids == "q1", ids != "q2"):
+        subsets = replace(evaluation, in_log=in_log).query_subsets
+        assert {name: ids[mask].tolist() for name, mask in subsets.items()} == {
             "known": ["q1"],
             "new": ["q2"],
         }
 
 
-def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so():
-    said = "not between training runs: with one seed, the effect of another is unknown"
-    assert said in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
-    assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
+def test_the_report_says_that_tests_do_not_cover_variation_between_training_runs():
+    caveat = "not between training runs: with one seed, the effect of another is unknown"
+    assert caveat in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
+    assert caveat not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
 
 
 def test_the_interval_of_several_seeds_is_that_of_their_mean_over_queries():
-    found = evaluate(systems(), JUDGMENTS, CORPUS)
-    seeds = [one for row in found.rows for one in row.seeds]
-    merged = replace(found, rows=[replace(found.rows[0], name="both", seeds=seeds)])
+    evaluation = evaluate(systems(), JUDGMENTS, CORPUS)
+    seeds = [result for row in evaluation.rows for result in row.seeds]
+    merged = replace(evaluation, rows=[replace(evaluation.rows[0], name="both", seeds=seeds)])
     (cell,) = merged.summary().filter(metric="ndcg@10").to_dicts()
-    values = np.stack([one.values["ndcg@10"].to_numpy() for one in seeds])[:, found.task.counted]
+    values = np.stack([result.values["ndcg@10"].to_numpy() for result in seeds])[
+        :, evaluation.task.has_relevant
+    ]
     assert cell["seeds"] == pytest.approx(values.mean(axis=1).tolist())
     assert cell["mean"] == pytest.approx(values.mean())
     assert cell["spread"] == pytest.approx(values.mean(axis=1).std(ddof=1))
@@ -82,12 +85,14 @@ def test_the_interval_of_several_seeds_is_that_of_their_mean_over_queries():
     assert [cell["low"], cell["high"]] == pytest.approx(interval.tolist())
 
 
-def test_a_system_is_told_beside_one_that_has_the_prior_if_it_has():
-    found = evaluate(systems(), JUDGMENTS, CORPUS)
-    lifted = [replace(row, name=f"{row.name}+prior", prior=True) for row in found.rows]
-    rows = [*found.rows, *lifted]
-    found = replace(found, rows=rows, against=tuple(row.name for row in rows))
-    assert [reference(found, name) for name in found.against] == [
+def test_systems_with_and_without_the_prior_are_named_apart():
+    evaluation = evaluate(systems(), JUDGMENTS, CORPUS)
+    rows_with_prior = [
+        replace(row, name=f"{row.name}+prior", prior=True) for row in evaluation.rows
+    ]
+    rows = [*evaluation.rows, *rows_with_prior]
+    evaluation = replace(evaluation, rows=rows, against=tuple(row.name for row in rows))
+    assert [reference(evaluation, name) for name in evaluation.against] == [
         "good",
         "bad",
         "good+prior",
@@ -95,32 +100,34 @@ def test_a_system_is_told_beside_one_that_has_the_prior_if_it_has():
     ]
 
 
-def test_a_model_with_a_prior_beside_a_system_without_is_said_to_have_it():
-    lifted = TableRanker(GOOD.table)
-    lifted.mean_prior = -0.1
-    rows = evaluate({"bad": BAD, "lifted": lifted}, JUDGMENTS, CORPUS).rows
+def test_a_note_names_a_model_that_ranks_with_its_prior_beside_systems_without_one():
+    with_prior = TableRanker(GOOD.table)
+    with_prior.mean_prior = -0.1
+    rows = evaluate({"bad": BAD, "lifted": with_prior}, JUDGMENTS, CORPUS).rows
     assert [bool(row.notes) for row in rows] == [False, True]
     assert "ranks with its prior of titles" in rows[1].notes[0]
-    assert not evaluate({"lifted": lifted}, JUDGMENTS, CORPUS).rows[0].notes
+    assert not evaluate({"lifted": with_prior}, JUDGMENTS, CORPUS).rows[0].notes
 
 
-def test_a_title_judged_under_another_id_too_is_found_by_its_text_with_the_higher_grade():
+def test_a_title_judged_under_two_ids_is_matched_by_text_and_has_the_higher_grade():
     judgments = [
         Judgment("q1", "shoe", "x9", "red shoe", 2.0),
         Judgment("q1", "shoe", "d1", "red shoe", 1.0),
     ]
-    for some in (judgments[:1], judgments):
-        evaluation = evaluate({"good": GOOD}, some, CORPUS)
+    for rows in (judgments[:1], judgments):
+        evaluation = evaluate({"good": GOOD}, rows, CORPUS)
         assert evaluation.mean("good", "ndcg@1") == 1.0
-        assert [(one.doc_id, one.grade) for one in qrels(evaluation.task)] == [("d1", 2.0)]
+        assert [(judgment.doc_id, judgment.grade) for judgment in qrels(evaluation.task)] == [
+            ("d1", 2.0)
+        ]
 
 
-def test_relevant_titles_missing_from_the_corpus_are_an_error_and_others_change_nothing():
-    lost = [*JUDGMENTS, Judgment("q1", "shoe", "d8", "lost shoe", 1.0)]
+def test_a_missing_relevant_title_is_an_error_and_a_missing_irrelevant_one_is_ignored():
+    with_missing = [*JUDGMENTS, Judgment("q1", "shoe", "d8", "lost shoe", 1.0)]
     with pytest.raises(UserError, match=r"1 relevant titles are not in the corpus.*'lost shoe'"):
-        evaluate(systems(), lost, CORPUS)
-    harmless = [*JUDGMENTS, Judgment("q1", "shoe", "d8", "lost shoe", 0.0)]
-    assert evaluate(systems(), harmless, CORPUS).measured_queries == 2
+        evaluate(systems(), with_missing, CORPUS)
+    with_irrelevant = [*JUDGMENTS, Judgment("q1", "shoe", "d8", "lost shoe", 0.0)]
+    assert evaluate(systems(), with_irrelevant, CORPUS).measured_queries == 2
 
 
 def test_a_corpus_with_other_ids_is_refused_and_one_reworded_title_is_not():
@@ -151,23 +158,23 @@ def test_scores_of_a_wrong_shape_are_refused():
     ("judgments", "message"),
     [([], "no judgment"), ([Judgment("q", "q", "d1", "red shoe", 0.0)], "grade above 0")],
 )
-def test_nothing_to_measure_is_an_error(judgments, message):
+def test_an_evaluation_without_grades_or_systems_is_an_error(judgments, message):
     with pytest.raises(UserError, match=message):
         evaluate(systems(), judgments, CORPUS)
     with pytest.raises(UserError, match="no system"):
         evaluate({}, JUDGMENTS)
 
 
-def test_a_whole_corpus_is_asked_for_with_the_same_tuple_every_time(monkeypatch):
+def test_every_batch_of_queries_scores_the_same_tuple_of_corpus_titles(monkeypatch):
     monkeypatch.setattr("dssm_tf.evaluation.runs._CELLS", 8)  # two queries at a time
     ranker = TableRanker(GOOD.table)
     evaluate({"good": ranker}, JUDGMENTS, CORPUS)
-    assert [len(queries) for queries, _ in ranker.asked] == [2, 1]
-    assert len({id(titles) for _, titles in ranker.asked}) == 1
+    assert [len(queries) for queries, _ in ranker.calls] == [2, 1]
+    assert len({id(titles) for _, titles in ranker.calls}) == 1
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_many_queries_in_blocks_equal_one_matrix(whole, monkeypatch):
+@pytest.mark.parametrize("ranks_corpus", [False, True])
+def test_many_queries_in_blocks_equal_one_matrix(ranks_corpus, monkeypatch):
     monkeypatch.setattr("dssm_tf.evaluation.runs._CELLS", 700)
     random = np.random.default_rng(0)
     scores = random.integers(0, 6, (90, 70)).astype(float)  # many ties
@@ -182,15 +189,15 @@ def test_many_queries_in_blocks_equal_one_matrix(whole, monkeypatch):
         if judged[q, t]
     ]
     corpus = [CorpusTitle(title, title) for title in reversed(titles)]
-    evaluation = evaluate({"s": TableRanker(table)}, judgments, corpus if whole else None)
+    evaluation = evaluate({"s": TableRanker(table)}, judgments, corpus if ranks_corpus else None)
     rows = [int(query_id[1:]) for query_id in evaluation.task.query_ids]
-    ranked = scores if whole else np.where(judged, scores, -np.inf)
+    ranked = scores if ranks_corpus else np.where(judged, scores, -np.inf)
     expected = per_query(*relevant_ranks(ranked[rows], grades[rows]))
     for metric, values in evaluation.values["s"].items():
         assert values == pytest.approx(expected[metric], abs=1e-6, nan_ok=True)
 
 
-def test_a_run_is_measured_like_a_system_and_what_it_lacks_is_not_ranked():
+def test_a_run_is_measured_like_a_system_and_titles_it_lacks_are_not_ranked():
     run = {"q2": {"d4": 9.0, "d2": 5.0}}  # nothing for q1, no d3
     evaluation = evaluate({"good": GOOD}, JUDGMENTS, CORPUS, runs={"theirs": run})
     hat, shoe = (evaluation.task.queries.index(q) for q in ("hat", "shoe"))
@@ -209,7 +216,7 @@ def test_a_run_with_the_name_of_a_system_is_refused():
         evaluate({"good": GOOD}, JUDGMENTS, CORPUS, runs={"good": {"q1": {"d1": 1.0}}})
 
 
-def test_every_pair_is_tested_the_later_against_the_earlier():
+def test_every_later_system_is_tested_against_every_earlier_one():
     evaluation = evaluate(*many())
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert (test.a, test.b) == ("better", "worse")
@@ -230,13 +237,13 @@ def test_only_significant_differences_are_marked():
     assert significantly_worse(evaluation, "better", "ndcg@1") == []
 
 
-def test_progress_is_shown_if_asked_for(monkeypatch, capsys):
+def test_progress_is_shown_if_requested(monkeypatch, capsys):
     monkeypatch.setattr(progress, "_write_lines", write_last_line)
     evaluate(systems(), JUDGMENTS, progress=True)
     assert "3 of 3 queries" in capsys.readouterr().err
 
 
-def test_first_titles_have_their_grades_and_unjudged_ones_none():
+def test_top_returns_grades_and_null_for_titles_without_a_judgment():
     evaluation = evaluate({"good": GOOD}, JUDGMENTS, CORPUS)
     top = evaluation.top("good", evaluation.task.queries.index("shoe"))
     grades = dict(top.select("doc_id", "grade").iter_rows())
@@ -245,7 +252,7 @@ def test_first_titles_have_their_grades_and_unjudged_ones_none():
     assert evaluation.top("good", hat, depth=1).rows() == [(1, "d2", "red hat", 2.0, 3.0)]
 
 
-def test_a_metric_of_one_s_own_gets_the_ranks_and_grades_of_the_relevant_titles():
+def test_a_custom_metric_receives_the_ranks_and_grades_of_the_relevant_titles():
     calls = []
 
     def last_rank(ranks, grades):

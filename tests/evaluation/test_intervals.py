@@ -1,4 +1,4 @@
-"""Intervals of means: Student's t by SciPy, coverage by chance."""
+"""Intervals of means, compared with SciPy's, and their coverage in simulations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dssm_tf.evaluation.intervals import caution, mean_intervals
+from dssm_tf.evaluation.intervals import mean_intervals, small_sample_warning
 
 
 def column(values):
     return np.array(values, dtype=float)[:, None]
 
 
-def test_it_is_students_interval():
+def test_the_interval_is_students():
     values = np.random.default_rng(0).random((30, 2))
     expected = stats.t.interval(0.95, 29, values.mean(axis=0), stats.sem(values, axis=0))
     assert mean_intervals(values) == pytest.approx(np.transpose(expected))
@@ -28,26 +28,27 @@ def test_queries_left_out_do_not_count(values):
     assert ((plain >= 0) & (plain <= 1)).all()
 
 
-def test_thirteen_queries_that_are_all_right_do_not_make_a_certain_mean():
-    # All of 13 right happens with probability 0.025 where 0.025^(1/13) = 0.753 are.
+def test_the_interval_is_not_empty_if_all_of_thirteen_queries_are_correct():
+    # If each query is correct with probability p, all 13 are with probability p^13, which is 0.025
+    # at p = 0.025^(1/13) = 0.753.
     assert mean_intervals(column([1.0] * 13))[0] == pytest.approx([0.753, 1], abs=5e-4)
     assert mean_intervals(column([0.0] * 13))[0] == pytest.approx([0, 0.247], abs=5e-4)
     assert mean_intervals(column([0.7]))[0].tolist() == [0, 1]
     assert mean_intervals(np.zeros((0, 1)))[0].tolist() == [0, 1]
 
 
-def test_about_95_of_100_intervals_hold_the_mean():
+def test_about_95_of_100_intervals_contain_the_mean():
     random = np.random.default_rng(0)
-    held = 0
+    covered = 0
     for _ in range(400):
         values = random.beta(2, 1, (60, 1))  # mean 2/3
         low, high = mean_intervals(values)[0]
-        held += low <= 2 / 3 <= high
-    assert 0.92 < held / 400 < 0.98
+        covered += low <= 2 / 3 <= high
+    assert 0.92 < covered / 400 < 0.98
 
 
-def test_a_figure_on_fewer_than_two_hundred_queries_is_said_to_be():
-    assert caution("It rests on", 200) == []
-    (sentence,) = caution("It rests on", 199)
+def test_a_mean_over_fewer_than_two_hundred_queries_has_a_warning():
+    assert small_sample_warning("It rests on", 200) == []
+    (sentence,) = small_sample_warning("It rests on", 199)
     assert sentence.startswith("It rests on 199 queries, fewer than 200: ")
-    assert caution("It rests on", 1)[0].startswith("It rests on 1 query, ")
+    assert small_sample_warning("It rests on", 1)[0].startswith("It rests on 1 query, ")

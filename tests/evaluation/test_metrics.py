@@ -45,7 +45,7 @@ def test_scores_closer_than_single_precision_keep_their_order(per_query):
 
 
 GRADES = st.sampled_from([0, 0, 0, 1, 2, 3, 0.33, 4])
-WHOLE_GRADES = st.sampled_from([0, 0, 1, 2, 3, 4])
+INTEGER_GRADES = st.sampled_from([0, 0, 1, 2, 3, 4])
 
 
 @st.composite
@@ -53,20 +53,20 @@ def judged_scores(draw, grade=GRADES):
     queries, titles = draw(st.integers(1, 4)), draw(st.integers(1, 14))
     score = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 0.5000001, 3.0])  # ties and gaps on purpose
     rows = st.lists(score, min_size=titles, max_size=titles)
-    marks = st.lists(grade, min_size=titles, max_size=titles)
+    row_grades = st.lists(grade, min_size=titles, max_size=titles)
     return (
         np.array(draw(st.lists(rows, min_size=queries, max_size=queries))),
-        np.array(draw(st.lists(marks, min_size=queries, max_size=queries)), dtype=float),
+        np.array(draw(st.lists(row_grades, min_size=queries, max_size=queries)), dtype=float),
     )
 
 
 def by_definition(scores, grades, name):
     values = []
-    for row, marks in zip(scores, grades, strict=True):
+    for row, row_grades in zip(scores, grades, strict=True):
         ranked = ~np.isneginf(row)
-        order = reference.ranked_grades(row[ranked], marks[ranked])
-        missing = [g for g in marks[~ranked] if g > 0]
-        some = any(marks > 0)
+        order = reference.ranked_grades(row[ranked], row_grades[ranked])
+        missing = [g for g in row_grades[~ranked] if g > 0]
+        some = any(row_grades > 0)
         values.append(reference.metric(name, order, missing) if some else np.nan)
     return values
 
@@ -83,7 +83,7 @@ def test_numpy_and_tf_ranking_equal_the_definitions(case):
         assert tensorflow[name] == pytest.approx(expected, abs=1e-6, nan_ok=True), name
 
 
-# The gain of its plain nDCG is the grade itself, as in trec_eval, so 2^grade - 1 is asked for.
+# By default the gain of ir_measures' nDCG is the grade, as in trec_eval; here it is 2^grade - 1.
 GAINS = {grade: 2**grade - 1 for grade in range(5)}
 SAME = {
     "ndcg@1": nDCG(gains=GAINS) @ 1,
@@ -98,23 +98,23 @@ SAME = {
 }
 
 
-@given(judged_scores(WHOLE_GRADES), st.randoms(use_true_random=False))
+@given(judged_scores(INTEGER_GRADES), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_ir_measures_agrees(case, random):
     scores, grades = case
-    # Without ties: ir_measures' providers break them in other ways.
+    # Without ties, which ir_measures' providers break differently.
     scores = np.array([random.sample(range(100), scores.shape[1]) for _ in scores], dtype=float)
     qrels = {f"q{i}": {f"d{j}": int(g) for j, g in enumerate(row)} for i, row in enumerate(grades)}
     run = {f"q{i}": {f"d{j}": s for j, s in enumerate(row)} for i, row in enumerate(scores)}
-    found = {
+    expected = {
         (value.query_id, value.measure): value.value
         for value in ir_measures.iter_calc(list(SAME.values()), qrels, run)
     }
-    ours = tf_ranking.per_query(*relevant_ranks(scores, grades), tuple(SAME))
+    values = tf_ranking.per_query(*relevant_ranks(scores, grades), tuple(SAME))
     for name, measure in SAME.items():
-        for query, value in enumerate(ours[name]):
+        for query, value in enumerate(values[name]):
             if not np.isnan(value):
-                assert value == pytest.approx(found[f"q{query}", measure], abs=1e-6), name
+                assert value == pytest.approx(expected[f"q{query}", measure], abs=1e-6), name
 
 
 def test_scores_that_are_nan_have_no_rank():
@@ -123,7 +123,7 @@ def test_scores_that_are_nan_have_no_rank():
         relevant_ranks(np.array([[np.nan, 1.0]]), np.array([[1, 0]]))
 
 
-def test_long_and_short_rankings_in_one_call_do_not_disturb_each_other():
+def test_long_and_short_rankings_in_one_call_have_independent_values():
     random = np.random.default_rng(0)
     count, depth = 40, 60_000  # several batches of the adapter, the last with long rankings
     ranked = np.concatenate(
@@ -133,32 +133,35 @@ def test_long_and_short_rankings_in_one_call_do_not_disturb_each_other():
     grade = random.integers(1, 4, 3 * count).astype(float)
     table = {"query": np.repeat(np.arange(count), 3), "rank": ranked, "grade": grade}
     ranks = pl.DataFrame(table), count
-    ours, theirs = metrics.per_query(*ranks, NAMES), tf_ranking.per_query(*ranks, NAMES)
+    numpy_values, tf_ranking_values = (
+        metrics.per_query(*ranks, NAMES),
+        tf_ranking.per_query(*ranks, NAMES),
+    )
     for name in NAMES:
-        assert theirs[name] == pytest.approx(ours[name], abs=1e-6)
+        assert tf_ranking_values[name] == pytest.approx(numpy_values[name], abs=1e-6)
 
 
 @given(judged_scores(), st.integers(1, 16))
 def test_the_top_is_the_head_of_a_stable_sort(case, depth):
     for row in case[0]:
-        whole = [j for j in np.argsort(-row, kind="stable") if not np.isneginf(row[j])]
-        assert list(top_columns(row, depth)) == whole[:depth]
+        order = [j for j in np.argsort(-row, kind="stable") if not np.isneginf(row[j])]
+        assert list(top_columns(row, depth)) == order[:depth]
 
 
 @pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "dcg@10"])
-def test_unknown_metrics_are_named(name):
+def test_an_unknown_metric_is_named_in_the_error(name):
     with pytest.raises(UserError, match=f"metric '{name}'"):
         parse_metric(name)
 
 
 @given(judged_scores(), st.integers(1, 12))
-def test_expected_reciprocal_rank_is_the_sum_over_where_a_reader_stops(case, k):
+def test_expected_reciprocal_rank_is_the_sum_over_the_ranks_where_a_reader_stops(case, k):
     scores, grades = case
-    found = metrics.per_query(*relevant_ranks(scores, grades), [f"err@{k}"])[f"err@{k}"]
-    for value, row, own in zip(found, scores, grades, strict=True):
+    values = metrics.per_query(*relevant_ranks(scores, grades), [f"err@{k}"])[f"err@{k}"]
+    for value, row, row_grades in zip(values, scores, grades, strict=True):
         reading, expected = 1.0, 0.0
         for rank, column in enumerate(top_columns(row, k), start=1):
-            stop = (2.0 ** own[column] - 1) / 2.0 ** grades.max()
+            stop = (2.0 ** row_grades[column] - 1) / 2.0 ** grades.max()
             expected += reading * stop / rank
             reading *= 1 - stop
         assert np.isnan(value) or value == pytest.approx(expected)

@@ -18,7 +18,7 @@ def test_t_test_of_three_queries_by_hand():
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=40))
-def test_t_test_equals_that_of_two_samples_whichever_comes_first(pairs):
+def test_the_t_test_equals_scipys_in_either_order_of_the_samples(pairs):
     a, b = np.array(pairs).round(6).T
     if np.std(a - b) > 1e-4:
         p, (low, high) = paired_t_test(a - b)
@@ -38,8 +38,8 @@ def test_t_test_equals_that_of_two_samples_whichever_comes_first(pairs):
     ],
 )
 def test_without_a_spread_or_with_one_query_the_test_is_defined(differences, p, interval):
-    found = paired_t_test(differences)
-    assert found == (p, pytest.approx(interval))
+    result = paired_t_test(differences)
+    assert result == (p, pytest.approx(interval))
 
 
 def test_holm_by_hand():
@@ -56,19 +56,19 @@ def test_holm_keeps_the_order_and_only_raises(p_values):
     assert (np.diff(adjusted[np.argsort(p_values, kind="stable")]) >= 0).all()
 
 
-def test_p_is_adjusted_over_all_tests_that_a_page_shows():
+def test_p_is_adjusted_over_all_tests_of_an_evaluation():
     random = np.random.default_rng(1)
 
     def row(name, shift):
         values = pl.DataFrame({"m": random.random(50) + shift, "n": random.random(50)})
         return Row(name, "run", [SeedResult(None, values, [])])
 
-    all_of = np.ones(50, bool)
+    all_queries = np.ones(50, bool)
     a, b, c = row("a", 0.0), row("b", 0.1), row("c", 0.2)
-    tests = [test for test in compare([a, b, c], ["m", "n"], all_of) if test.metric == "m"]
+    tests = [test for test in compare([a, b, c], ["m", "n"], all_queries) if test.metric == "m"]
     assert [(t.a, t.b) for t in tests] == [("b", "a"), ("c", "a"), ("c", "b")]
     smallest = min(tests, key=lambda test: test.p)
     assert smallest.p_adjusted == pytest.approx(6 * smallest.p)  # three pairs by two metrics
-    only = compare([a, b, c], ["m"], all_of, [(b, a), (c, a)])
+    only = compare([a, b, c], ["m"], all_queries, [(b, a), (c, a)])
     assert [(t.a, t.b) for t in only] == [("b", "a"), ("c", "a")]
     assert min(t.p_adjusted for t in only) == pytest.approx(2 * smallest.p)

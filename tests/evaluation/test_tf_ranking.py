@@ -1,4 +1,4 @@
-"""The library is loaded without a trace in the process around it."""
+"""TensorFlow Ranking is loaded without changing anything else in the process."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from tests.relevant_ranks import relevant_ranks
 RANKS = relevant_ranks(np.array([[0.1, 0.7, 0.3]]), np.array([[1, 0, 2]]))
 
 
-def test_loading_it_changes_nothing_for_the_rest_of_the_process():
+def test_loading_the_library_changes_nothing_else_in_the_process():
     code = """
         import os, sys
         import keras, numpy as np, tensorflow as tf
@@ -53,7 +53,7 @@ def test_loading_it_changes_nothing_for_the_rest_of_the_process():
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
-def test_an_evaluation_between_two_draws_does_not_change_the_second():
+def test_an_evaluation_between_two_random_draws_does_not_change_the_second():
     def second_draw(evaluate):
         tf.random.set_seed(7)
         tf.random.uniform([1])

@@ -1,4 +1,4 @@
-"""A click log whose texts are cut, and have trigrams that no vocabulary holds."""
+"""A click log with texts that are truncated and have trigrams outside the vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exported model: what TensorFlow Serving sees of it, and that it is the trained one."""
+"""The exported model: its interface in TensorFlow Serving, and its agreement with the run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.runtime import Ranker
+from dssm_tf.text_features import TextFeatures
 from tests.export.conftest import WEIGHT
 from tests.runs import finished_run
 
 LSTM = {"tower": {"name": "lstm", "cells": 4}}
 DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
 CLSM = {"tower": {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]}}
-SAME = 1e-5  # sums of float32 in another order
+SAME = 1e-5  # tolerance for float32 sums in different orders
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +79,12 @@ def scores(signatures, queries, titles) -> np.ndarray:
 
 def test_the_signatures_take_raw_strings(signatures):
     assert set(signatures) == set(INPUTS)
-    for name, one in signatures.items():
-        given = {key: (spec.shape.as_list(), spec.dtype)
-                 for key, spec in one.structured_input_signature[1].items()}  # fmt: skip
-        assert given == dict.fromkeys(INPUTS[name], ([None], tf.string))
+    for name, function in signatures.items():
+        inputs = {key: (spec.shape.as_list(), spec.dtype)
+                 for key, spec in function.structured_input_signature[1].items()}  # fmt: skip
+        assert inputs == dict.fromkeys(INPUTS[name], ([None], tf.string))
         outputs = {key: (spec.shape.as_list(), spec.dtype)
-                   for key, spec in one.structured_outputs.items()}  # fmt: skip
+                   for key, spec in function.structured_outputs.items()}  # fmt: skip
         vectors = {"embeddings": ([None, 5], tf.float32)}
         assert outputs == (vectors if "encode" in name else {"scores": ([None], tf.float32)})
 
@@ -93,11 +93,14 @@ def nodes(exported: Path) -> list:
     """Every operation of a SavedModel."""
     saved = saved_model_pb2.SavedModel.FromString((exported / "saved_model.pb").read_bytes())
     graph = saved.meta_graphs[0].graph_def
-    return [*graph.node, *(node for one in graph.library.function for node in one.node_def)]
+    return [
+        *graph.node,
+        *(node for function in graph.library.function for node in function.node_def),
+    ]
 
 
 def test_only_core_operations_are_used(exported):
-    """No table to initialise, no Python, no extension: a stock TensorFlow Serving loads it."""
+    """Without lookup tables, Python and extensions, an unmodified TensorFlow Serving loads it."""
     used = {node.op for node in nodes(exported)}
     foreign = re.compile(
         "Py|Table|Xla|TPU|Cudnn|Sentence|Wordpiece|Normalize|Remote|Mutable|Dataset"
@@ -107,70 +110,74 @@ def test_only_core_operations_are_used(exported):
     assert used - core <= {"_Arg", "_Retval"}
 
 
-# ------------------------------------------------------------------------------- the answers
+# ------------------------------------------------------------------------------- the outputs
 
 
-def agree(compact: Ranker, signatures, texts) -> None:
-    """The SavedModel, and NumPy on texts hashed in Python, give equal vectors and scores."""
+def assert_agreement(compact: Ranker, signatures, texts) -> None:
+    """Asserts that the SavedModel and the NumPy runtime have equal vectors and scores."""
     for side, key in (("query", "queries"), ("title", "titles")):
-        wanted = getattr(compact, f"encode_{key}")(texts, prior=True)
-        found = signatures[f"encode_{side}"](**{key: strings(texts)})["embeddings"].numpy()
-        assert np.linalg.norm(found - wanted, axis=1) == approx(0, abs=SAME)
-    wanted = np.diag(compact.score_matrix(texts, texts))
-    assert scores(signatures, texts, texts) == approx(wanted, abs=SAME)
+        expected = getattr(compact, f"encode_{key}")(texts, prior=True)
+        vectors = signatures[f"encode_{side}"](**{key: strings(texts)})["embeddings"].numpy()
+        assert np.linalg.norm(vectors - expected, axis=1) == approx(0, abs=SAME)
+    expected = np.diag(compact.score_matrix(texts, texts))
+    assert scores(signatures, texts, texts) == approx(expected, abs=SAME)
 
 
 @pytest.mark.numeric
-def test_both_forms_agree_on_what_once_broke_somebodys_model(compact, signatures):
-    agree(compact, signatures, ADVERSARIAL)
+def test_both_formats_agree_on_difficult_texts(compact, signatures):
+    assert_agreement(compact, signatures, ADVERSARIAL)
 
 
 @settings(max_examples=60)
 @given(texts=st.lists(st.text(max_size=25), min_size=1, max_size=8))
 @example(texts=[""])
 @example(texts=["İ", "ß", "ς", "e\u0301", "\x00", "\ud800", "\u00a0", "x" * 200])
-def test_both_forms_agree_on_any_text(compact, signatures, texts):
-    agree(compact, signatures, texts)
+def test_both_formats_agree_on_any_text(compact, signatures, texts):
+    assert_agreement(compact, signatures, texts)
 
 
 @pytest.mark.numeric
 def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures):
     titles = ["RED fox!", "green owl", "", "pony", "BLACK bear!", "red fox "]
     queries = ["fox", "a bear", "", "zzyzx"]
-    asked = signatures["encode_query"](queries=strings(queries))["embeddings"].numpy()
-    held = signatures["encode_title"](titles=strings(titles))["embeddings"].numpy()
-    assert (asked[:, -1] == 1).all()
-    # 9 clicks and one more for each of the 4 titles and for all unseen ones: 14.
-    # Red Fox was clicked 5 times: ln(6 / 14). A title never seen: ln(1 / 14).
-    assert held[:, -1] == approx(WEIGHT * np.log(np.array([6, 3, 1, 1, 2, 6]) / 14), abs=1e-6)
+    query_embeddings = signatures["encode_query"](queries=strings(queries))["embeddings"].numpy()
+    title_embeddings = signatures["encode_title"](titles=strings(titles))["embeddings"].numpy()
+    assert (query_embeddings[:, -1] == 1).all()
+    # The denominator is 9 clicks, plus 1 for each of 4 titles and 1 for all unknown titles: 14.
+    # Red Fox has 5 clicks: ln(6 / 14). An unknown title: ln(1 / 14).
+    assert title_embeddings[:, -1] == approx(
+        WEIGHT * np.log(np.array([6, 3, 1, 1, 2, 6]) / 14), abs=1e-6
+    )
     cosines = ranker.encode_queries(queries) @ ranker.encode_titles(titles).T
     # One query for all titles.
-    found = np.stack([scores(signatures, [query], titles) for query in queries])
-    assert found == approx(cosines + held[:, -1], abs=SAME)
-    assert found == approx(asked @ held.T, abs=SAME)
+    matrix = np.stack([scores(signatures, [query], titles) for query in queries])
+    assert matrix == approx(cosines + title_embeddings[:, -1], abs=SAME)
+    assert matrix == approx(query_embeddings @ title_embeddings.T, abs=SAME)
 
 
-def test_nothing_asked_is_nothing_answered(signatures):
+def test_empty_inputs_have_empty_outputs(signatures):
     assert signatures["encode_query"](queries=strings([]))["embeddings"].shape == (0, 5)
     assert scores(signatures, [], []).shape == (0,)
     assert scores(signatures, ["fox"], []).shape == (0,)
 
 
 @pytest.mark.parametrize(("queries", "titles"), [(0, 3), (2, 3), (2, 0)])
-def test_a_score_of_other_sizes_is_an_error_that_names_them(signatures, queries, titles):
+def test_inputs_of_different_lengths_are_an_error_that_names_the_shapes(
+    signatures, queries, titles
+):
     with pytest.raises(
         tf.errors.InvalidArgumentError, match=rf"\[{queries},5\] vs. \[{titles},5\]"
     ):
         scores(signatures, ["fox"] * queries, ["owl"] * titles)
 
 
-def test_a_long_title_has_the_prior_of_an_unseen_one(ranker, signatures):
+def test_a_long_title_has_the_prior_of_an_unknown_title(ranker, signatures):
     long = "red fox " * 10_000
-    found = scores(signatures, ["fox"] * 2, [long, "red  fox" + " " * 10_000])
+    title_scores = scores(signatures, ["fox"] * 2, [long, "red  fox" + " " * 10_000])
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles([long, "red fox"]).T
-    # Clicks as above: 9 and one more for each of 4 titles and for all unseen ones.
-    wanted = cosines[0] + WEIGHT * np.log([1 / 14, 6 / 14])
-    assert found == approx(wanted, abs=SAME)
+    # The denominator is 14, as above.
+    expected = cosines[0] + WEIGHT * np.log([1 / 14, 6 / 14])
+    assert title_scores == approx(expected, abs=SAME)
 
 
 @pytest.mark.parametrize(
@@ -189,14 +196,15 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     directory = export_saved_model(run, folder / "models", name)
     assert not any("BFLOAT16" in str(node) for node in nodes(directory))
     compact = Ranker.load(export_compact(run, folder / name / "compact"))
-    agree(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
+    assert_agreement(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
     ranker = SemanticRanker.load(run)
     tower, shared = ranker.config.tower, ranker.config.shared_towers
     trained = build_model(tower, shared, data.vocabulary.size, "mixed_bfloat16")
     trained.set_weights(ranker.model.get_weights())
     batch = TextFeatures(data.vocabulary)(strings(ADVERSARIAL))
-    # bfloat16 has 8 significant bits, to which some CPUs round and others cut off: 2^-7 a time.
-    # Trigrams, matrix, bias, gate, state, output, of a word or two: some 8 in a row count.
+    # bfloat16 has 8 significant bits. CPUs round or truncate to them, an error of at most 2^-7 per
+    # operation. About 8 operations follow each other: trigrams, matrix, bias, gate, state and
+    # output, for one or two words.
     assert ranker.encode_queries(ADVERSARIAL) == approx(
         np.asarray(trained.encode_query(batch)), abs=8 * 2**-7
     )
@@ -205,12 +213,12 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
 # ------------------------------------------------------------------------------- the directory
 
 
-def test_a_saved_model_has_no_weights_to_copy(exported, tmp_path):
+def test_a_saved_model_cannot_be_copied_as_a_compact_model(exported, tmp_path):
     with pytest.raises(UserError, match="holds no weights"):
         copy_compact(exported, tmp_path / "copy")
 
 
-def test_versions_are_numbered_and_the_newest_is_taken(folder, exported, tmp_path):
+def test_versions_are_numbered_and_the_newest_is_loaded(folder, exported, tmp_path):
     assert exported == folder / "models" / "lstm" / "1"
     for name in ("2", "10", "notes", ".11.incomplete"):
         (tmp_path / name).mkdir()
@@ -219,7 +227,7 @@ def test_versions_are_numbered_and_the_newest_is_taken(folder, exported, tmp_pat
     assert newest_version(tmp_path / "2") == tmp_path / "2"
 
 
-def test_the_model_carries_its_card_and_settings(exported, run):
+def test_the_export_contains_the_model_card_and_settings(exported, run):
     for name in ("MODEL_CARD.md", "config.yaml", "vocabulary.txt", "spec.json", "query_ids.npy"):
         assert (exported / "assets.extra" / name).read_bytes() == (run / name).read_bytes()
 
@@ -234,11 +242,11 @@ saved_model.export_saved_model(sys.argv[1], sys.argv[2])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["write_warmup", "verify"])
-def test_of_a_killed_export_nothing_is_left_after_the_next(run, tmp_path, step):
+def test_the_next_export_removes_the_files_of_a_killed_one(run, tmp_path, step):
     killed = [sys.executable, "-c", KILLED, str(run), str(tmp_path / "out"), step]
     assert subprocess.run(killed).returncode == -9
     export_saved_model(run, tmp_path / "out")
-    assert [one.name for one in (tmp_path / "out" / "lstm").iterdir()] == ["1"]
+    assert [path.name for path in (tmp_path / "out" / "lstm").iterdir()] == ["1"]
 
 
 def test_every_file_of_an_export_has_a_checksum(exported):
@@ -249,7 +257,7 @@ def test_every_file_of_an_export_has_a_checksum(exported):
 
 
 @pytest.mark.parametrize("file", ["saved_model.pb", "variables/variables.data-00000-of-00001"])
-def test_a_flipped_bit_of_an_export_is_found(exported, tmp_path, file):
+def test_a_flipped_bit_in_an_export_is_detected(exported, tmp_path, file):
     damaged = shutil.copytree(exported, tmp_path / "1")
     raw = bytearray((damaged / file).read_bytes())
     raw[len(raw) // 2] ^= 1
@@ -268,7 +276,7 @@ def versions(models: Path) -> list[str]:
     return [path.name for path in models.glob("lstm/*")]
 
 
-def test_a_tampered_weight_is_found_and_nothing_is_exported(run, tmp_path, monkeypatch):
+def test_a_changed_weight_is_detected_and_nothing_is_exported(run, tmp_path, monkeypatch):
     save = tf.saved_model.save
 
     def tampering(served, *arguments, **options):
@@ -286,7 +294,7 @@ def test_a_tampered_weight_is_found_and_nothing_is_exported(run, tmp_path, monke
     assert versions(tmp_path) == []
 
 
-def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported):
+def test_a_wrong_prior_and_a_weight_that_is_nan_are_detected(run, exported):
     other, shipped = SemanticRanker.load(run), ExportedRanker(exported)
     verify(shipped, other)
     other.prior_weight = WEIGHT + 0.01
@@ -302,15 +310,15 @@ def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported):
     "error",
     [tf.errors.ResourceExhaustedError(None, None, "No space left"), OSError("No space left")],
 )
-def test_an_error_of_tensorflow_is_one_line(run, tmp_path, monkeypatch, capsys, error):
+def test_an_error_of_tensorflow_is_reported_in_one_line(run, tmp_path, monkeypatch, capsys, error):
     def fail(_, path, **__):
         assert not Path(path).name.isdigit()  # killed here it would leave half a version
         raise error
 
     monkeypatch.setattr(tf.saved_model, "save", fail)
     assert main(["export", "--model", str(run), "--out", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert (said.count("\n"), "No space left" in said) == (1, True)
+    error_output = capsys.readouterr().err
+    assert (error_output.count("\n"), "No space left" in error_output) == (1, True)
     assert versions(tmp_path) == []
 
 

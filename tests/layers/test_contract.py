@@ -1,4 +1,4 @@
-"""What every layer owes: a configuration that makes an equal layer, and no impossible sizes."""
+"""All layers: their configuration makes an equal layer, and impossible sizes are refused."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ LAYERS = [
 ]
 
 
-@pytest.mark.parametrize("made", LAYERS, ids=lambda made: made.name)
-def test_its_configuration_makes_an_equal_layer(made):
-    config = made.get_config()
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert again.get_config() == config
-    for name, value in vars(made).items():
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_the_configuration_of_a_layer_makes_an_equal_layer(layer):
+    config = layer.get_config()
+    copy = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert copy.get_config() == config
+    for name, value in vars(layer).items():
         if isinstance(value, keras.initializers.Initializer):
-            assert type(getattr(again, name)) is type(value)
+            assert type(getattr(copy, name)) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("build_layer", "message"),
     [
         (lambda: WordHashing(0, 4), "vocabulary_size=0, units=4"),
         (lambda: WordHashing(4, 0), "vocabulary_size=4, units=0"),
@@ -48,6 +48,6 @@ def test_its_configuration_makes_an_equal_layer(made):
         ),
     ],
 )
-def test_impossible_sizes_are_refused(make, message):
+def test_impossible_sizes_are_refused(build_layer, message):
     with pytest.raises(ValueError, match=message):
-        make()
+        build_layer()

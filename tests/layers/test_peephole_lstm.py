@@ -1,8 +1,8 @@
 """The LSTM cell against P16 eq. 2 in float64.
 
-The cell keeps the four W_rec side by side, transposed, in the order of the paper's numbers:
-output gate (1), forget gate (2) if there is one, input gate (3), cell input (4); its inputs and
-its bias likewise.
+The cell has the four W_rec concatenated and transposed, in the order of the paper's numbers:
+output gate (1), forget gate (2) if there is one, input gate (3), cell input (4). Inputs and bias
+have the same order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.layers import PeepholeLSTMCell
-from tests.layers.cells import give
+from tests.layers.cells import assign_parameters
 from tests.reference import peephole_lstm as reference
 from tests.reference.peephole_lstm import LSTMParameters
 
@@ -21,16 +21,16 @@ pytestmark = pytest.mark.numeric
 
 @pytest.mark.parametrize("peepholes", [True, False])
 @pytest.mark.parametrize("forget_gate", [True, False])
-def test_every_state_along_the_way_is_that_of_the_paper(peepholes, forget_gate):
+def test_the_states_after_each_word_are_those_of_the_paper(peepholes, forget_gate):
     variant = {"peepholes": peepholes, "forget_gate": forget_gate}
     p = LSTMParameters.random(trigrams=4, cells=3, seed=1)
     words = np.random.default_rng(5).poisson(1.0, (4, 4)).astype(float)
-    cell = give(PeepholeLSTMCell(3, **variant, dtype="float64"), p)
+    cell = assign_parameters(PeepholeLSTMCell(3, **variant, dtype="float64"), p)
     state = cell.get_initial_state(1)
     for word, (y, c) in zip(words, reference.states(p, words, **variant), strict=True):
-        out, state = cell(word[None] @ p.side_by_side("w", forget_gate), state)
-        for found, expected in zip((out, *state), (y, y, c), strict=True):
-            np.testing.assert_allclose(np.array(found)[0], expected, atol=1e-14)
+        out, state = cell(word[None] @ p.concatenated("w", forget_gate), state)
+        for value, expected in zip((out, *state), (y, y, c), strict=True):
+            np.testing.assert_allclose(np.array(value)[0], expected, atol=1e-14)
 
 
 def test_one_step_by_hand():
@@ -46,11 +46,11 @@ def test_one_step_by_hand():
     sigmoid = reference.sigmoid
     expected_c = sigmoid(2.0) + 0.6 * sigmoid(3.0)
     assert float(c[0, 0]) == pytest.approx(expected_c, abs=1e-15)
-    # The output gate sees the new cell state, not the old one.
+    # The output gate reads the new cell state.
     assert float(output[0, 0]) == pytest.approx(sigmoid(expected_c) * np.tanh(expected_c))
 
 
-def test_without_a_forget_gate_nothing_is_stored_for_it():
+def test_without_a_forget_gate_there_are_no_weights_for_it():
     cell = PeepholeLSTMCell(5, forget_gate=False)
     cell.build()
     shapes = {weight.name: tuple(weight.shape) for weight in cell.weights}
@@ -58,7 +58,7 @@ def test_without_a_forget_gate_nothing_is_stored_for_it():
     assert not cell.bias.numpy().any()
 
 
-def test_only_the_forget_gate_starts_with_a_bias_unless_told_otherwise():
+def test_by_default_only_the_forget_gate_has_an_initial_bias():
     cell = PeepholeLSTMCell(2)
     cell.build()
     assert cell.bias.numpy().tolist() == [0, 0, 1, 1, 0, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""The convolution by hand: shift and add, and what stands beyond the ends of a text."""
+"""The convolution by hand: shift and add, and the padding word at the ends of a text."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from dssm_tf.layers import WordNgramConvolution
 pytestmark = pytest.mark.numeric
 
 
-def layer(window: int, units: int = 1) -> WordNgramConvolution:
-    made = WordNgramConvolution(window, units, dtype="float64")
-    made.build()
-    return made
+def build_layer(window: int, units: int = 1) -> WordNgramConvolution:
+    layer = WordNgramConvolution(window, units, dtype="float64")
+    layer.build()
+    return layer
 
 
 def test_three_words_by_hand():
-    made = layer(3)
-    made.padding_word.assign([[1000.0], [2000.0]])
-    # Places left, middle, right of words 1, 2, 3, in the digits of a number.
+    layer = build_layer(3)
+    layer.padding_word.assign([[1000.0], [2000.0]])
+    # For the words 1, 2, 3 the products of the left, middle and right position.
     words = np.array([[[1.0, 10.0, 100.0], [2.0, 20.0, 200.0], [3.0, 30.0, 300.0]]])
-    found = np.array(made(words, np.ones((1, 3), bool)))
-    # <s> 1 2, 1 2 3, 2 3 <s>: left place + middle place + right place.
-    assert found[0, :, 0].tolist() == [1000 + 10 + 200, 1 + 20 + 300, 2 + 30 + 2000]
+    sums = np.array(layer(words, np.ones((1, 3), bool)))
+    # The windows <s> 1 2, 1 2 3, 2 3 <s>: left + middle + right position.
+    assert sums[0, :, 0].tolist() == [1000 + 10 + 200, 1 + 20 + 300, 2 + 30 + 2000]
 
 
 def test_one_word_in_a_window_wider_than_the_matrix():
-    made = layer(5)
-    made.padding_word.assign([[1.0], [20.0], [300.0], [4000.0]])
-    found = np.array(made(np.array([[[7.0, 7.0, 0.5, 7.0, 7.0]]]), np.array([[True]])))
-    assert found.tolist() == [[[4321.5]]]  # <s> <s> word <s> <s>
+    layer = build_layer(5)
+    layer.padding_word.assign([[1.0], [20.0], [300.0], [4000.0]])
+    sums = np.array(layer(np.array([[[7.0, 7.0, 0.5, 7.0, 7.0]]]), np.array([[True]])))
+    assert sums.tolist() == [[[4321.5]]]  # <s> <s> word <s> <s>
 
 
 def test_a_window_of_one_has_no_padding_word():
-    made = layer(1, 3)
+    layer = build_layer(1, 3)
     words = np.random.default_rng(0).normal(size=(2, 4, 3))
-    np.testing.assert_array_equal(np.array(made(words, np.ones((2, 4), bool))), words)
-    assert made.weights == []
+    np.testing.assert_array_equal(np.array(layer(words, np.ones((2, 4), bool))), words)
+    assert layer.weights == []

@@ -1,4 +1,4 @@
-"""Padding, and truncated back propagation through time, in words of each text."""
+"""Padding, and truncated backpropagation through time, in words of each text."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordRecurrence
-from tests.layers.cells import give
+from tests.layers.cells import assign_parameters
 from tests.reference.peephole_lstm import LSTMParameters, states
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 pytestmark = pytest.mark.numeric
 
@@ -20,66 +20,65 @@ MASK = np.arange(6) < np.array(LENGTHS)[:, None]
 
 
 def lstm(p: LSTMParameters, **options) -> WordRecurrence:
-    cell = give(PeepholeLSTMCell(CELLS, dtype="float64"), p)
+    cell = assign_parameters(PeepholeLSTMCell(CELLS, dtype="float64"), p)
     return WordRecurrence(cell, dtype="float64", **options)
 
 
-def gradients(made, sequences, outside, mask=MASK) -> list[np.ndarray]:
-    """The gradient of the output's product with `outside` in inputs and weights."""
+def gradients(layer, sequences, outside, mask=MASK) -> list[np.ndarray]:
+    """The gradients of the output's product with `outside` by inputs and weights."""
     sequences = tf.constant(sequences)
     with tf.GradientTape() as tape:
         tape.watch(sequences)
-        output = made(sequences, mask=tf.constant(mask), training=True)
+        output = layer(sequences, mask=tf.constant(mask), training=True)
         total = tf.reduce_sum(output * outside)
-    found = tape.gradient(total, [sequences, *made.trainable_variables])
-    return [*map(np.array, found)]
+    return [*map(np.array, tape.gradient(total, [sequences, *layer.trainable_variables]))]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_padding_at_the_end_in_the_middle_and_at_the_start_changes_nothing(backwards):
+def test_padding_at_any_position_does_not_change_the_output(backwards):
     p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
-    made = lstm(p, go_backwards=backwards)
-    words = WORDS[:1, :4] @ p.side_by_side("w")
-    plain = np.array(made(words))
-    for places in ([0, 1, 2, 3], [0, 2, 3, 6], [3, 4, 5, 6], [1, 2, 4, 5]):
-        spread = np.random.default_rng(0).normal(size=(1, 7, 4 * CELLS))  # junk at padding
-        spread[:, places] = words
-        found = np.array(made(spread, mask=np.isin(np.arange(7), places)[None]))
-        np.testing.assert_allclose(found, plain, atol=1e-14)
+    layer = lstm(p, go_backwards=backwards)
+    words = WORDS[:1, :4] @ p.concatenated("w")
+    plain = np.array(layer(words))
+    for positions in ([0, 1, 2, 3], [0, 2, 3, 6], [3, 4, 5, 6], [1, 2, 4, 5]):
+        spread = np.random.default_rng(0).normal(size=(1, 7, 4 * CELLS))  # random values at padding
+        spread[:, positions] = words
+        output = np.array(layer(spread, mask=np.isin(np.arange(7), positions)[None]))
+        np.testing.assert_allclose(output, plain, atol=1e-14)
 
 
-def test_without_a_mask_every_word_is_read_and_a_first_word_alone_as_before_others():
+def test_without_a_mask_all_words_are_read_and_activations_do_not_depend_on_later_words():
     p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
-    made, words = lstm(p, bptt_steps=2), tf.constant(WORDS @ p.side_by_side("w"))
+    layer, words = lstm(p, bptt_steps=2), tf.constant(WORDS @ p.concatenated("w"))
     everything = tf.ones(words.shape[:2], bool)
-    plain, masked = (made(words, mask=mask, training=True) for mask in (None, everything))
+    plain, masked = (layer(words, mask=mask, training=True) for mask in (None, everything))
     np.testing.assert_allclose(plain, masked)
-    first = made.activations(words[:, :1], everything[:, :1])
-    for name, value in made.activations(words, everything).items():
+    first = layer.activations(words[:, :1], everything[:, :1])
+    for name, value in layer.activations(words, everything).items():
         np.testing.assert_allclose(first[name], value[:, :1])
 
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
-    """Finite differences of the paper's equations, from states that do not move."""
+    """Finite differences of the paper's equations, from constant states."""
     p = LSTMParameters.random(TRIGRAMS, CELLS, seed=0)
     outside = np.random.default_rng(1).normal(size=(len(LENGTHS), CELLS))
-    made = lstm(p, bptt_steps=steps, go_backwards=backwards)
-    _, recurrent, bias, peepholes = gradients(made, WORDS @ p.side_by_side("w"), outside)
+    layer = lstm(p, bptt_steps=steps, go_backwards=backwards)
+    _, recurrent, bias, peepholes = gradients(layer, WORDS @ p.concatenated("w"), outside)
     texts = [text[:length] for text, length in zip(WORDS, LENGTHS, strict=True)]
     texts = [text[::-1] if backwards else text for text in texts]
     start = [states(p, text[:-steps])[-1] if len(text) > steps else None for text in texts]
 
     def value() -> float:
-        found = 0.0
+        total = 0.0
         for text, before, o in zip(texts, start, outside, strict=True):
-            read = states(p, text[-steps:], start=before)
-            found += o @ read[-1][0] if read else 0.0
-        return found
+            last_states = states(p, text[-steps:], start=before)
+            total += o @ last_states[-1][0] if last_states else 0.0
+        return total
 
     def slope(kind: str, count: int) -> list[np.ndarray]:
-        return [slopes(value, getattr(p, f"{kind}{k}")).T for k in range(1, count + 1)]
+        return [numerical_gradient(value, getattr(p, f"{kind}{k}")).T for k in range(1, count + 1)]
 
     expected = np.concatenate(slope("rec", 4), axis=1)
     np.testing.assert_allclose(recurrent, expected, atol=1e-8)
@@ -90,20 +89,20 @@ def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
 @pytest.mark.parametrize("backwards", [False, True])
 def test_only_the_last_words_that_are_read_have_a_gradient(backwards):
     p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
-    made = lstm(p, bptt_steps=2, go_backwards=backwards)
-    # Padding in the middle too: it does not count as a word.
+    layer = lstm(p, bptt_steps=2, go_backwards=backwards)
+    # Padding in the middle does not count as a word.
     mask = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 0, 0, 0, 0]], bool)
-    found, *_ = gradients(made, WORDS[:2] @ p.side_by_side("w"), np.ones((2, CELLS)), mask)
+    gradient, *_ = gradients(layer, WORDS[:2] @ p.concatenated("w"), np.ones((2, CELLS)), mask)
     first = [1, 1, 0, 0, 0, 0] if backwards else [0, 0, 0, 1, 0, 1]
     last = [first, [0, 1, 0, 0, 0, 0]]
-    assert found.any(axis=-1).astype(int).tolist() == last
+    assert gradient.any(axis=-1).astype(int).tolist() == last
 
 
-@pytest.mark.parametrize("masked", [True, False])  # without a mask all are words
-def test_compiled_for_texts_of_any_length_the_gradient_is_cut_too(masked):
+@pytest.mark.parametrize("masked", [True, False])  # without a mask, all tokens are words
+def test_the_gradient_is_truncated_when_compiled_for_texts_of_any_length(masked):
     keras.utils.set_random_seed(0)
-    made = WordRecurrence(TanhCell(2), bptt_steps=2)
-    made.build((None, None, 2))
+    layer = WordRecurrence(TanhCell(2), bptt_steps=2)
+    layer.build((None, None, 2))
 
     @tf.function(
         input_signature=[tf.TensorSpec([None, None, 2]), tf.TensorSpec([None, None], bool)]
@@ -111,10 +110,10 @@ def test_compiled_for_texts_of_any_length_the_gradient_is_cut_too(masked):
     def gradient(sequences, mask):
         with tf.GradientTape() as tape:
             tape.watch(sequences)
-            total = tf.reduce_sum(made(sequences, mask=mask if masked else None, training=True))
+            total = tf.reduce_sum(layer(sequences, mask=mask if masked else None, training=True))
         return tape.gradient(total, sequences)
 
     for length in (1, 4):
-        found = gradient(tf.ones((1, length, 2)), tf.ones((1, length), bool)).numpy()
-        read = np.arange(length) >= length - 2
-        assert found.any(axis=-1).tolist() == [read.tolist()]
+        value = gradient(tf.ones((1, length, 2)), tf.ones((1, length), bool)).numpy()
+        has_gradient = np.arange(length) >= length - 2
+        assert value.any(axis=-1).tolist() == [has_gradient.tolist()]

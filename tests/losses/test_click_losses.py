@@ -1,4 +1,4 @@
-"""The losses of clicks: values by hand, the papers' formulas, the law of each."""
+"""The losses of clicks: values by hand, and the papers' formulas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from dssm_tf.losses import ClickSoftmax
 from tests.components import build_loss
-from tests.labels import all_count
+from tests.labels import unmasked_labels
 from tests.losses.values import each, gradient
 from tests.reference import click_softmax as reference
 
@@ -27,7 +27,7 @@ def ranknet(scores: np.ndarray, gamma: float) -> float:
 
 
 def slack(scores: np.ndarray, margin: float) -> float:
-    """Joachims 2002: what each rival lacks to be a margin behind."""
+    """Joachims 2002: the sum over rivals of the lead that the clicked title lacks."""
     return sum(max(0.0, margin - scores[0] + rival) for rival in scores[1:])
 
 
@@ -52,7 +52,7 @@ def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:
     ],
 )
 def test_values_by_hand(name, values, expected):
-    assert each(build_loss(name), [values], all_count([values])) == pytest.approx([expected])
+    assert each(build_loss(name), [values], unmasked_labels([values])) == pytest.approx([expected])
 
 
 @settings(max_examples=50)
@@ -65,12 +65,12 @@ def test_a_loss_is_the_paper_s(values, gamma, margin, bias):
         ("hinge", slack, {"margin": margin}),
         ("sigmoid", siglip, {"gamma": gamma, "bias": bias}),
     ):
-        found = each(build_loss(name, **options), values, all_count(values))
-        assert found == pytest.approx([oracle(values[0], **options)], abs=1e-12), name
+        loss = each(build_loss(name, **options), values, unmasked_labels(values))
+        assert loss == pytest.approx([oracle(values[0], **options)], abs=1e-12), name
 
 
 @given(values=cosines, gamma=gammas)
 def test_the_gradient_of_the_softmax_is_the_paper_s(values, gamma):
-    found = gradient(ClickSoftmax(gamma), values, all_count(values))
+    slope = gradient(ClickSoftmax(gamma), values, unmasked_labels(values))
     expected = reference.loss_gradient(values[0], gamma)
-    np.testing.assert_allclose(found[0], expected, atol=1e-9 * gamma)
+    np.testing.assert_allclose(slope[0], expected, atol=1e-9 * gamma)

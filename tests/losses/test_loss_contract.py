@@ -1,4 +1,4 @@
-"""What every loss promises, whatever its paper."""
+"""The contract of every loss."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.components import (
     changed_values,
     copy_of,
 )
-from tests.labels import all_count, labels
+from tests.labels import labels, unmasked_labels
 from tests.losses.values import each, gradient
-from tests.slopes import slopes
+from tests.slopes import numerical_gradient
 
 GENERATOR = np.random.default_rng(7)
 SCORES = GENERATOR.uniform(-1, 1, (6, 5))
@@ -34,87 +34,88 @@ every_loss = pytest.mark.parametrize("name", LOSS_CONFIGS)
 every_click_loss = pytest.mark.parametrize("name", CLICK_LOSS_CONFIGS)
 
 
-def judged(name: str) -> dict[str, np.ndarray]:
-    """Labels such as the loss takes."""
+def labels_for(name: str) -> dict[str, np.ndarray]:
+    """Grades for a loss of graded lists, else labels of clicks."""
     return GRADES if name in GRADED_LOSS_CONFIGS else LABELS
 
 
-def loss(name: str, scores=SCORES, known=None) -> np.ndarray:
+def loss(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
     """The loss of each query."""
-    return each(build_loss(name), scores, known or judged(name))
+    return each(build_loss(name), scores, given_labels or labels_for(name))
 
 
-def slope(name: str, scores=SCORES, known=None) -> np.ndarray:
-    """Its derivative in each score."""
-    return gradient(build_loss(name), scores, known or judged(name))
-
-
-@every_loss
-def test_there_is_a_finite_loss_a_query(name):
-    found = loss(name)
-    assert found.shape == (len(SCORES),)
-    assert np.isfinite(found).all()
-    assert found.any()
+def slope(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
+    """The derivative of the loss by each score."""
+    return gradient(build_loss(name), scores, given_labels or labels_for(name))
 
 
 @every_loss
-def test_a_masked_candidate_counts_exactly_nothing(name):
-    changed_there = np.where(MASK, SCORES, 1.0)  # a perfect cosine, the worst case
-    np.testing.assert_array_equal(loss(name, changed_there), loss(name))
+def test_each_query_has_a_finite_loss(name):
+    losses_of_queries = loss(name)
+    assert losses_of_queries.shape == (len(SCORES),)
+    assert np.isfinite(losses_of_queries).all()
+    assert losses_of_queries.any()
+
+
+@every_loss
+def test_a_masked_candidate_has_no_effect(name):
+    changed = np.where(MASK, SCORES, 1.0)  # a perfect cosine, the worst case
+    np.testing.assert_array_equal(loss(name, changed), loss(name))
     assert not slope(name)[~MASK].any()
 
 
 @every_loss
 def test_a_query_without_a_rival_has_no_loss_and_no_gradient(name):
-    alone = labels([[1, 0, 0]])
+    without_rival = labels([[1, 0, 0]])
     scores = np.array([[-0.5, 1.0, 0.3]])
-    assert loss(name, scores, alone) == pytest.approx([0], abs=1e-12)
-    assert slope(name, scores, alone) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
+    assert loss(name, scores, without_rival) == pytest.approx([0], abs=1e-12)
+    assert slope(name, scores, without_rival) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
 
 
 @every_click_loss
-def test_a_candidate_that_stands_for_three_costs_as_three(name):
-    # The softmax alone counts how often the clicked title was drawn.
+def test_a_candidate_that_counts_three_times_costs_as_three_candidates(name):
+    # Only the softmax reads the correction of the clicked title.
     clicked = 0 if name == "click_softmax" else 0.7
-    three = labels([[1, 1, 1]], [[clicked, np.log(3), 0]])
-    apart = all_count([[0] * 5])
-    found = loss(name, [[0.2, 0.5, -0.1]], three)
-    assert found == pytest.approx(loss(name, [[0.2, 0.5, 0.5, 0.5, -0.1]], apart), rel=1e-6)
+    counted_thrice = labels([[1, 1, 1]], [[clicked, np.log(3), 0]])
+    separate = unmasked_labels([[0] * 5])
+    expected = loss(name, [[0.2, 0.5, 0.5, 0.5, -0.1]], separate)
+    assert loss(name, [[0.2, 0.5, -0.1]], counted_thrice) == pytest.approx(expected, rel=1e-6)
 
 
 @every_click_loss
 def test_the_loss_falls_with_the_clicked_score_and_rises_with_a_rival_s(name):
-    found = slope(name)
-    assert (found[LABELS["targets"] == 1] <= 0).all()
-    assert (found[RIVALS] >= 0).all()
-    assert found[RIVALS].any()
+    slopes_of_scores = slope(name)
+    assert (slopes_of_scores[LABELS["targets"] == 1] <= 0).all()
+    assert (slopes_of_scores[RIVALS] >= 0).all()
+    assert slopes_of_scores[RIVALS].any()
 
 
 @every_loss
 def test_the_order_of_the_columns_does_not_matter(name):
     order = [3, 1, 0, 4, 2]
-    moved = {key: value[:, order] for key, value in judged(name).items()}
-    np.testing.assert_allclose(loss(name, SCORES[:, order], moved), loss(name), rtol=1e-12)
+    reordered = {key: value[:, order] for key, value in labels_for(name).items()}
+    np.testing.assert_allclose(loss(name, SCORES[:, order], reordered), loss(name), rtol=1e-12)
 
 
 @every_loss
-def test_a_query_s_loss_is_its_own(name):
+def test_the_loss_of_a_query_does_not_depend_on_other_queries(name):
     for row, expected in enumerate(loss(name)):
-        own = {key: value[row : row + 1] for key, value in judged(name).items()}
-        assert loss(name, SCORES[row : row + 1], own) == pytest.approx([expected], rel=1e-12)
+        labels_of_row = {key: value[row : row + 1] for key, value in labels_for(name).items()}
+        loss_of_row = loss(name, SCORES[row : row + 1], labels_of_row)
+        assert loss_of_row == pytest.approx([expected], rel=1e-12)
 
 
 @every_loss
 def test_weights_weigh_the_queries(name):
     weights = np.array([3, 0, 1, 2, 0.5, 0])
-    found = build_loss(name, dtype="float64")(judged(name), SCORES, sample_weight=weights)
-    assert float(found) == pytest.approx(np.mean(weights * loss(name)))
+    mean = build_loss(name, dtype="float64")(labels_for(name), SCORES, sample_weight=weights)
+    assert float(mean) == pytest.approx(np.mean(weights * loss(name)))
 
 
 @every_loss
-def test_the_gradient_is_the_slope(name):
+def test_the_gradient_equals_finite_differences(name):
     scores = SCORES.copy()
-    expected = slopes(lambda: loss(name, scores).sum(), scores)
+    expected = numerical_gradient(lambda: loss(name, scores).sum(), scores)
     assert slope(name) == pytest.approx(expected, abs=1e-5)
 
 
@@ -124,19 +125,18 @@ def test_scores_of_reduced_precision_give_a_loss_of_float32(name, dtype):
     scores = tf.cast(SCORES, dtype)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        found = build_loss(name, reduction="none")(judged(name), scores)
-    assert found.dtype == tf.float32
+        values = build_loss(name, reduction="none")(labels_for(name), scores)
+    assert values.dtype == tf.float32
     exact = loss(name, np.array(tf.cast(scores, tf.float64)))
-    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
-    assert np.isfinite(tf.cast(tape.gradient(found, scores), tf.float32).numpy()).all()
+    np.testing.assert_allclose(values, exact, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(tf.cast(tape.gradient(values, scores), tf.float32).numpy()).all()
 
 
 @every_loss
 def test_compiled_by_xla_the_numbers_are_the_same(name):
-    made = build_loss(name, reduction="none")
-    compiled = tf.function(made, jit_compile=True)
-    found = compiled(judged(name), tf.constant(SCORES, tf.float32))
-    np.testing.assert_allclose(found, loss(name), rtol=1e-5, atol=1e-6)
+    compiled = tf.function(build_loss(name, reduction="none"), jit_compile=True)
+    values = compiled(labels_for(name), tf.constant(SCORES, tf.float32))
+    np.testing.assert_allclose(values, loss(name), rtol=1e-5, atol=1e-6)
 
 
 @every_loss
@@ -168,7 +168,7 @@ def test_a_wrong_parameter_is_refused_with_its_name_and_value(name, parameter, v
 
 
 @every_loss
-def test_a_loss_is_found_by_its_name_and_an_instance_stays_itself(name):
+def test_get_returns_a_loss_by_its_name_and_an_instance_unchanged(name):
     loss = losses.get(name)
     assert type(loss) is LOSS_CLASSES[name]
     assert loss.get_config() == build_loss(name).get_config()

@@ -7,19 +7,19 @@ import numpy as np
 import tensorflow as tf
 
 
-def each(made: keras.losses.Loss, scores, known) -> np.ndarray:
+def each(loss: keras.losses.Loss, scores, labels) -> np.ndarray:
     """The loss of each query."""
-    return np.array(_each(made, np.asarray(scores, np.float64), known))
+    return np.array(_each(loss, np.asarray(scores, np.float64), labels))
 
 
-def gradient(made: keras.losses.Loss, scores, known) -> np.ndarray:
-    """The derivative of all queries' losses in each score."""
+def gradient(loss: keras.losses.Loss, scores, labels) -> np.ndarray:
+    """The derivative of the sum of the losses by each score."""
     variable = tf.Variable(np.asarray(scores, np.float64))
     with tf.GradientTape() as tape:
-        losses = _each(made, variable, known)
+        losses = _each(loss, variable, labels)
     return np.array(tape.gradient(losses, variable))
 
 
-def _each(made, scores, known):
-    options = made.get_config() | {"reduction": "none", "dtype": "float64"}
-    return type(made).from_config(options)(known, scores)
+def _each(loss, scores, labels):
+    options = loss.get_config() | {"reduction": "none", "dtype": "float64"}
+    return type(loss).from_config(options)(labels, scores)

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.losses import ClickSoftmax, Hinge, RankingLoss
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.optimizers import ScheduledNesterov
@@ -51,11 +51,11 @@ class PenalizedDSSM(DSSM):
 
 
 class FixedTower(Tower):
-    """Its weights are the vectors, whatever the texts, and `add_loss` their sum."""
+    """Returns its weights as vectors for any texts, and adds their sum to the loss."""
 
     def __init__(self, vectors: Any) -> None:
         super().__init__(1, 1)
-        self.hashing.trainable = False  # it is not read, so it has no gradient
+        self.hashing.trainable = False  # unused, so it has no gradient
         self.start = np.asarray(vectors, np.float32)
 
     def build(self, *_):
@@ -76,8 +76,8 @@ class FixedTower(Tower):
         return self.start.shape[1]
 
 
-class GivenScores(Siamese):
-    """Returns the scores that the batch holds, whatever its towers compute."""
+class ScoresFromInputs(Siamese):
+    """Returns the scores in its inputs instead of cosines."""
 
     def call(self, inputs, training=False):
         return inputs["scores"]
@@ -90,7 +90,7 @@ def siamese(make: Callable[..., Tower] = DSSM) -> Siamese:
 
 def batches(inputs=INPUTS, known=LABELS) -> tf.data.Dataset:
     """A dataset of one batch."""
-    return tf.data.Dataset.from_tensors((inputs, known)).with_options(UNTUNED)
+    return tf.data.Dataset.from_tensors((inputs, known)).with_options(WITHOUT_AUTOTUNING)
 
 
 def fitted(loss: Any) -> tuple[list[float], list[np.ndarray]]:
@@ -113,7 +113,7 @@ def test_an_instance_and_its_name_train_equally(loss, name):
         np.testing.assert_array_equal(weight, weight_by_name)
 
 
-def test_a_parameter_of_an_instance_counts():
+def test_a_parameter_of_an_instance_changes_the_training():
     assert fitted(ClickSoftmax(gamma=20))[0] != fitted(ClickSoftmax())[0]
 
 
@@ -128,7 +128,7 @@ def test_a_parameter_of_an_instance_counts():
         ({"loss": "hinge", "metrics": ["nothing"]}, "metric identifier: nothing"),
     ],
 )
-def test_what_cannot_be_compiled_is_refused(arguments, message):
+def test_unusable_arguments_of_compile_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         siamese().compile("sgd", **arguments)
 
@@ -142,26 +142,26 @@ def test_training_without_a_loss_is_refused():
         model.train_on_batch(INPUTS, LABELS)
 
 
-def test_metrics_are_those_of_the_ranking_and_masked_candidates_never_count():
-    # The clicked title, in column 0, is the first of 2, the second, the third, the first, and the
-    # first of those that count: 3 of 5 queries are right, and 4 of 5 within the first two.
+def test_metrics_are_those_of_the_ranking_without_masked_candidates():
+    # The clicked title, in column 0, has the ranks 1 (of 2), 2, 3, 1 and 1 (of 1): it is first in 3
+    # of 5 queries, and among the first two in 4 of 5.
     scores = [[0.9, 0.1, 0.0], [0.5, 0.6, 0.1], [0.1, 0.2, 0.3], [0.2, -0.5, 0.1], [-0.4, 0.8, 0.9]]
     mask = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 0]]
-    model = GivenScores(DSSM(len(KNOWN), (4,)))
+    model = ScoresFromInputs(DSSM(len(KNOWN), (4,)))
     top_2 = keras.metrics.TopKCategoricalAccuracy(2, name="top_2")
     model.compile("sgd", "hinge", metrics=["accuracy", top_2])
     data = batches({"scores": np.array(scores, np.float32)}, labels(mask))
     result = model.evaluate(data, verbose=0, return_dict=True)
     assert result["accuracy"] == pytest.approx(3 / 5)
     assert result["top_2"] == pytest.approx(4 / 5)
-    # Hinges with a margin of .2: none; .3; .3 and .4; .1; none: 1.1 in all.
+    # Hinges with a margin of .2: 0; .3; .3 and .4; .1; 0. Their sum is 1.1.
     assert result["loss"] == pytest.approx(1.1 / 5)
-    # The second call starts from nothing.
+    # The second call starts with reset metrics.
     assert model.evaluate(data, verbose=0, return_dict=True) == result
 
 
-def test_each_query_counts_once_in_the_metrics_whatever_its_weight():
-    model = GivenScores(DSSM(len(KNOWN), (4,)))
+def test_each_query_counts_once_in_the_metrics_with_any_weight():
+    model = ScoresFromInputs(DSSM(len(KNOWN), (4,)))
     model.compile("sgd", "hinge", metrics=["accuracy"])
     scores = {"scores": np.array([[0.5, 0.1], [0.1, 0.5]], np.float32)}
     weights = np.array([1.0, 9.0], np.float32)
@@ -171,7 +171,7 @@ def test_each_query_counts_once_in_the_metrics_whatever_its_weight():
 
 
 @pytest.mark.parametrize("step", ["train_on_batch", "test_on_batch"])
-def test_what_a_tower_adds_to_the_loss_counts(step):
+def test_losses_that_a_tower_adds_are_part_of_the_loss(step):
     model = Siamese(
         FixedTower([[3.0, 4.0]]),  # the query
         FixedTower([[1.0, 0.0], [0.0, 2.0]]),  # the clicked title and a rival
@@ -183,13 +183,14 @@ def test_what_a_tower_adds_to_the_loss_counts(step):
     assert result["loss"] == pytest.approx(1 / 5 + 7 + 3)
     expected = np.array([[1.0, 0.0], [0.0, 2.0]])
     if step == "train_on_batch":
-        # d cosine / d title = (query/5 - cosine title/|title|) / |title|, minus it for the click:
+        # d cosine / d title = (query/5 - cosine title/|title|) / |title|; for the clicked title
+        # negated. That is:
         # (.6 - .6 1, .8) / 1 and (.6, .8 - .8 1) / 2; add_loss has a slope of 1 everywhere.
         expected = expected - 0.1 * (np.array([[0.0, -0.8], [0.3, 0.0]]) + 1)
     np.testing.assert_allclose(model.title_tower.vectors.numpy(), expected, atol=1e-6)
 
 
-def test_the_penalty_of_a_registered_tower_moves_its_weights_exactly():
+def test_the_penalty_of_a_registered_tower_changes_its_weights_exactly():
     plain, penalized = siamese(), siamese(PenalizedDSSM)
     penalized.set_weights(plain.get_weights())
     for model in (plain, penalized):
@@ -238,9 +239,11 @@ def test_a_saved_model_continues_as_if_it_had_never_been_saved(tmp_path, optimiz
         loaded.optimizer.variables, model.optimizer.variables, strict=True
     ):
         np.testing.assert_array_equal(variable.numpy(), expected.numpy())
-    for one in (model, loaded):
-        one.reset_metrics()
-    results = [one.train_on_batch(INPUTS, LABELS, return_dict=True) for one in (model, loaded)]
+    for trained in (model, loaded):
+        trained.reset_metrics()
+    results = [
+        trained.train_on_batch(INPUTS, LABELS, return_dict=True) for trained in (model, loaded)
+    ]
     assert results[0] == results[1]
     for weight, expected in zip(loaded.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(weight, expected)
@@ -253,15 +256,15 @@ def test_a_model_that_was_never_compiled_is_loaded_uncompiled(tmp_path):
     assert not keras.saving.load_model(tmp_path / "model.keras").compiled
 
 
-def test_nesterov_clips_each_tower_by_itself_in_a_saved_model_too(tmp_path):
+def test_nesterov_clips_each_tower_separately_also_in_a_loaded_model(tmp_path):
     """The query tower's gradient is far below the threshold, the title tower's far above it."""
     model = siamese()
     model.compile(ScheduledNesterov(1.0, clip_norm=0.5), "click_softmax")
     model.optimizer.build(model.trainable_variables)
     model.save(tmp_path / "model.keras")
-    for one in (model, keras.saving.load_model(tmp_path / "model.keras")):
-        variables = one.trainable_variables
-        query_ids = {id(variable) for variable in one.query_tower.trainable_variables}
+    for tested in (model, keras.saving.load_model(tmp_path / "model.keras")):
+        variables = tested.trainable_variables
+        query_ids = {id(variable) for variable in tested.query_tower.trainable_variables}
         sides = [id(variable) in query_ids for variable in variables]
         assert sum(sides) == len(sides) / 2
         gradients = [
@@ -269,8 +272,8 @@ def test_nesterov_clips_each_tower_by_itself_in_a_saved_model_too(tmp_path):
             for variable, is_query in zip(variables, sides, strict=True)
         ]
         start = [variable.numpy() for variable in variables]
-        one.optimizer.apply(gradients, variables)
-        one.optimizer.finalize_variable_values(variables)
+        tested.optimizer.apply(gradients, variables)
+        tested.optimizer.finalize_variable_values(variables)
         squares = {True: 0.0, False: 0.0}
         for variable, before, is_query in zip(variables, start, sides, strict=True):
             squares[is_query] += float(np.sum((variable.numpy() - before) ** 2))

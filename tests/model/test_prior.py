@@ -1,4 +1,4 @@
-"""The log-prior of titles: smoothed shares of the log's clicks."""
+"""The log-prior of titles: smoothed fractions of the log's clicks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dssm_tf.text.rules import FOLDED
 TITLES = [Title("Halo: Reach", 6), Title("Zune", 1), Title("halo reach", 2), Title("Unclicked", 0)]
 
 
-def test_a_prior_is_the_log_of_the_smoothed_share_of_clicks():
+def test_the_log_prior_is_the_log_of_the_smoothed_fraction_of_clicks():
     prior = TitlePrior(TITLES, FOLDED)
-    # Three distinct titles with 8, 1 and 0 clicks; each gets one more, and so does the title
-    # nobody has seen: 9 + 2 + 1 + 1 = 13.
-    found = prior(["Halo Reach", "ZUNE", "unclicked", "something else"])
-    assert found == pytest.approx(np.log(np.array([9, 2, 1, 1]) / 13))
-    assert found.dtype == np.float32
-    assert "unclicked" not in prior.log_shares  # exports hold a table of the others
+    # Three distinct titles with 8, 1 and 0 clicks, and one extra click for each of them and for
+    # unknown titles: 9 + 2 + 1 + 1 = 13.
+    log_priors = prior(["Halo Reach", "ZUNE", "unclicked", "something else"])
+    assert log_priors == pytest.approx(np.log(np.array([9, 2, 1, 1]) / 13))
+    assert log_priors.dtype == np.float32
+    assert "unclicked" not in prior.log_priors  # exports contain a table of the others only
 
 
 def test_without_a_log_all_titles_are_equally_likely():

@@ -16,7 +16,7 @@ from tests.rounding import rounding
 
 pytestmark = pytest.mark.numeric
 
-# A score: up to 18 trigrams and 24 units, of vectors that come to at most twice their length.
+# Rounding of a score: up to 18 trigrams and 24 units, with intermediate values up to 2.
 SAME = rounding(42, 2)
 WORDS = ("fox", "owl", "bear", "horse", "whale", "tiger", "red", "green")
 
@@ -33,7 +33,7 @@ def ranker() -> SemanticRanker:
     )
 
 
-def test_titles_no_model_can_tell_apart_tie_in_any_list(ranker):
+def test_titles_with_equal_words_have_equal_scores(ranker):
     rng = np.random.default_rng(0)
     titles = [" ".join(rng.choice(WORDS, 3)) for _ in range(200)]
     doubled = [*titles, *(f"{title.upper()}!" for title in titles)]
@@ -41,9 +41,11 @@ def test_titles_no_model_can_tell_apart_tie_in_any_list(ranker):
     assert (scores[:, :200] == scores[:, 200:]).all()
 
 
-def test_the_score_is_the_cosine_plus_the_weighted_log_prior_and_without_words_the_prior(ranker):
+def test_the_score_is_the_cosine_plus_the_weighted_log_prior_and_without_words_only_the_prior(
+    ranker,
+):
     titles = ["red fox", "green owl", "never seen"]
-    # 9 clicks of 2 titles, one extra click each and one for the unseen.
+    # 9 clicks on 2 titles, one extra click each, and one for unknown titles.
     prior = 0.1 * np.log([9 / 12, 2 / 12, 1 / 12])
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(titles).T
     assert ranker.score("fox", titles) == pytest.approx(cosines[0] + prior, abs=SAME)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN
-from tests.labels import all_count
+from tests.labels import unmasked_labels
 from tests.reference import click_softmax as reference
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.rounding import rounding
@@ -26,7 +26,7 @@ INPUTS = {
     "titles": text_batch(TITLES, KNOWN),
     "candidates": CANDIDATES,
 }
-# A cosine: up to 13 trigrams, 8 units and 5, of vectors that come to at most twice their length.
+# Rounding of a cosine: up to 13 trigrams, 8 and 5 units, with intermediate values up to 2.
 SAME = rounding(26, 2)
 
 
@@ -54,7 +54,7 @@ def test_cosines_are_those_of_the_vectors(shared):
 
 
 @pytest.mark.numeric
-def test_encoded_vectors_have_length_one_and_their_products_are_the_cosines():
+def test_encoded_vectors_have_length_1_and_their_products_are_the_cosines():
     model = siamese(dropout=0.5)
     queries = np.array(model.encode_query(INPUTS["query"]))
     titles = np.array(model.encode_title(INPUTS["titles"]))
@@ -79,7 +79,7 @@ def test_a_shared_tower_learns_from_both_sides():
 
 
 @pytest.mark.numeric
-def test_a_shared_tower_reads_queries_and_titles_as_one_text_batch():
+def test_a_shared_tower_reads_queries_and_titles_in_a_joint_text_batch():
     model = siamese(shared=True)
     joint = {"texts": text_batch(QUERIES + TITLES, KNOWN), "candidates": CANDIDATES}
     np.testing.assert_allclose(np.array(model(joint)), np.array(model(INPUTS)), atol=SAME)
@@ -87,8 +87,8 @@ def test_a_shared_tower_reads_queries_and_titles_as_one_text_batch():
         siamese()(joint)
 
 
-def test_the_variables_of_each_tower_are_named_for_it():
-    # So that a weights file says which tower a matrix belongs to.
+def test_the_paths_of_variables_have_the_name_of_their_tower():
+    # So a weights file has the tower of each matrix.
     paths = [variable.path for variable in siamese().trainable_variables]
     assert sum("query_tower" in path for path in paths) == len(paths) / 2
     assert sum("title_tower" in path for path in paths) == len(paths) / 2
@@ -103,26 +103,26 @@ def test_the_gradient_of_the_cosine_is_the_paper_s():
         vectors = [tf.tanh(side) for side in sides]
         tape.watch(vectors)
         cosines = tf.reduce_sum(normalize_vectors(vectors[0]) * normalize_vectors(vectors[1]), 1)
-    found = [cosines, *tape.gradient(cosines, [*vectors, *sides])]
-    for *row, y_q, y_d in zip(*map(np.array, found), np.tanh(s_q), np.tanh(s_d), strict=True):
+    values = [cosines, *tape.gradient(cosines, [*vectors, *sides])]
+    for *row, y_q, y_d in zip(*map(np.array, values), np.tanh(s_q), np.tanh(s_d), strict=True):
         expected = [
             reference.cosine(y_q, y_d),
             *reference.cosine_gradients(y_q, y_d),
             *reference.tanh_cosine_gradients(y_q, y_d),
         ]
-        for one, other in zip(row, expected, strict=True):
-            np.testing.assert_allclose(one, other, atol=SAME)
+        for value, expected_value in zip(row, expected, strict=True):
+            np.testing.assert_allclose(value, expected_value, atol=SAME)
 
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_cosines_are_float32_in_mixed_precision(policy):
-    found = siamese(dtype=policy)(INPUTS)
-    assert found.dtype == tf.float32
-    np.testing.assert_allclose(np.array(found), np.array(siamese()(INPUTS)), atol=0.05)
+    cosines = siamese(dtype=policy)(INPUTS)
+    assert cosines.dtype == tf.float32
+    np.testing.assert_allclose(np.array(cosines), np.array(siamese()(INPUTS)), atol=0.05)
 
 
-def test_towers_of_different_lengths_and_what_is_no_tower_are_refused():
+def test_towers_of_different_lengths_and_layers_that_are_no_towers_are_refused():
     with pytest.raises(ValueError, match="lengths 5 and 4; a cosine needs equal lengths"):
         Siamese(DSSM(len(KNOWN), (8, 5)), LSTMRNN(len(KNOWN), 4))
     with pytest.raises(ValueError, match="received a Dense as a tower"):
@@ -139,13 +139,13 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(tower, sizes, pol
         "titles": text_batch(TITLES[:3], KNOWN),
         "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
     }
-    data = tf.data.Dataset.from_tensors((inputs, all_count(inputs["candidates"])))
-    data = data.repeat().with_options(UNTUNED)
+    data = tf.data.Dataset.from_tensors((inputs, unmasked_labels(inputs["candidates"])))
+    data = data.repeat().with_options(WITHOUT_AUTOTUNING)
     keras.utils.set_random_seed(0)
     model = Siamese(*(tower(len(KNOWN), sizes, dtype=policy) for _ in range(2)))
     model.compile(keras.optimizers.Adam(0.02), ClickSoftmax(), jit_compile=jit)
     fitted = model.fit(data, epochs=4, steps_per_epoch=15, shuffle=False, verbose=0)
     history = fitted.history["loss"]
-    # log 3 = 1.1 nats is what guessing among three titles costs.
+    # Guessing among three titles has a loss of log 3 = 1.1 nats.
     assert history[-1] < 0.05 < history[0] < 1.1
     assert (np.array(model(inputs)).argmax(axis=1) == 0).all()

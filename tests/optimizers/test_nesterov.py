@@ -1,4 +1,4 @@
-"""Nesterov's method as the paper writes it: updates, momentum schedule, clipping, saving."""
+"""Nesterov's method as in the paper: updates, momentum schedule, clipping, saving."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.config import parse_config
-from dssm_tf.data.preprocessed import UNTUNED
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.optimizers.nesterov import ScheduledNesterov, clip_by_group
 from dssm_tf.towers.dssm import DSSM
@@ -28,35 +28,35 @@ def slope(point: np.ndarray) -> np.ndarray:
 
 
 def run(optimizer: ScheduledNesterov, updates: int) -> np.ndarray:
-    """`L_0, L_1, ...` of each tower on a quadratic of its own: `(1 + updates, towers, 2)`.
+    """`L_0, L_1, ...` of each tower, which descends a quadratic: `(1 + updates, towers, 2)`.
 
-    The gradient is taken where the variables stand.
+    The gradient is taken at the values of the variables.
     """
     variables = [keras.Variable(start, dtype="float64") for start in STARTS.values()]
     optimizer.build(variables)
     optimizer.clip_separately([[variable] for variable in variables])
     points = [[*STARTS.values()]]
     for k in range(1, updates + 1):
-        optimizer.apply([tf.constant(slope(one.numpy())) for one in variables], variables)
-        # The variable is the look-ahead point L_k + mu_k D_k; D_k is the optimiser's own.
+        optimizer.apply([tf.constant(slope(variable.numpy())) for variable in variables], variables)
+        # The variable is the look-ahead point L_k + mu_k D_k; D_k is the optimizer's variable.
         mu = reference.momentum(k, optimizer.total_steps)
         steps = zip(variables, optimizer._steps, strict=True)
-        points.append([one.numpy() - mu * step.numpy() for one, step in steps])
-    for _ in range(2):  # the second time nothing of the look-ahead is left
+        points.append([variable.numpy() - mu * step.numpy() for variable, step in steps])
+    for _ in range(2):  # the second call changes nothing
         optimizer.finalize_variable_values(variables)
-        found = [one.numpy() for one in variables]
-        np.testing.assert_allclose(found, points[-1], atol=1e-6)
+        values = [variable.numpy() for variable in variables]
+        np.testing.assert_allclose(values, points[-1], atol=1e-6)
     return np.array(points)
 
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(("total", "threshold"), [(50, None), (150, None), (100, 0.5)])
-def test_every_update_is_the_paper_s_through_both_momentum_changes(total, threshold):
-    found = run(ScheduledNesterov(0.05, total, clip_norm=threshold), total)
+def test_every_update_is_the_paper_s_across_both_momentum_changes(total, threshold):
+    points = run(ScheduledNesterov(0.05, total, clip_norm=threshold), total)
     expected = [
         reference.descend(start, slope, 0.05, total, total, threshold) for start in STARTS.values()
     ]
-    np.testing.assert_allclose(found, np.stack(expected, axis=1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(points, np.stack(expected, axis=1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.numeric
@@ -66,11 +66,11 @@ def test_the_first_two_updates_by_hand():
     l0 = STARTS["query_tower"]
     d1 = -0.1 * slope(l0)
     d2 = 0.9 * d1 - 0.1 * slope(l0 + d1 + 0.9 * d1)
-    found = run(ScheduledNesterov(0.1, 1000), 2)[:, 0]
-    np.testing.assert_allclose(found, [l0, l0 + d1, l0 + d1 + d2], atol=1e-6)
+    points = run(ScheduledNesterov(0.1, 1000), 2)[:, 0]
+    np.testing.assert_allclose(points, [l0, l0 + d1, l0 + d1 + d2], atol=1e-6)
 
 
-def test_each_group_is_clipped_by_its_own_joint_norm():
+def test_each_group_is_clipped_by_its_joint_norm():
     gradients = [tf.constant([3.0]), tf.constant([[0.0, 4.0]]), tf.constant([0.6, 0.8])]
     clipped = clip_by_group(gradients, ["query", "query", "title"], threshold=1.0)
     # The first group's norm is sqrt(9 + 16) = 5, rescaled to 1; the second's is 1 already.
@@ -80,14 +80,14 @@ def test_each_group_is_clipped_by_its_own_joint_norm():
 
 
 @pytest.mark.parametrize("names", [("query_tower", "title_tower"), ("a", "b")])
-def test_a_compiled_model_clips_each_tower_whatever_its_variables_are_called(names):
+def test_a_compiled_model_clips_each_tower_with_any_names(names):
     model = Siamese(*(DSSM(3, widths=(2,), name=name) for name in names))
     optimizer = ScheduledNesterov(1.0, 100, momentum=0.0, edge_momentum=0.0, clip_norm=1.0)
     model.compile(optimizer, "click_softmax")
     variables = model.trainable_variables
     optimizer.build(variables)
     before = [variable.numpy() for variable in variables]
-    # Norms 3 sqrt(n) and .01 sqrt(n) over the n numbers of a tower: only the first is rescaled.
+    # A tower has n numbers: norms 3 sqrt(n) and .01 sqrt(n), so only the first is rescaled.
     sizes = [3.0] * (len(variables) // 2) + [0.01] * (len(variables) // 2)
     gradients = [
         tf.fill(variable.shape, size) for variable, size in zip(variables, sizes, strict=True)
@@ -109,27 +109,29 @@ def tiny_model(optimizer: ScheduledNesterov) -> tuple[keras.Model, tuple[np.ndar
 
 
 @pytest.mark.numeric
-def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead():
-    updates, noted = 60, []
+def test_ranking_weights_and_final_weights_are_the_paper_s_parameters_not_the_look_ahead():
+    updates, weights_by_epoch = 60, []
     optimizer = ScheduledNesterov(0.03, updates, clip_norm=0.05)
     model, batch = tiny_model(optimizer)
 
-    def note(epoch, _):
-        noted.append(ranking_weights(model))
+    def record(epoch, _):
+        weights_by_epoch.append(ranking_weights(model))
         mu = reference.momentum(epoch + 1, updates)
         steps = [mu * step.numpy() for step in optimizer._steps]
-        for value, ahead, step in zip(noted[-1], model.get_weights(), steps, strict=True):
+        for value, ahead, step in zip(
+            weights_by_epoch[-1], model.get_weights(), steps, strict=True
+        ):
             np.testing.assert_allclose(value, ahead - step, atol=1e-6)
         assert any(np.abs(step).max() > 1e-4 for step in steps)
 
-    callback = keras.callbacks.LambdaCallback(on_epoch_end=note)
-    data = tf.data.Dataset.from_tensors(batch).with_options(UNTUNED)
+    callback = keras.callbacks.LambdaCallback(on_epoch_end=record)
+    data = tf.data.Dataset.from_tensors(batch).with_options(WITHOUT_AUTOTUNING)
     model.fit(data, epochs=updates, shuffle=False, verbose=0, callbacks=[callback])
-    for value, left in zip(noted[-1], model.get_weights(), strict=True):
-        np.testing.assert_allclose(left, value, atol=1e-6)
+    for weight, expected in zip(model.get_weights(), weights_by_epoch[-1], strict=True):
+        np.testing.assert_allclose(weight, expected, atol=1e-6)
 
 
-def test_averaged_weights_are_what_is_left_when_averaging_is_asked_for():
+def test_with_averaging_the_final_weights_are_the_averages():
     variable = keras.Variable(np.float32([1.0, -2.0]))
     optimizer = ScheduledNesterov(0.1, 100, use_ema=True, ema_momentum=0.5)
     optimizer.build([variable])
@@ -140,20 +142,20 @@ def test_averaged_weights_are_what_is_left_when_averaging_is_asked_for():
     np.testing.assert_allclose(variable.numpy(), average, atol=1e-6)
 
 
-def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
+def test_a_saved_model_continues_as_if_it_had_never_been_saved(tmp_path):
     options = {"total_steps": 40, "momentum": 0.99, "edge_momentum": 0.8, "edge": 0.1,
                "clip_norm": 3.0}  # fmt: skip
     model, batch = tiny_model(ScheduledNesterov(0.05, **options))
     for _ in range(2):
         model.train_on_batch(*batch)
     model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.optimizer.get_config() == model.optimizer.get_config()
-    assert {name: getattr(again.optimizer, name) for name in options} == options
-    for one in (model, again):
-        one.train_on_batch(*batch)
-    for first, second in zip(model.get_weights(), again.get_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.optimizer.get_config() == model.optimizer.get_config()
+    assert {name: getattr(loaded.optimizer, name) for name in options} == options
+    for trained in (model, loaded):
+        trained.train_on_batch(*batch)
+    for weight, expected in zip(loaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
 
 
 def optimizer_config(**options):

@@ -64,7 +64,7 @@ def run(
         return plan(files, options.layout, *columns)
 
     read = step(transforms.read_piece, pieces(options.input))
-    offered = step(transforms.read_corpus, pieces(options.corpus, ("title",), ()))
+    offered = step(transforms.read_corpus, pieces(options.corpus, transforms.CORPUS_TITLES))
     sessions = step(transforms.clean_sessions, grouped(read("sessions"), every=False))
     queries = step(sums.sum_queries, grouped(read(), sessions()))
     titles = step(

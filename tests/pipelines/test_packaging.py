@@ -27,7 +27,7 @@ from pipelines.frames import Settings
 from pipelines.output import load
 
 log, output = sys.argv[1:]
-files = find_files([log])
+files = find_files([log]).files
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
 pieces, settings = plan(files, options.layout), Settings(options, 0, output)

@@ -94,7 +94,7 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path, monk
     data = run("\n".join([*lines, "c\td\t-1"]) + "\n", *ALL)
     path = str(tmp_path / "log.tsv")
     assert data.rejects == [
-        *([path, f"{at}", "wrong column count", "1", odd] for at in (9, 29, 49, 69, 89)),
+        *([path, f"{at}", "wrong column count", "unknown", odd] for at in (9, 29, 49, 69, 89)),
         [path, "102", "clicks is negative", "1", "c d -1"],
     ]
     rejected = {"clicks is negative": 1, "wrong column count": 5}
@@ -142,14 +142,26 @@ def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, write):
     ],
 )
 def test_a_log_with_nothing_to_learn_from_fails_in_one_line(refused, log, message):
-    assert message in refused(log)
+    error = refused(log)
+    assert message in error
+    assert "lines 0" not in error
+
+
+def test_the_report_shows_flags_as_they_are_typed(run, write, tmp_path):
+    path = write("hd_clicks.tsv", "query\ttitle\na\tb\n")
+    data = run(None, "--input", str(path), *ALL)
+    text = (data.path / "report.md").read_text("utf-8")
+    assert f"| {path} " in text
+    assert "--validation-fraction" in text
+    assert "()" not in text
+    assert "\\" not in text
 
 
 def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):
     def alike(data, **size):
         return blake2b(b"one" if data in (b"red hat", b"green tie") else data, **size)
 
-    monkeypatch.setattr("dssm_tf.text.columns.blake2b", alike)
+    monkeypatch.setattr("dssm_tf.tables.text_columns.blake2b", alike)
     log = "query\ttitle\tclicks\na\tRed Hat\t3\nb\tgreen tie\t5\nb\tother\t1\n"
     data = run(log, *ALL)
     assert data.titles == {"green tie": (8, 2), "other": (1, 1)}

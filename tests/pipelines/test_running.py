@@ -196,7 +196,9 @@ def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
     options = PreprocessOptions((str(log),), "gs://bucket/data")
     settings = Settings(options, 16, "gs://bucket/data.incomplete")
-    graph.build(pipeline, plan(files, options.layout), settings, [], Vocabulary((), options.rules))
+    graph.build(
+        pipeline, plan(files.files, options.layout), settings, [], Vocabulary((), options.rules)
+    )
     proto, _ = pipeline.to_runner_api(return_context=True)
     # A round trip, as the service makes it.
     again = beam.Pipeline.from_runner_api(proto, "DirectRunner", PipelineOptions())

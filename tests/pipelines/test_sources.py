@@ -15,12 +15,22 @@ from tests.tables.rows import rows_of
 
 
 def read(*patterns):
-    pieces = plan(find_files([str(pattern) for pattern in patterns]), Layout())
+    files = find_files([str(pattern) for pattern in patterns], ignore_others=True).files
+    pieces = joined(plan(files, Layout()))
     rows = []
     for piece in pieces:
         with opened(piece, Layout()) as table:
             rows += rows_of(table)
     return pieces, rows
+
+
+def joined(pieces):
+    """The pieces that are read: one of a file with quotes."""
+    files = {}
+    for piece in pieces:
+        path, found = sources._with_quotes(piece)
+        files.setdefault(path, []).append(found)
+    return [piece for found in files.items() for piece in sources._joined(found)]
 
 
 def tsv(number, start=0):
@@ -92,7 +102,7 @@ def test_a_glob_is_matched_in_the_current_folder_and_brackets_of_a_file_are_lett
         odd: [odd],
         "logs [2024]": [odd],
     }.items():
-        assert [one.path for one in find_files([pattern])] == expected
+        assert [one.path for one in find_files([pattern]).files] == expected
     assert len(read(odd)[1]) == 2
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.text.columns import fingerprints, normal_forms, words_read
+from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED, Rules

@@ -6,7 +6,8 @@ import pytest
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
-from dssm_tf.data.preprocessed import UNTUNED, Preprocessed  # noqa: E402
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING  # noqa: E402
+from dssm_tf.data.preprocessed import Preprocessed  # noqa: E402
 from pipelines import tfds_builder  # noqa: E402
 from tests.pipelines.written import Record  # noqa: E402
 
@@ -33,7 +34,7 @@ def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, 
             "click_log",
             data_dir=str(tmp_path / "tfds"),
             builder_kwargs={"data": written.path},
-            read_config=tfds.ReadConfig(options=UNTUNED),
+            read_config=tfds.ReadConfig(options=WITHOUT_AUTOTUNING),
         )
         for split in ("train", "validation"):
             expected = list(tfds_builder.read_examples(Preprocessed(written.path), split))

@@ -13,8 +13,8 @@ from functools import cache
 UNICODE_VERSION = "14.0.0"
 FIRST_EMOJI = 0x1F000
 ZERO_WIDTH_SPACE = 0x200B
-# Blocks of marks that a script's own readers leave out: those of Latin, Greek and Cyrillic, Hebrew
-# points, Arabic vowel signs, and the further blocks of combining diacritics.
+# Blocks of marks that readers of the script often omit: those of Latin, Greek and Cyrillic, Hebrew
+# points, Arabic vowel signs, and the other blocks of combining diacritics.
 OPTIONAL_MARKS = (
     (0x300, 0x36F),
     (0x483, 0x487),
@@ -49,7 +49,7 @@ def is_separator(code: int) -> bool:
 
 
 def lower(code: int) -> int:
-    """Simple lower case: one character to one, wherever in the word it stands."""
+    """Simple lower case: one character to one, at any position of a word."""
     if code == 0x130:  # capital dotted I
         return ord("i")
     if code == 0x3C2:  # final sigma
@@ -66,27 +66,45 @@ def is_mark(code: int) -> bool:
 
 @cache
 def fold(letter: str) -> str:
-    """A lower-case letter without its marks; itself where that is nothing else."""
+    """A lower-case letter without its marks, or the letter itself if it has none."""
     if letter in SPELLED:
         return SPELLED[letter]
     base, *marks = unicodedata.normalize("NFD", letter)
     if marks and all(is_mark(ord(mark)) for mark in marks):
         return fold(base)
     name = unicodedata.name(letter, "")
-    if ord(letter) < 0x10000 and (found := re.match("LATIN SMALL LETTER ([A-Z]) WITH ", name)):
-        return found[1].lower()
+    if ord(letter) < 0x10000 and (match := re.match("LATIN SMALL LETTER ([A-Z]) WITH ", name)):
+        return match[1].lower()
     return letter
 
 
 def is_letter(code: int) -> bool:
-    """Whether a code point is part of words, and no mark."""
+    """Whether a code point is part of words and is not a mark."""
     return not (is_deleted(code) or is_separator(code) or is_mark(code))
 
 
-def rules() -> Iterator[tuple[int, str, str]]:
-    """Of each code point that does not stay as it is: the rule, and what it becomes by it.
+@cache
+def usual_width(code: int) -> int:
+    """The usual form of a full-width or half-width letter, in lower case; else 0."""
+    kind, *target = unicodedata.decomposition(chr(code)).split()[:2] or [""]
+    if kind not in ("<wide>", "<narrow>") or not is_letter(code):
+        return 0
+    return lower(int(target[0], 16))
 
-    What `accent` says holds unless accents are kept.
+
+def voicings() -> Iterator[tuple[int, str, str]]:
+    """Of each kana that can be voiced: the rule of the mark, and how far the voiced one is."""
+    for mark, rule in (("\u3099", "voiced"), ("\u309a", "semivoiced")):
+        for code in range(0x3040, 0x3100):
+            composed = unicodedata.normalize("NFC", chr(code) + mark)
+            if len(composed) == 1:
+                yield code, rule, str(ord(composed) - code)
+
+
+def rules() -> Iterator[tuple[int, str, str]]:
+    """Yields code point, rule and replacement of each code point that is changed.
+
+    The rule `accent` does not apply if accents are kept.
     """
     codes = range(sys.maxunicode + 1)
     for code in filter(is_mark, codes):
@@ -95,8 +113,12 @@ def rules() -> Iterator[tuple[int, str, str]]:
         if is_letter(code) and lower(code) == code and (base := fold(chr(code))) != chr(code):
             yield code, "accent", base
     for code in codes:
-        if not is_deleted(code) and not is_separator(code) and lower(code) != code:
+        usual = not is_deleted(code) and not is_separator(code) and not usual_width(code)
+        if usual and lower(code) != code:
             yield code, "lower", str(lower(code) - code)
+    for code in filter(usual_width, codes):
+        yield code, "width", str(usual_width(code) - code)
+    yield from voicings()
     for code in filter(is_separator, codes):
         yield code, "separator", ""
     for code in filter(is_deleted, codes):

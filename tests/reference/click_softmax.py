@@ -1,7 +1,7 @@
 """Cosine, posterior and loss of the click models with the closed forms of P16 appendix A.
 
-P16 eq. 7 sets a minus before a sum over the already negative `alpha` of eq. 8; the derivative of
-the loss in `Delta_j` is `alpha_j` itself, as finite differences of eq. 5 show.
+P16 eq. 7 has a minus sign before a sum over `alpha`, which is negative by eq. 8. The derivative of
+the loss by `Delta_j` is `alpha_j` itself, as finite differences of eq. 5 show.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def cosine(y_q: Array, y_d: Array) -> float:
 
 
 def cosine_gradients(y_q: Array, y_d: Array) -> tuple[Array, Array]:
-    """`v_Q` and `v_D`, the derivatives of R in `y_Q` and `y_D`: P16 eq. 12 and 15."""
+    """`v_Q` and `v_D`, the derivatives of R by `y_Q` and `y_D`: P16 eq. 12 and 15."""
     a = y_q @ y_d
     b = 1 / np.linalg.norm(y_q)
     c = 1 / np.linalg.norm(y_d)
@@ -26,7 +26,7 @@ def cosine_gradients(y_q: Array, y_d: Array) -> tuple[Array, Array]:
 
 
 def tanh_cosine_gradients(y_q: Array, y_d: Array) -> tuple[Array, Array]:
-    """P16 eq. 11: the same in the inputs of a last tanh, `y = tanh(s)`."""
+    """P16 eq. 11: the derivatives by the inputs `s` of a last tanh, `y = tanh(s)`."""
     v_q, v_d = cosine_gradients(y_q, y_d)
     return (1 - y_q) * (1 + y_q) * v_q, (1 - y_d) * (1 + y_d) * v_d
 
@@ -38,12 +38,12 @@ def loss(cosines: Array, gamma: float) -> float:
 
 
 def alphas(cosines: Array, gamma: float) -> Array:
-    """P16 eq. 8: derivative of the loss in each `Delta_j`."""
+    """P16 eq. 8: derivative of the loss by each `Delta_j`."""
     weights = np.exp(-gamma * (cosines[0] - cosines[1:]))
     return -gamma * weights / (1 + weights.sum())
 
 
 def loss_gradient(cosines: Array, gamma: float) -> Array:
-    """Derivative of the loss in each cosine; `Delta_j` holds the clicked one and minus another."""
+    """Derivative of the loss by each cosine; `Delta_j` is the clicked cosine minus another."""
     alpha = alphas(cosines, gamma)
     return np.concatenate([[alpha.sum()], -alpha])

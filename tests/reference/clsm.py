@@ -1,7 +1,7 @@
-"""CLSM in float64 as S14 sec. 3 writes it: one text, one window of words at a time.
+"""CLSM in float64 by S14 sec. 3: one text, one window of words at a time.
 
 Letter-trigram vectors `f` are dense, `(trigrams + 1,)`: the last entry counts the padding word
-`<s>`, whose trigrams no other word has. Matrices act on column vectors: `W_c` is
+`<s>`, whose trigrams occur in no other word. Matrices act on column vectors: `W_c` is
 `(K, window * (trigrams + 1))`, the semantic matrices are `(outputs, inputs)`.
 """
 
@@ -53,10 +53,10 @@ def cosine_gradient_of_w_c(
     window: int,
     v_y: Array,
 ) -> Array:
-    """One side's share of dR / dW_c: S14 eq. 13 to 16, `(K, window * (trigrams + 1))`.
+    """One side's term of dR / dW_c: S14 eq. 13 to 16, `(K, window * (trigrams + 1))`.
 
-    The formula after eq. 16 is for row i of `W_c`: the error of feature i times the window that
-    won its maximum.
+    The formula after eq. 16 is for row i of `W_c`: the error of feature i times the window with
+    its maximum.
 
     Args:
         w_c: convolution matrix.
@@ -70,5 +70,5 @@ def cosine_gradient_of_w_c(
     y = np.tanh(w_s @ v)
     delta_y = (1 - y) * (1 + y) * v_y
     delta_v = (1 + v) * (1 - v) * (w_s.T @ delta_y)
-    winners = h.argmax(axis=0)
-    return delta_v[:, None] * windows(counts, window)[winners]
+    windows_of_maxima = h.argmax(axis=0)
+    return delta_v[:, None] * windows(counts, window)[windows_of_maxima]

@@ -1,4 +1,4 @@
-"""Grades of first titles, query by query, as S14 fig. 3 and table 7 count them.
+"""Grades of first titles, counted query by query as in S14 fig. 3 and table 7.
 
 Queries are the keys of `judged`; a ranking is a list of titles, best first.
 """
@@ -11,17 +11,17 @@ Grades = Mapping[str, Mapping[str, float]]
 Rankings = Mapping[str, Sequence[str]]
 
 
-def share(judged: Grades, ranked: Rankings, grade: float | None) -> float:
-    """Per cent of the queries whose first title has this grade, None being not judged (fig. 3)."""
-    having = [query for query in judged if judged[query].get(ranked[query][0]) == grade]
-    return 100 * len(having) / len(judged)
+def percentage(judged: Grades, ranked: Rankings, grade: float | None) -> float:
+    """Percentage of the queries whose first title has this grade; None: not judged (fig. 3)."""
+    queries = [query for query in judged if judged[query].get(ranked[query][0]) == grade]
+    return 100 * len(queries) / len(judged)
 
 
 def both(
-    judged: Grades, one: Rankings, other: Rankings, grade: float | None, of_other: float | None
+    judged: Grades, a: Rankings, b: Rankings, grade_a: float | None, grade_b: float | None
 ) -> int:
-    """A cell of table 7: queries with `grade` first in `one` and `of_other` first in `other`."""
+    """A cell of table 7: queries with `grade_a` first in `a` and `grade_b` first in `b`."""
     return sum(
-        judged[query].get(one[query][0]) == grade and judged[query].get(other[query][0]) == of_other
+        judged[query].get(a[query][0]) == grade_a and judged[query].get(b[query][0]) == grade_b
         for query in judged
     )

@@ -1,8 +1,9 @@
 """The skip-thought encoder and its likelihood, Kiros et al. 2015 eq. 1-10, in float64.
 
 One sentence and one word at a time. Matrices are stored as in the published release, to be
-multiplied from the left by row vectors: `{prefix}_W` `(dim_word, 2 dim)` holds the reset gate's
-columns before the update gate's, `{prefix}_Wx` `(dim_word, dim)` makes the proposed state.
+multiplied from the left by row vectors. `{prefix}_W` `(dim_word, 2 dim)` has the columns of the
+reset gate, then those of the update gate. `{prefix}_Wx` `(dim_word, dim)` is for the proposed
+state.
 """
 
 from __future__ import annotations
@@ -38,30 +39,31 @@ def states(
     """The state after each word.
 
     Args:
-        word_vectors: one a word.
-        parameters: as in the release.
-        prefix: which direction.
+        word_vectors: one vector per word.
+        parameters: named as in the release.
+        prefix: chooses the direction.
         reset: "before" as in the paper's eq. 3, "after" as in the release.
-        condition: for a decoder, `(C_r, C_u)` and `C` times the thought vector, eq. 5-7.
+        condition: for a decoder, the products of `(C_r, C_u)` and of `C` with the thought vector,
+            eq. 5-7.
     """
     w, b, u = (parameters[f"{prefix}_{key}"] for key in ("W", "b", "U"))
     wx, bx, ux = (parameters[f"{prefix}_{key}"] for key in ("Wx", "bx", "Ux"))
     gate_condition, state_condition = condition or (0.0, 0.0)
     units = len(ux)
     h = np.zeros(units)
-    found = []
+    all_states = []
     for x in word_vectors:
         gates = sigmoid(x @ w + b + h @ u + gate_condition)
         r, keep = gates[:units], gates[units:]
         recurrent = (r * h) @ ux if reset == "before" else r * (h @ ux)
         proposed = np.tanh(x @ wx + bx + recurrent + state_condition)
         h = keep * h + (1.0 - keep) * proposed
-        found.append(h)
-    return found
+        all_states.append(h)
+    return all_states
 
 
 def thought(word_vectors: Sequence[Array], parameters: Parameters, reset: str = "after") -> Array:
-    """The thought vector: one direction, or two where there are `encoder_r_*`."""
+    """The thought vector: of one direction, or of two if there are parameters `encoder_r_*`."""
     last = states(word_vectors, parameters, "encoder", reset)[-1]
     if "encoder_r_W" not in parameters:
         return last

@@ -19,7 +19,7 @@ def trigrams(word: str) -> list[str]:
 
 
 def count_matrix(words: Sequence[str], known: Sequence[str]) -> NDArray[np.float64]:
-    """`(words, trigrams)`: how often each word holds each known trigram."""
+    """`(words, trigrams)`: the count of each known trigram in each word."""
     counts = [Counter(trigrams(word)) for word in words]
     return np.array([[float(c[t]) for t in known] for c in counts]).reshape(-1, len(known))
 
@@ -27,7 +27,7 @@ def count_matrix(words: Sequence[str], known: Sequence[str]) -> NDArray[np.float
 def text_batch(
     texts: Sequence[Sequence[str]], known: Sequence[str]
 ) -> dict[str, NDArray[np.int32]]:
-    """Texts, each a list of words, in the layout every tower reads; 0 is padding.
+    """Texts, each a list of words, as a text batch for the towers; 0 is padding.
 
     Returns:
         `word_ngrams` `(1 + distinct words, longest word)`, the ids from 1 of each distinct
@@ -36,8 +36,8 @@ def text_batch(
     distinct = list(dict.fromkeys(word for words in texts for word in words))
     ids = [[1 + known.index(t) for t in trigrams(word) if t in known] for word in distinct]
     word_ngrams = np.zeros((1 + len(distinct), max(map(len, ids), default=0) or 1), np.int32)
-    for row, found in enumerate(ids, start=1):
-        word_ngrams[row, : len(found)] = found
+    for row, ids_of_word in enumerate(ids, start=1):
+        word_ngrams[row, : len(ids_of_word)] = ids_of_word
     tokens = np.zeros((len(texts), max(map(len, texts), default=0) or 1), np.int32)
     for row, words in enumerate(texts):
         tokens[row, : len(words)] = [1 + distinct.index(word) for word in words]

@@ -1,4 +1,4 @@
-"""Latent semantic analysis by the whole decomposition, in float64.
+"""Latent semantic analysis by the full decomposition, in float64.
 
 `C = U S V'` is the matrix of words by titles.
 """
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def cosines(left: Array, right: Array) -> Array:
-    """Of every column of one matrix with every column of the other."""
+    """Cosines of every column of one matrix with every column of the other."""
     products = left.T @ right
     return products / np.outer(np.linalg.norm(left, axis=0), np.linalg.norm(right, axis=0))
 
@@ -25,7 +25,7 @@ def shen(corpus: Array, k: int, queries: Array, titles: Array) -> Array:
 
 
 def deerwester(corpus: Array, k: int) -> Array:
-    """Titles of the corpus compared by the columns of the cut matrix `U_k S_k V_k'`."""
+    """Titles of the corpus compared by the columns of the truncated matrix `U_k S_k V_k'`."""
     left, values, right = np.linalg.svd(corpus, full_matrices=False)
-    cut = left[:, :k] @ np.diag(values[:k]) @ right[:k]
-    return cosines(cut, cut)
+    truncated = left[:, :k] @ np.diag(values[:k]) @ right[:k]
+    return cosines(truncated, truncated)

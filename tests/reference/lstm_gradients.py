@@ -1,18 +1,17 @@
-"""The gradients of the LSTM-RNN as P16 appendix A prints them, eq. 16 to 44, in float64.
+"""The gradients of the LSTM-RNN as printed in P16 appendix A, eq. 16 to 44, in float64.
 
-They are complete for what happens inside a cell, `c(t) = f(t) c(t-1) + i(t) y_g(t)`, and leave out
-what reaches a gate of a later word by way of `y(t-1)` through `W_rec` or of `c(t-1)` through the
-peepholes: both stand in the formulas as if they were constants. So they are the derivative exactly
-where `W_rec` and `W_p` are zero, and differ from it otherwise, as finite differences show; the
-towers are trained with the whole derivative.
+They have all terms inside a cell, `c(t) = f(t) c(t-1) + i(t) y_g(t)`. They omit the terms that
+reach a gate of a later word through `y(t-1)` and `W_rec`, or through `c(t-1)` and the peepholes:
+the formulas treat both as constants. So they equal the derivative only where `W_rec` and `W_p` are
+zero, as finite differences show. The towers are trained with the full derivative.
 
-Where the print is damaged or inconsistent, the form that type-checks is taken:
+Where the print is damaged or inconsistent, the form with matching dimensions is used:
 
 - eq. 24, 32 and 40 (and 90, 100, 110) have `x(t)` where `W_k` multiplies `l(t) = W_h x(t)`;
 - eq. 23 has W_2 for W_3 and eq. 27 b_2 for b_3 in the last term of our copy of the journal; eq. 89
   and 93, the same formulas, do not;
 - eq. 36 and 104 have b_3 for b_2 in the derivative of `c(t-1)`;
-- eq. 85 and 88 derive `c(t)` by recursion, so its derivative at the last word stands in eq. 21.
+- eq. 85 and 88 derive `c(t)` by recursion, so eq. 21 has its derivative at the last word.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def printed(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
-    """One side's share of dR in every parameter, by the field names of `LSTMParameters`.
+    """One side's term of dR by every parameter, by the field names of `LSTMParameters`.
 
     Args:
         p: parameters of the side.
@@ -38,7 +37,7 @@ def printed(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Ar
     y = np.zeros_like(p.b1)
     c = np.zeros_like(p.b1)
     kinds = ("w", "rec", "p", "b")
-    # dc(t) in the parameters of the forget gate (2), input gate (3) and cell input (4).
+    # dc(t) by the parameters of the forget gate (2), input gate (3) and cell input (4).
     slopes = {
         f"{kind}{k}": np.zeros_like(getattr(p, f"{kind}{k}"))
         for k in (2, 3, 4)
@@ -60,22 +59,22 @@ def printed(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Ar
         }
         for name, slope in slopes.items():
             kind, error = name[:-1], errors[int(name[-1])]
-            own = _outer(kind, error, word, y_before, c_before)
-            slopes[name] = (f[:, None] if slope.ndim == 2 else f) * slope + own
+            new_term = _outer(kind, error, word, y_before, c_before)
+            slopes[name] = (f[:, None] if slope.ndim == 2 else f) * slope + new_term
     h = np.tanh(c)
     delta_c = (1 - h) * (1 + h) * o * v  # eq. 22, 30, 38
-    found = {
+    gradients = {
         name: (delta_c[:, None] if slope.ndim == 2 else delta_c) * slope
         for name, slope in slopes.items()
     }
     delta_o = o * (1 - o) * h * v  # eq. 17
-    for kind in kinds:  # eq. 16, 18, 19, 20: the output gate sees c(t), the others c(t-1)
-        found[f"{kind}1"] = _outer(kind, delta_o, word, y_before, c)
-    return found
+    for kind in kinds:  # eq. 16, 18, 19, 20: the output gate reads c(t), the others c(t-1)
+        gradients[f"{kind}1"] = _outer(kind, delta_o, word, y_before, c)
+    return gradients
 
 
 def _outer(kind: str, error: Array, word: Array, y: Array, c: Array) -> Array:
-    """The error times what the parameter multiplies."""
+    """The error times the value that the parameter multiplies."""
     if kind == "w":
         return np.outer(error, word)
     if kind == "rec":

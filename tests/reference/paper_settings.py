@@ -1,4 +1,4 @@
-"""Values the papers state for what they train, transcribed from their text and tables."""
+"""The settings of the papers' trainings, transcribed from their text and tables."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 TRIGRAMS = 25_000
-"""By which P16's numbers of parameters are those of its first matrices."""
+"""With this number, P16's parameter counts are those of its first matrices."""
 
 
 class PaperRow(NamedTuple):
-    """A row that a paper's table has, or an equation without a row.
+    """A row of a paper's table, or a model of an equation that has no row.
 
     Attributes:
-        tower: its model's sizes and variant.
-        negatives: unclicked titles a click: n in P16, J in S14.
-        millions: of parameters, where the table states them.
-        gamma: None where the paper sets it on held-out data and does not print it.
+        tower: sizes and variant of the model.
+        negatives: unclicked titles per click: n in P16, J in S14.
+        millions: millions of parameters, if the table has them.
+        gamma: None if the paper sets it on held-out data and does not print it.
     """
 
     tower: Mapping[str, Any]
@@ -50,13 +50,13 @@ P16 = {
     "lstm-64": PaperRow(_cells("lstm", 64), 4, 9.6),
     "lstm-96": PaperRow(_cells("lstm", 96), 4, 14.4),
     "bilstm-96": PaperRow(_cells("bilstm", 96), 4),
-    # Eq. 2 as it stands.
+    # Eq. 2 with all terms.
     "lstm_full-96": PaperRow(_cells("lstm", 96, of_equation=True), 4),
     "bilstm_full-96": PaperRow(_cells("bilstm", 96, of_equation=True), 4),
-    # Palangi et al. 2014, eq. 1-6; eq. 9 has the cosines as they are.
+    # Palangi et al. 2014, eq. 1-6; eq. 9 does not scale the cosines.
     "lstm-p14": PaperRow(_cells("lstm", 96, of_equation=True), 4, gamma=1.0),
 }
-"""Palangi et al., trained by Nesterov's method as algorithm 1 says."""
+"""Palangi et al., trained by Nesterov's method, algorithm 1."""
 
 S14 = {
     # Table 5, row 12, and table 6: "300/300/128", "K = 300, L = 128".
@@ -70,10 +70,10 @@ S14 = {
 S14_BATCH = 1024
 """Sec. 4: "Each mini-batch consists of 1024 training samples"."""
 
-P16_MOMENTUM = {"ends": 0.9, "middle": 0.995, "share of each end": 0.02}
+P16_MOMENTUM = {"ends": 0.9, "middle": 0.995, "fraction of each end": 0.02}
 """Sec. IV, of all parameter updates."""
 
-AS_IT_IS = {
+OFF_IN_PAPERS = {
     "shared_towers": False,
     "tower.dropout": 0.0,
     "tower.ngram_dropout": 0.0,
@@ -87,7 +87,7 @@ AS_IT_IS = {
     "training.click_weight": "none",
     "ranking.prior": 0.0,
 }
-"""Two towers (P16 algorithm 1; S14 sec. 5.2), and nothing that no paper has."""
+"""Two towers (P16 algorithm 1; S14 sec. 5.2), without the extensions of this package."""
 
 DOC2VEC = {
     "min_count": 1,
@@ -97,8 +97,8 @@ DOC2VEC = {
     "negative": 5,
     "epochs": 30,
 }
-"""P16 sec. V-B, by gensim's names of today."""
+"""P16 sec. V-B, by gensim's current parameter names."""
 
 SKIP_THOUGHT = {"kind": "combine", "units": 2400, "word_units": 620}
-"""P16 sec. V-B: 4,800 numbers, a uni-skip of 2,400 and a bi-skip of 1,200 each way; of Kiros et
-al. 2015, which it takes off the shelf, the words of 620."""
+"""P16 sec. V-B: vectors of 4,800 numbers, a uni-skip of 2,400 and a bi-skip of 1,200 per direction.
+The word vectors of 620 numbers are those of Kiros et al. 2015, whose published model P16 uses."""

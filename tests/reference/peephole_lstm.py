@@ -48,16 +48,16 @@ class LSTMParameters:
             }
         )
 
-    def side_by_side(self, kind: str, forget_gate: bool = True) -> Array:
-        """`w`, `rec` or `b` of all gates as row vectors multiply them, in the paper's numbering.
+    def concatenated(self, kind: str, forget_gate: bool = True) -> Array:
+        """`w`, `rec` or `b` of all gates, for products with row vectors, in the paper's order.
 
-        Without forget gate, number 2 is left out.
+        Without forget gate, gate 2 is left out.
         """
-        numbers = (1, 2, 3, 4) if forget_gate else (1, 3, 4)
-        return np.concatenate([getattr(self, f"{kind}{k}").T for k in numbers], axis=-1)
+        gates = (1, 2, 3, 4) if forget_gate else (1, 3, 4)
+        return np.concatenate([getattr(self, f"{kind}{k}").T for k in gates], axis=-1)
 
     def peepholes(self, forget_gate: bool = True) -> Array:
-        """`W_p1`, `W_p2` (with a forget gate) and `W_p3`, one a row."""
+        """`W_p1`, `W_p2` (with a forget gate) and `W_p3`, one per row."""
         return np.stack([self.p1, self.p2, self.p3] if forget_gate else [self.p1, self.p3])
 
 
@@ -74,9 +74,9 @@ def states(
     forget_gate: bool = True,
     start: tuple[Array, Array] | None = None,
 ) -> list[tuple[Array, Array]]:
-    """`(y(t), c(t))` after each word; takes what `steps` takes."""
-    found = steps(p, words, peepholes=peepholes, forget_gate=forget_gate, start=start)
-    return [(step["y"], step["c"]) for step in found]
+    """`(y(t), c(t))` after each word; takes the arguments of `steps`."""
+    all_steps = steps(p, words, peepholes=peepholes, forget_gate=forget_gate, start=start)
+    return [(step["y"], step["c"]) for step in all_steps]
 
 
 def steps(
@@ -87,30 +87,32 @@ def steps(
     forget_gate: bool = True,
     start: tuple[Array, Array] | None = None,
 ) -> list[dict[str, Array]]:
-    """All of eq. 2 at each word, by name; `words` holds the vectors l(t) of the text.
+    """The values of eq. 2 at each word, by name.
 
-    `start` is `(y(0), c(0))`, zeros unless given.
-
-    Without `peepholes` the terms in `W_p` are left out; without `forget_gate` the cell keeps
-    its whole state, `f(t) = 1`: the LSTM that P16 sec. V trains.
+    Args:
+        p: parameters.
+        words: the vectors `l(t)` of the text.
+        peepholes: without them, the terms with `W_p` are left out.
+        forget_gate: without it, `f(t) = 1`: the LSTM that P16 sec. V trains.
+        start: `(y(0), c(0))`; None for zeros.
     """
     y, c = start or (np.zeros_like(p.b1), np.zeros_like(p.b1))
-    seen = 1.0 if peepholes else 0.0
-    found = []
+    peephole_factor = 1.0 if peepholes else 0.0
+    all_steps = []
     for word in words:
         y_g = np.tanh(p.w4 @ word + p.rec4 @ y + p.b4)
-        i = sigmoid(p.w3 @ word + p.rec3 @ y + seen * p.p3 * c + p.b3)
-        f = sigmoid(p.w2 @ word + p.rec2 @ y + seen * p.p2 * c + p.b2)
+        i = sigmoid(p.w3 @ word + p.rec3 @ y + peephole_factor * p.p3 * c + p.b3)
+        f = sigmoid(p.w2 @ word + p.rec2 @ y + peephole_factor * p.p2 * c + p.b2)
         c = (f if forget_gate else 1.0) * c + i * y_g
-        o = sigmoid(p.w1 @ word + p.rec1 @ y + seen * p.p1 * c + p.b1)
+        o = sigmoid(p.w1 @ word + p.rec1 @ y + peephole_factor * p.p1 * c + p.b1)
         y = o * np.tanh(c)
-        found.append({"i": i, "f": f, "o": o, "c": c, "y": y})
+        all_steps.append({"i": i, "f": f, "o": o, "c": c, "y": y})
         if not forget_gate:
-            del found[-1]["f"]
-    return found
+            del all_steps[-1]["f"]
+    return all_steps
 
 
 def encode(p: LSTMParameters, words: Sequence[Array], **options: bool) -> Array:
     """`y(m)` at the last word, the semantic vector; zero for a text without words."""
-    found = states(p, words, **options)
-    return found[-1][0] if found else np.zeros_like(p.b1)
+    all_states = states(p, words, **options)
+    return all_states[-1][0] if all_states else np.zeros_like(p.b1)

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 
 def dirichlet(word: str, title: list[str], collection: Counter[str], mu: float) -> float:
-    """`p(w|D)` with a Dirichlet prior of the size `mu` around the collection."""
-    share = collection[word] / sum(collection.values())
-    return (title.count(word) + mu * share) / (len(title) + mu)
+    """`p(w|D)` with a Dirichlet prior of size `mu` whose mean is the collection."""
+    fraction = collection[word] / sum(collection.values())
+    return (title.count(word) + mu * fraction) / (len(title) + mu)
 
 
 def unigram_score(query: list[str], title: list[str], collection: Counter[str], mu: float) -> float:
-    """Log-likelihood of the query's words that the collection holds, in nats."""
+    """Log-likelihood of the query's words that are in the collection, in nats."""
     known = [word for word in query if word in collection]
     return sum(log(dirichlet(word, title, collection, mu)) for word in known)
 
@@ -30,14 +30,14 @@ def topic_score(
     word_given_topic: ArrayLike,
     topic_given_title: ArrayLike,
 ) -> float:
-    """Wei and Croft 2006, with `weight` on the topics.
+    """Wei and Croft 2006: a mixture of the topics and of `dirichlet`.
 
     Args:
-        query: words.
-        title: words.
+        query: words of the query.
+        title: words of the title.
         collection: counts of words.
         mu: size of the prior.
-        weight: of the topics.
+        weight: weight of the topics.
         words: the rows of `word_given_topic`.
         word_given_topic: `(words, topics)`.
         topic_given_title: `(topics,)`.

@@ -1,7 +1,7 @@
-"""Ranking metrics written from their definitions, one query at a time, in float64.
+"""Ranking metrics from their definitions, one query at a time, in float64.
 
-`grades` are those of the titles in ranking order; `missing` those of relevant
-titles that were not ranked. A title is relevant when its grade is above 0.
+`grades` are the grades of the titles in ranking order, and `missing` those of relevant titles that
+were not ranked. A title is relevant when its grade is above 0.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ def mrr(grades: Sequence[float], k: int) -> float:
 
 
 def recall(grades: Sequence[float], k: int, missing: Sequence[float] = ()) -> float:
-    """Share of the relevant titles that stand in the first k ranks."""
+    """Fraction of the relevant titles that are in the first k ranks."""
     return np.count_nonzero(grades[:k]) / np.count_nonzero([*grades, *missing])
 
 
 def precision(grades: Sequence[float], k: int) -> float:
-    """Share of the first k ranks that hold a relevant title; ranks without a title count."""
+    """Fraction of the first k ranks that have a relevant title; empty ranks count."""
     return np.count_nonzero(grades[:k]) / k
 
 
 def average_precision(grades: Sequence[float], missing: Sequence[float] = ()) -> float:
-    """Mean over the relevant titles of the precision at their rank, 0 where not ranked."""
+    """Mean over the relevant titles of the precision at their rank; 0 for unranked titles."""
     at_relevant = [precision(grades, r) for r, g in enumerate(grades, start=1) if g > 0]
     return math.fsum(at_relevant) / np.count_nonzero([*grades, *missing])
 
 
 def metric(name: str, grades: Sequence[float], missing: Sequence[float] = ()) -> float:
-    """Any of them by the name used in tables, as `ndcg@10` or `map`."""
+    """A metric by its name in tables, such as `ndcg@10` or `map`."""
     kind, _, cutoff = name.partition("@")
     if kind == "map":
         return average_precision(grades, missing)

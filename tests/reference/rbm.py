@@ -1,7 +1,7 @@
 """A restricted Boltzmann machine by brute force, from Wu et al. 2014, eq. 3-13.
 
-Everything is exact: sums run over all states of the visible units, and over all states of the
-hidden ones or, for Gaussian ones, over a closed integral or a fine grid. Tiny machines only.
+All values are exact: sums run over all states of the visible and hidden units. For Gaussian hidden
+units, a closed integral or a fine grid replaces the sum. For tiny machines only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Machine:
     gaussian: bool = False
 
     def energy(self, v, h) -> float:
-        """Eq. 4; eq. 7 with variance 1 and the sign with which it can be normalised."""
+        """Eq. 4; eq. 7 with variance 1 and the sign with which it can be normalized."""
         value = -v @ self.W @ h - self.b @ v
         return value + ((h - self.c) ** 2).sum() / 2 if self.gaussian else value - self.c @ h
 
@@ -55,8 +55,8 @@ class Machine:
 
     def log_likelihood(self, data) -> float:
         """Mean log p(v) of rows of zeros and ones, in nats."""
-        places = data @ 2 ** np.arange(len(self.b))[::-1]
-        return float(np.log(self.probabilities()[places.astype(int)]).mean())
+        state_indices = data @ 2 ** np.arange(len(self.b))[::-1]
+        return float(np.log(self.probabilities()[state_indices.astype(int)]).mean())
 
     def hidden_mean(self, v):
         """Eq. 6 and 9."""
@@ -68,43 +68,43 @@ class Machine:
         return sigmoid(self.b + h @ self.W.T)
 
     def statistics(self, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`<v h>`, `<h>` and `<v>` of one row, the expectation over h taken."""
+        """`<v h>`, `<h>` and `<v>` of one row, in expectation over h."""
         h = self.hidden_mean(v)
         return np.outer(v, h), h, v
 
     def likelihood_gradient(self, data) -> list[np.ndarray]:
-        """Eq. 11: data minus model, the model by all of its states."""
+        """Eq. 11: data minus model; the model's term is a sum over all states."""
         rows = [self.statistics(v) for v in data]
-        every = [self.statistics(v) for v in states(len(self.b))]
-        found = []
-        for place in range(3):
-            of_data = np.mean([row[place] for row in rows], axis=0)
+        by_state = [self.statistics(v) for v in states(len(self.b))]
+        gradients = []
+        for index in range(3):
+            of_data = np.mean([row[index] for row in rows], axis=0)
             of_model = sum(
-                p * row[place] for p, row in zip(self.probabilities(), every, strict=True)
+                p * row[index] for p, row in zip(self.probabilities(), by_state, strict=True)
             )
-            found.append(of_data - of_model)
-        return found
+            gradients.append(of_data - of_model)
+        return gradients
 
     def cd1_expectation(self, data) -> list[np.ndarray]:
-        """Eq. 13 with T = 1 and sampled units, the sampling replaced by its exact expectation.
+        """The exact expectation of eq. 13 with T = 1 and sampled units.
 
         For binary hidden units: over all h by p(h|v), then over all v' by p(v'|h).
         """
-        found = [np.zeros_like(self.W), np.zeros_like(self.c), np.zeros_like(self.b)]
+        gradients = [np.zeros_like(self.W), np.zeros_like(self.c), np.zeros_like(self.b)]
         hidden, visible = states(len(self.c)), states(len(self.b))
         for v in data:
             on = self.hidden_mean(v)
-            expected = [np.zeros_like(part) for part in found]
+            expected = [np.zeros_like(part) for part in gradients]
             for h in hidden:
                 p_h = np.prod(np.where(h == 1, on, 1 - on))
-                back = self.visible_mean(h)
-                for dreamt in visible:
-                    p_v = np.prod(np.where(dreamt == 1, back, 1 - back))
-                    for part, value in zip(expected, self.statistics(dreamt), strict=True):
+                mean = self.visible_mean(h)
+                for reconstruction in visible:
+                    p_v = np.prod(np.where(reconstruction == 1, mean, 1 - mean))
+                    for part, value in zip(expected, self.statistics(reconstruction), strict=True):
                         part += p_h * p_v * value
-            for part, value, model in zip(found, self.statistics(v), expected, strict=True):
+            for part, value, model in zip(gradients, self.statistics(v), expected, strict=True):
                 part += (value - model) / len(data)
-        return found
+        return gradients
 
     def pseudo_log_likelihood(self, v) -> float:
         """Sum over units of log p(v_i | the others), in nats."""

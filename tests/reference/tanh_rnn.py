@@ -3,11 +3,12 @@
 Matrices act on column vectors: `W` is `(hidden, trigrams)`, `W_rec` `(hidden, hidden)`, `b`
 `(hidden,)`.
 
-Of the printed gradient two things do not hold, as finite differences show:
+The printed gradient is wrong in two places, as finite differences show:
 
-- Appendix D writes the input weights' error signal of every step as eq. 63, the formula of the
-  last word (eq. 58) with the index of another. Only eq. 10 (59), which carries the error from step
-  to step through `W_rec`, is the derivative; it serves `W` (eq. 13) and `W_rec` (eq. 9) alike.
+- Appendix D has eq. 63 for the error signal of the input weights at every step. It is the formula
+  of the last word (eq. 58) with the index of another word. The derivative is eq. 10 (59), which
+  passes the error from step to step through `W_rec`. It applies to `W` (eq. 13) and `W_rec`
+  (eq. 9).
 - Eq. 7 has a minus sign before a sum over `alpha`, which is negative already (eq. 8); the
   derivative of the loss is the sum without it.
 """
@@ -44,10 +45,10 @@ class RNNParameters:
 
 def states(p: RNNParameters, words: Sequence[Array]) -> list[Array]:
     """`y(0), y(1), ...`: zeros, then after each word."""
-    found = [np.zeros_like(p.b)]
+    all_states = [np.zeros_like(p.b)]
     for word in words:
-        found.append(np.tanh(p.w @ word + p.rec @ found[-1] + p.b))
-    return found
+        all_states.append(np.tanh(p.w @ word + p.rec @ all_states[-1] + p.b))
+    return all_states
 
 
 def encode(p: RNNParameters, words: Sequence[Array]) -> Array:
@@ -58,22 +59,22 @@ def encode(p: RNNParameters, words: Sequence[Array]) -> Array:
 def gradient(
     p: RNNParameters, words: Sequence[Array], v: Array, steps: int | None = None
 ) -> RNNParameters:
-    """Derivative in each parameter of a function of the last `y` with derivative `v` in it.
+    """Derivative by each parameter of a function of the last `y` whose derivative by `y` is `v`.
 
     Args:
         p: parameters.
-        words: the text.
-        v: for the cosine `v_Q` or `v_D` of eq. 15.
-        steps: T, the number of words back from the last that the error reaches; None: all.
+        words: the vectors `l(t)` of the text.
+        v: for the cosine, `v_Q` or `v_D` of eq. 15.
+        steps: T, the number of last words that the error reaches; None: all.
     """
     y = states(p, words)
-    found = RNNParameters(np.zeros_like(p.w), np.zeros_like(p.rec), np.zeros_like(p.b))
+    total = RNNParameters(np.zeros_like(p.w), np.zeros_like(p.rec), np.zeros_like(p.b))
     delta = (1 - y[-1]) * (1 + y[-1]) * v  # eq. 11
     last = len(words)
     for tau in range(min(last, last if steps is None else steps)):
         t = last - tau
-        found.w += np.outer(delta, words[t - 1])  # eq. 13
-        found.rec += np.outer(delta, y[t - 1])  # eq. 9
-        found.b += delta
+        total.w += np.outer(delta, words[t - 1])  # eq. 13
+        total.rec += np.outer(delta, y[t - 1])  # eq. 9
+        total.b += delta
         delta = (1 - y[t - 1]) * (1 + y[t - 1]) * (p.rec.T @ delta)  # eq. 10
-    return found
+    return total

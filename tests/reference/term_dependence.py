@@ -18,17 +18,17 @@ def ordered(text: Text, first: str, second: str) -> int:
 
 
 def unordered(text: Text, first: str, second: str, width: int) -> int:
-    """Places of either word that have the other among the `width - 1` words before them."""
-    found = 0
+    """Number of positions of either word with the other among the `width - 1` words before."""
+    count = 0
     for end, word in enumerate(text):
         before = text[max(0, end - width + 1) : end]
         other = {first: second, second: first}.get(word)
-        found += other is not None and other in before
-    return found
+        count += other is not None and other in before
+    return count
 
 
 def feature(count: float, collection_count: float, length: int, total: int, mu: float) -> float:
-    """log of the Dirichlet-smoothed share; what no title holds counts as half an occurrence."""
+    """Log of the Dirichlet-smoothed fraction. A feature of no title counts half an occurrence."""
     return math.log((count + mu * max(collection_count, 0.5) / total) / (length + mu))
 
 
@@ -67,15 +67,15 @@ def concepts(
     total = sum(map(len, corpus))
     scores = [mrf(query, title, corpus, mu, weights, width) for title in corpus]
     best = sorted(range(len(corpus)), key=lambda i: (-scores[i], i))[:feedback_titles]
-    found: dict[str, float] = {}
+    weight_of_word: dict[str, float] = {}
     for word in {word for i in best for word in corpus[i]}:
         of_all = sum(list(title).count(word) for title in corpus)
-        found[word] = sum(
+        weight_of_word[word] = sum(
             math.exp(scores[i])
             * math.exp(feature(list(corpus[i]).count(word), of_all, len(corpus[i]), total, mu))
             * (total / of_all) ** rarity
             for i in best
         )
-    largest = sorted(found, key=lambda word: (-found[word], word))[:count]
-    mass = sum(found[word] for word in largest)
-    return {word: found[word] / mass for word in largest}
+    largest = sorted(weight_of_word, key=lambda word: (-weight_of_word[word], word))[:count]
+    total_weight = sum(weight_of_word[word] for word in largest)
+    return {word: weight_of_word[word] / total_weight for word in largest}

@@ -1,4 +1,4 @@
-"""Topic models in float64 with the posterior of every word written out."""
+"""Topic models in float64, with an explicit posterior of every word."""
 
 from __future__ import annotations
 
@@ -9,54 +9,54 @@ from scipy.optimize import minimize
 Array = NDArray[np.float64]
 
 
-def plsa_objective(counts: Array, shares: Array, words: Array, a: float, b: float) -> float:
+def plsa_objective(counts: Array, mixtures: Array, words: Array, a: float, b: float) -> float:
     """Log-likelihood plus log of Dirichlet priors with concentrations `a + 1` and `b + 1`."""
-    total = a * np.log(shares).sum() + b * np.log(words).sum()
+    total = a * np.log(mixtures).sum() + b * np.log(words).sum()
     for title in range(counts.shape[0]):
         for word in range(counts.shape[1]):
             if counts[title, word]:
-                total += counts[title, word] * np.log(shares[title] @ words[word])
+                total += counts[title, word] * np.log(mixtures[title] @ words[word])
     return float(total)
 
 
 def plsa_step(
-    counts: Array, shares: Array, words: Array, a: float, b: float
+    counts: Array, mixtures: Array, words: Array, a: float, b: float
 ) -> tuple[Array, Array]:
     """One step of MAP-EM: Hofmann 1999, equations 3-6, with pseudo-counts.
 
     Args:
         counts: `(titles, words)`.
-        shares: `p(z|d)`, `(titles, topics)`.
+        mixtures: `p(z|d)`, `(titles, topics)`.
         words: `p(w|z)`, `(words, topics)`.
         a: pseudo-count of each topic in each title.
         b: pseudo-count of each word in each topic.
     """
-    posterior = shares[:, None, :] * words[None, :, :]  # (titles, words, topics)
+    posterior = mixtures[:, None, :] * words[None, :, :]  # (titles, words, topics)
     posterior /= posterior.sum(axis=2, keepdims=True)
     expected = counts[:, :, None] * posterior
-    new_shares = expected.sum(axis=1) + a
+    new_mixtures = expected.sum(axis=1) + a
     new_words = expected.sum(axis=0) + b
-    return new_shares / new_shares.sum(axis=1, keepdims=True), new_words / new_words.sum(axis=0)
+    return new_mixtures / new_mixtures.sum(axis=1, keepdims=True), new_words / new_words.sum(axis=0)
 
 
 def coupled_posterior(
-    mixture: Array, query_made: Array, title_made: Array
+    mixture: Array, query_words_by_topic: Array, title_words_by_topic: Array
 ) -> tuple[Array, Array, float]:
-    """The posterior of one pair nearest to the model's, fractions equal on both sides.
+    """The posterior of a pair that is nearest to the model's and has equal fractions on both sides.
 
-    Minimises `sum over words of KL(r || p)` over distributions `r` directly, by
-    sequential quadratic programming on the primal problem.
+    Minimizes `sum over words of KL(r || p)` over distributions `r`, by sequential quadratic
+    programming on the primal problem.
 
     Args:
         mixture: `p(z)`, `(topics,)`.
-        query_made: `p(w|z)` of the query's words, `(words, topics)`.
-        title_made: of the title's words.
+        query_words_by_topic: `p(w|z)` of the query's words, `(words, topics)`.
+        title_words_by_topic: `p(w|z)` of the title's words.
 
     Returns:
         `r` of the query, `r` of the title, and the divergence, in nats.
     """
-    m, n, topics = len(query_made), len(title_made), len(mixture)
-    model = np.concatenate([query_made, title_made]) * mixture
+    m, n, topics = len(query_words_by_topic), len(title_words_by_topic), len(mixture)
+    model = np.concatenate([query_words_by_topic, title_words_by_topic]) * mixture
     model /= model.sum(axis=1, keepdims=True)
 
     def divergence(flat: Array) -> float:
@@ -76,7 +76,7 @@ def coupled_posterior(
         return (r[:m].mean(axis=0) - r[m:].mean(axis=0))[:-1]
 
     start = np.full((m + n, topics), 1 / topics).ravel()
-    found = minimize(
+    result = minimize(
         divergence,
         start,
         jac=gradient,
@@ -85,8 +85,8 @@ def coupled_posterior(
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-14},
     )
-    r = found.x.reshape(m + n, topics)
-    return r[:m], r[m:], float(found.fun)
+    r = result.x.reshape(m + n, topics)
+    return r[:m], r[m:], float(result.fun)
 
 
 def bltm_step(
@@ -99,7 +99,7 @@ def bltm_step(
     a: float,
     b: float,
 ) -> tuple[Array, Array, Array, float]:
-    """One step of MAP-EM on pairs, each standing in the log `clicks` times.
+    """One step of MAP-EM on pairs, each of which is in the log `clicks` times.
 
     Args:
         query_counts: `(pairs, words)`, whole numbers.
@@ -112,7 +112,7 @@ def bltm_step(
         b: pseudo-count of each word in each topic.
 
     Returns:
-        New mixtures, query words and title words; the objective of the old ones, in nats.
+        New mixtures, query words and title words; and the objective before the step, in nats.
     """
     new_mixtures = np.empty_like(mixtures)
     new_query, new_title = np.full_like(query_words, b), np.full_like(title_words, b)

@@ -1,4 +1,4 @@
-"""Texts that break text code, one hypothesis strategy an axis of trouble."""
+"""Texts that often break text code: one hypothesis strategy per kind of problem."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ right_to_left = st.text(
     st.sampled_from("שלוםعربية\u200f\u200e\u202b\u202c\u0640\u064b"), max_size=10
 )
 cjk = st.text(st.sampled_from("漢字かなカナ한국어、。「」ー\u3000ｱＡ１"), max_size=10)
+composing = st.text(
+    st.sampled_from("aかハウ가한ｶﾊ\u3099\u309aﾞﾟ\u1100\u1112\u1161\u1175\u11a8\u11c2\u200d "),
+    max_size=14,
+)
 emoji = st.text(st.sampled_from("👍🏽👩\u200d💻❤\ufe0f🇩🇪🂡☃\U0001f9ff\ue000"), max_size=8)
 control = st.text(st.sampled_from("a\0\x01\t\r\n\x0b\x1f\x7f\x80\x85\x9f"), max_size=8)
 white_space = st.text(
@@ -38,6 +42,7 @@ AXES = {
     "latin": latin,
     "punctuation": punctuation,
     "combining_marks": combining_marks,
+    "composing": composing,
     "dotted_i": dotted_i,
     "final_sigma": final_sigma,
     "special_cases": special_cases,
@@ -58,7 +63,7 @@ AXES = {
 texts = st.lists(st.one_of(*AXES.values()), min_size=1, max_size=3).map(" ".join) | st.one_of(
     *AXES.values()
 )
-"""One text of one axis, or of several."""
+"""Texts of one kind of problem, or of several."""
 
 raw_bytes = st.binary(max_size=24) | st.builds(
     lambda start, bad, end: start.encode("utf-8", "surrogatepass") + bad + end.encode(),
@@ -68,4 +73,4 @@ raw_bytes = st.binary(max_size=24) | st.builds(
     ),
     latin,
 )
-"""Bytes of which many are not UTF-8: cut, over-long, surrogates, out of range."""
+"""Bytes, many of them invalid UTF-8: truncated, over-long, surrogates, out of range."""

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dssm_tf.common.markdown import page
 from dssm_tf.evaluation.evaluate import compare, evaluate, evaluate_run
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.runs import make_run
@@ -23,6 +22,7 @@ from dssm_tf.reports import queries as queries_module
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.formatting import reference
+from dssm_tf.reports.markdown import page
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests import rankers
@@ -80,15 +80,15 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
             run = make_run(name, RandomRanker(10 * number + seed).score_matrix, task)
             row.seeds.append(evaluate_run(run, task, METRICS, seed, about))
         rows.append(row)
-    tests = compare(rows, METRICS, task.counted, [(row, rows[0]) for row in rows[1:]])
+    tests = compare(rows, METRICS, task.has_relevant, [(row, rows[0]) for row in rows[1:]])
     return Evaluation(
         task,
         METRICS,
         rows=[*rows, Row("broken", "tower", error=f"it broke {HOSTILE}")],
         comparisons=tests,
         against=systems[:1],
-        seen=np.arange(len(task.queries)) % 3 > 0,
-        half=np.arange(len(task.queries)) % 2,
+        in_log=np.arange(len(task.queries)) % 3 > 0,
+        fold=np.arange(len(task.queries)) % 2,
         settings={"tune": "ndcg@10", "jobs": 1},
     )
 
@@ -169,7 +169,7 @@ def test_the_page_has_the_same_tests_as_the_table(result, data):
     names = list(result.systems)
     for metric, tests in zip(METRICS, data["tests"], strict=True):
         for a, b in permutations(range(4), 2):
-            values = [result.values[names[i]][metric][result.task.counted] for i in (a, b)]
+            values = [result.values[names[i]][metric][result.task.has_relevant] for i in (a, b)]
             assert tests["gained"][a][b] == sum(x > y for x, y in zip(*values, strict=True))
             # The table tests every system against the first one only.
             keys = (metric, names[a], names[b]), (metric, names[b], names[a])
@@ -180,7 +180,7 @@ def test_the_page_has_the_same_tests_as_the_table(result, data):
 
 def test_values_and_titles_are_those_of_the_result(result, data):
     assert len(data["queries"]) == 40  # the query without a relevant title is left out
-    rows = np.flatnonzero(result.task.counted)
+    rows = np.flatnonzero(result.task.has_relevant)
     for index, name in enumerate(result.systems):
         packed = np.array(data["values"][index][1])
         expected = result.values[name]["ndcg@10"][rows]
@@ -221,7 +221,7 @@ def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, t
     assert matrix.count("<td") == 4 * 5  # a mean and four cells per system
     best = max(result.systems, key=lambda name: result.mean(name, "ndcg@10"))
     other = reference(result, best)
-    values = [result.values[name]["ndcg@10"][result.task.counted] for name in (best, other)]
+    values = [result.values[name]["ndcg@10"][result.task.has_relevant] for name in (best, other)]
     gained = int((values[0] > values[1]).sum())
     lines = re.sub("<[^>]+>", "", dom.split('id="summary"')[1].split("</p>")[0])
     assert f"{gained} queries gained" in lines
@@ -242,7 +242,11 @@ def test_queries_beyond_the_limit_are_sampled(many, monkeypatch):
     assert len(ranked) == len(set(ranked)) == 20
     differences = np.subtract(*(many.values[n]["ndcg@10"] for n in ("one", "two")))
     assert len(displayed) == len(set(displayed.tolist())) == 100
-    assert set(ranked) <= set(displayed.tolist()) <= set(np.flatnonzero(many.task.counted).tolist())
+    assert (
+        set(ranked)
+        <= set(displayed.tolist())
+        <= set(np.flatnonzero(many.task.has_relevant).tolist())
+    )
     # The sample covers the whole range: 100 of 150 queries leave no gap of twenty.
     assert np.diff(displayed).max() < 20
     data = page_data(many)

@@ -89,7 +89,9 @@ def test_first_titles_are_counted_by_grade_over_the_queries_that_means_include(r
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
     for index, system in enumerate(SYSTEMS):
-        percentages = [reference.share(JUDGED, RANKED[system], grade) for grade in LABELS.values()]
+        percentages = [
+            reference.percentage(JUDGED, RANKED[system], grade) for grade in LABELS.values()
+        ]
         assert sum(percentages) == pytest.approx(100)
         assert rows[index] == [system, *(f"{percentage:.1f} %" for percentage in percentages)]
         counts = [round(percentage * QUERIES / 100) for percentage in percentages]

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from dssm_tf.commands.embed import embed
-from dssm_tf.commands.flags import Tables
+from dssm_tf.commands.flags import TableFlags
 from dssm_tf.commands.index import index
 from dssm_tf.commands.search import search
 from dssm_tf.common.errors import UserError
@@ -57,7 +57,7 @@ def test_embed_writes_the_models_vectors_in_input_order(
         ({"out": "v.npy"}, "ends in .parquet"),
         ({"out": "corpus.tsv"}, "ends in .parquet"),
         ({"input": "empty.txt"}, "holds no text"),
-        ({"tables": Tables(columns="title=colour")}, "colour"),
+        ({"tables": TableFlags(columns="title=colour")}, "colour"),
         ({"model": "absent"}, "does not exist"),
     ],
 )

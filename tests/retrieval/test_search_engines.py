@@ -72,12 +72,12 @@ def test_qdrant_ranks_as_the_model_does(recipe, ranker):
 
 
 def test_a_vespa_feed_contains_every_title(recipe, ranker, tmp_path):
-    asked = recipe("Vespa")["asked"]
+    request = recipe("Vespa")["request"]
     lines = [json.loads(line) for line in (tmp_path / "feed.jsonl").read_text().splitlines()]
     doc_ids = [line["put"].rpartition(":")[2] for line in lines]
     assert doc_ids == [entry.doc_id for entry in TITLES]
     vectors = np.array([line["fields"]["vector"]["values"] for line in lines])
-    scores = vectors @ asked["input.query(q)"]
+    scores = vectors @ request["input.query(q)"]
     np.testing.assert_allclose(
         scores, ranker.score(QUERY, [entry.title for entry in TITLES]), atol=1e-6
     )

@@ -1,4 +1,4 @@
-"""Compact models of small towers, every weight of which is drawn at random."""
+"""Compact models of small towers with random weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG = [
     Click("bear", "black bear", 1),
     Click("tiger", "tíger & \U0001f405 / 虎", 1),
 ]
-# A text is cut at six words and a word at nine letters; unseen trigrams share seven rows.
+# Texts are truncated to six words and words to nine letters; unknown trigrams share seven rows.
 RULES = Rules(False, max_words=6, max_letters=9, hash_buckets=7)
 WEIGHT = 0.25
 LSTM = {"name": "lstm", "cells": 4}
@@ -30,16 +30,16 @@ LSTM = {"name": "lstm", "cells": 4}
 
 @pytest.fixture(scope="session")
 def make_run(tmp_path_factory):
-    """Writes a run of a tower; training would leave no weight at zero, and so does this."""
+    """Returns a function that writes a run; like training, it leaves no weight at zero."""
     folder = tmp_path_factory.mktemp("runtime")
     data = write_data(folder / "data", LOG, validation=(), negatives=1, rules=RULES)
-    made: list[Path] = []
+    runs: list[Path] = []
 
     def make(tower: dict[str, Any], shared: bool = False, weight: float = WEIGHT) -> Path:
-        run = folder / f"run{len(made)}"
-        made.append(finished_run(run, data, {"tower": tower, "shared_towers": shared}, weight))
+        run = folder / f"run{len(runs)}"
+        runs.append(finished_run(run, data, {"tower": tower, "shared_towers": shared}, weight))
         model = SemanticRanker.load(run).model
-        rng = np.random.default_rng(len(made))
+        rng = np.random.default_rng(len(runs))
         for variable in model.weights:
             variable.assign(rng.normal(0, 0.5, variable.shape))
         model.save_weights(run / WEIGHTS)
@@ -56,7 +56,7 @@ def lstm_run(make_run) -> Path:
 
 @pytest.fixture(scope="session")
 def directory(lstm_run, tmp_path_factory) -> Path:
-    """A compact model; not to be changed."""
+    """A compact model. Tests must not change it."""
     return export_compact(lstm_run, tmp_path_factory.mktemp("compact"))
 
 

@@ -1,4 +1,4 @@
-"""What `dssm export --format compact` writes, and what is said of what is no such thing."""
+"""The files of compact models, and errors for files that are damaged or of another format."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def copy(directory, tmp_path):
     return shutil.copytree(directory, tmp_path / "copy")
 
 
-def test_a_version_is_one_directory_of_known_files(directory, lstm_run, tmp_path):
-    assert {one.name for one in directory.iterdir()} == FILES
+def test_a_version_is_a_directory_with_the_documented_files(directory, lstm_run, tmp_path):
+    assert {path.name for path in directory.iterdir()} == FILES
     first, second = (export_compact(lstm_run, tmp_path) for _ in range(2))
     assert (first, second) == (tmp_path / "lstm" / "1", tmp_path / "lstm" / "2")
-    # The same run is written to the same bytes.
+    # Two exports of a run have the same bytes.
     assert all((first / name).read_bytes() == (second / name).read_bytes() for name in FILES)
     assert Ranker.load(tmp_path / "lstm").name == "lstm"
 
@@ -44,7 +44,7 @@ def test_no_file_needs_a_pickle(directory):
 
 
 @pytest.mark.parametrize("name", ["compact.json", "prior.npz", "vocabulary.txt", "weights.npz"])
-def test_a_changed_byte_is_found(copy, name):
+def test_a_changed_byte_is_an_error(copy, name):
     raw = bytearray((copy / name).read_bytes())
     raw[len(raw) // 2] ^= 1
     (copy / name).write_bytes(raw)
@@ -55,15 +55,15 @@ def test_a_changed_byte_is_found(copy, name):
         Ranker.load(copy)
 
 
-def test_another_format_is_told(copy):
+def test_another_format_is_an_error(copy):
     settings = json.loads((copy / "compact.json").read_text())
     (copy / "compact.json").write_text(json.dumps(settings | {"format": 9}))
     write_checksums(copy, sorted(FILES - {"SHA256SUMS"}))
-    with pytest.raises(UserError, match=r"is of format 9; this version reads 6\. Install"):
+    with pytest.raises(UserError, match=r"is of format 9; this version reads 7\. Install"):
         Ranker.load(copy)
 
 
-def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
+def test_a_directory_without_a_compact_model_is_an_error(lstm_run, tmp_path):
     for path in (tmp_path / "nowhere", lstm_run):
         with pytest.raises(UserError, match=f"{path.name}.* does not exist"):
             Ranker.load(path)
@@ -78,18 +78,18 @@ def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
         ({"table": "int8"}, "title_tower/recurrence/bias", "encode_titles of "),
     ],
 )
-def test_a_model_that_disagrees_is_not_exported_in_any_form(
+def test_an_export_whose_vectors_differ_from_the_model_s_is_rejected(
     lstm_run, tmp_path, monkeypatch, form, key, message
 ):
     save = np.savez
 
-    def spoiled(file, **arrays):
+    def save_changed(file, **arrays):
         if key in arrays:
             arrays[key] = arrays[key].copy()
             arrays[key][..., 0] += 0.1
         save(file, **arrays)
 
-    monkeypatch.setattr(exporting.np, "savez", spoiled)
+    monkeypatch.setattr(exporting.np, "savez", save_changed)
     with pytest.raises(UserError, match=message):
         export_compact(lstm_run, tmp_path / "out", **form)
     assert not any((tmp_path / "out" / "lstm").iterdir())
@@ -98,22 +98,22 @@ def test_a_model_that_disagrees_is_not_exported_in_any_form(
 # --------------------------------------------------------------------------- smaller forms
 
 
-@pytest.mark.parametrize(("table", "bytes_a_number"), [("float16", 2), ("int8", 1)])
-def test_a_rounded_table_is_near_the_trained_one(
-    lstm_run, trained, tmp_path, table, bytes_a_number
+@pytest.mark.parametrize(("table", "bytes_per_number"), [("float16", 2), ("int8", 1)])
+def test_vectors_of_a_rounded_table_are_close_to_the_model_s(
+    lstm_run, trained, tmp_path, table, bytes_per_number
 ):
     out = export_compact(lstm_run, tmp_path, table=table)
-    whole, rounded = trained.encode_titles(TITLES), Ranker.load(out).encode_titles(TITLES)
-    assert not np.array_equal(whole, rounded)
-    # Half a step of 127, 5 trigrams a word: some hundredths of a unit vector at most.
-    assert np.linalg.norm(whole - rounded, axis=1).max() < 0.05
+    exact, rounded = trained.encode_titles(TITLES), Ranker.load(out).encode_titles(TITLES)
+    assert not np.array_equal(exact, rounded)
+    # Half a step of 127, 5 trigrams per word: a few hundredths of a unit vector at most.
+    assert np.linalg.norm(exact - rounded, axis=1).max() < 0.05
     with zipfile.ZipFile(out / "weights.npz") as archive:
         stored = archive.getinfo("query_tower/hashing/kernel.npy").file_size
     rows = 1 + trained.vocabulary.size
-    assert stored == rows * 16 * bytes_a_number + 128
+    assert stored == rows * 16 * bytes_per_number + 128
 
 
-def test_an_int8_row_is_within_half_a_step_of_the_trained_one(lstm_run, trained, tmp_path):
+def test_int8_rows_are_within_half_a_step_of_the_model_s(lstm_run, trained, tmp_path):
     out = export_compact(lstm_run, tmp_path, table="int8")
     with np.load(out / "weights.npz") as arrays:
         rows, scale = (arrays[f"title_tower/hashing/{name}"] for name in ("kernel", "scale"))
@@ -126,17 +126,17 @@ def test_an_int8_row_is_within_half_a_step_of_the_trained_one(lstm_run, trained,
 # --------------------------------------------------------------------------- the command
 
 
-def test_the_command_writes_and_says_how_to_read(lstm_run, tmp_path, capsys):
+def test_the_command_prints_how_to_load_the_model(lstm_run, tmp_path, capsys):
     out = tmp_path / "compact"
     command = ["export", "--model", str(lstm_run), "--out", str(out), "--format", "compact"]
     assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
-    said = capsys.readouterr().out
-    assert f"Ranker.load({str(out / 'shop')!r})" in said
-    assert "rounded alike" in said
+    output = capsys.readouterr().out
+    assert f"Ranker.load({str(out / 'shop')!r})" in output
+    assert "rounded to float16" in output
     assert Ranker.load(out / "shop").score("fox", TITLES).shape == (4,)
 
 
-def test_a_table_is_for_compact_models(lstm_run, tmp_path, capsys):
+def test_the_flag_table_is_for_compact_models_only(lstm_run, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["export", "--model", str(lstm_run), "--out", str(out), "--table", "int8"]) == 1
     assert "is for compact models" in capsys.readouterr().err

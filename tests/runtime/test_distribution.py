@@ -1,4 +1,4 @@
-"""The small distribution holds what a ranker needs, and asks for NumPy alone."""
+"""The distribution dssm-runtime contains a working ranker and requires NumPy only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
-ALONE = """
+PROGRAM = """
 import json, sys
 sys.path[:] = [path for path in sys.path if "site-packages" not in path] + sys.argv[1:3]
 from dssm_tf.runtime import Ranker
@@ -20,7 +20,7 @@ print(json.dumps(Ranker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolis
 
 
 @pytest.mark.slow
-def test_the_runtime_installs_small_and_ranks(checkout, directory, ranker, tmp_path):
+def test_the_runtime_is_small_and_ranks_with_numpy_only(checkout, directory, ranker, tmp_path):
     source = tmp_path / "source"
     for folder in ("dssm_tf", "serving", "docs"):
         shutil.copytree(checkout / folder, source / folder, ignore=shutil.ignore_patterns("build"))
@@ -37,23 +37,23 @@ def test_the_runtime_installs_small_and_ranks(checkout, directory, ranker, tmp_p
         ]
         archive.extractall(tmp_path / "installed")
     assert needs == ["Requires-Dist: numpy>=1.26"]
-    rooms = {name.split("/")[1] for name in names if name.count("/") == 2}
-    assert rooms == {"common", "runtime", "text"}
+    packages = {name.split("/")[1] for name in names if name.count("/") == 2}
+    assert packages == {"common", "runtime", "text"}
     assert wheel.stat().st_size < 200_000
-    # A folder that holds NumPy and nothing else of this environment.
-    beside = tmp_path / "numpy alone"
-    beside.mkdir()
-    packages = next(one for one in sys.path if one.endswith("site-packages"))
-    for one in ("numpy", "numpy.libs"):
-        (beside / one).symlink_to(f"{packages}/{one}")
+    # A folder with NumPy and nothing else of this environment.
+    numpy_only = tmp_path / "numpy only"
+    numpy_only.mkdir()
+    site_packages = next(path for path in sys.path if path.endswith("site-packages"))
+    for name in ("numpy", "numpy.libs"):
+        (numpy_only / name).symlink_to(f"{site_packages}/{name}")
     done = subprocess.run(
-        [sys.executable, "-IS", "-c", ALONE, tmp_path / "installed", beside, directory],
+        [sys.executable, "-IS", "-c", PROGRAM, tmp_path / "installed", numpy_only, directory],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert np.allclose(json.loads(done.stdout), ranker.score("fox", ["red fox", "owl"]), atol=1e-6)
     done = subprocess.run(
-        [sys.executable, "-IS", "-c", ALONE.partition("from")[0] + "import dssm_tf; dssm_tf.load",
-         tmp_path / "installed", beside], capture_output=True, text=True,
+        [sys.executable, "-IS", "-c", PROGRAM.partition("from")[0] + "import dssm_tf; dssm_tf.load",
+         tmp_path / "installed", numpy_only], capture_output=True, text=True,
     )  # fmt: skip
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ModuleNotFoundError: dssm_tf.load is not part of dssm-runtime")

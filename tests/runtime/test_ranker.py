@@ -1,4 +1,4 @@
-"""The runtime without TensorFlow gives the vectors and scores of the trained model."""
+"""A compact model has the vectors and scores of the trained Keras model."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tests.components import TOWER_CONFIGS, changed_values, small_sizes
 from tests.runs import finished_run
 from tests.runtime.conftest import LOG, RULES, WEIGHT
 
-# Float32 sums of these small towers, added in another order, differ by some 1e-7.
+# The order of float32 sums changes results of these small towers by about 1e-7.
 SAME = 1e-5
 TEXTS = [*ADVERSARIAL, "red fox", "RED fox!", "a b c d e f g h", "fox fox fox"]
 
 
-def agree(compact: Ranker, trained: SemanticRanker, texts: list[str]) -> None:
+def assert_equal(compact: Ranker, trained: SemanticRanker, texts: list[str]) -> None:
     assert compact.encode_queries(texts) == approx(trained.encode_queries(texts), abs=SAME)
     for prior in (False, True):
-        found = compact.encode_titles(texts, prior=prior)
-        assert found == approx(trained.encode_titles(texts, prior=prior), abs=SAME)
-    found = compact.score_matrix(texts, texts)
-    assert found == approx(trained.score_matrix(texts, texts), abs=SAME)
+        vectors = compact.encode_titles(texts, prior=prior)
+        assert vectors == approx(trained.encode_titles(texts, prior=prior), abs=SAME)
+    scores = compact.score_matrix(texts, texts)
+    assert scores == approx(trained.score_matrix(texts, texts), abs=SAME)
 
 
 # --------------------------------------------------------------------------- the same numbers
@@ -43,22 +43,22 @@ def agree(compact: Ranker, trained: SemanticRanker, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("sizes", [small_sizes, changed_values])
 @pytest.mark.parametrize("name", TOWER_CONFIGS)
-def test_every_tower_is_the_trained_one(make_run, tmp_path, name, sizes):
-    """With the arguments of its defaults, in small, and with every argument another."""
+def test_every_tower_equals_the_trained_model(make_run, tmp_path, name, sizes):
+    """Once with small sizes and default options, once with every option changed."""
     tower = {"name": name, **sizes(TOWER_CONFIGS[name])}
     run = make_run(tower, shared=sizes is small_sizes)
-    agree(Ranker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
+    assert_equal(Ranker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
 
 
 @settings(max_examples=60)
 @given(texts=st.lists(st.text(max_size=25), min_size=1, max_size=8))
-def test_any_text_has_the_trained_models_vectors(directory, trained, texts):
-    agree(Ranker.load(directory), trained, texts)
+def test_any_text_has_the_vectors_of_the_trained_model(directory, trained, texts):
+    assert_equal(Ranker.load(directory), trained, texts)
 
 
 @pytest.fixture
 def both(tmp_path):
-    """The trained model and the compact one of a log read by other rules."""
+    """Returns a function that trains on a log with given text rules; it returns both models."""
 
     def make(log=LOG, whole_words: bool = False, **rules) -> tuple[SemanticRanker, Ranker]:
         data = write_data(
@@ -71,11 +71,11 @@ def both(tmp_path):
     return make
 
 
-def test_kept_accents_are_the_trained_models(both):
-    trained, found = both(keep_accents=True)
+def test_models_that_keep_accents_are_equal(both):
+    trained, compact = both(keep_accents=True)
     titles = ["tíger \U0001f405 / 虎", "tiger \U0001f405 / 虎", "Réd Fox", "Red Fox", "RED fox"]
-    agree(found, trained, ["tíger", "tiger", "fox", *titles])
-    for system in (trained, found):
+    assert_equal(compact, trained, ["tíger", "tiger", "fox", *titles])
+    for system in (trained, compact):
         scores = system.score_matrix(["tíger", "fox"], titles)
         assert (scores[:, 3] == scores[:, 4]).all()
         assert scores[0, 0] != scores[0, 1]
@@ -83,56 +83,56 @@ def test_kept_accents_are_the_trained_models(both):
 
 
 def of_two_fields(second: str | None = None) -> list[Click]:
-    """The log, its titles of two fields: the second is the query, or another text."""
-    return [one._replace(title=f"{one.title}␟{second or one.query}") for one in LOG]
+    """The log with a second field in each title: the query, or another text."""
+    return [click._replace(title=f"{click.title}␟{second or click.query}") for click in LOG]
 
 
-def test_fields_with_rows_of_their_own_are_the_trained_models(both):
-    trained, found = both(of_two_fields(), own_fields=2)
+def test_models_with_own_trigrams_for_fields_are_equal(both):
+    trained, compact = both(of_two_fields(), own_fields=2)
     assert any(len(ngram) == 4 for ngram in trained.vocabulary.ngrams)
     titles = ["red␟fox", "red fox", "fox␟red", "Red ␟ FOX ␟", "Red Fox␟fox", "␟", "a␟b␟c"]
-    agree(found, trained, titles)
-    for system in (trained, found):
+    assert_equal(compact, trained, titles)
+    for system in (trained, compact):
         scores = system.score_matrix(["fox"], titles)[0]
         assert scores[0] == scores[3]
         assert len({*scores[:3].tolist()}) == 3
 
 
-def test_whole_words_are_the_trained_models(both):
-    trained, found = both(of_two_fields("fox"), whole_words=True, own_fields=2)
+def test_models_with_whole_words_are_equal(both):
+    trained, compact = both(of_two_fields("fox"), whole_words=True, own_fields=2)
     assert {"#fox#", "1#fox#"} <= {*trained.vocabulary.whole_words}
-    agree(found, trained, ["red␟fox", "red foxes", "fox␟red", "Red Fox␟fox", "a␟b␟c"])
+    assert_equal(compact, trained, ["red␟fox", "red foxes", "fox␟red", "Red Fox␟fox", "a␟b␟c"])
 
 
-def test_texts_of_many_lengths_stand_in_the_order_they_came_in(ranker):
-    """More than are encoded at once, of 0 to 6 words, the longest anywhere."""
+def test_vectors_have_the_order_of_the_texts(ranker):
+    """More texts than are encoded at once, of 0 to 6 words, in random order."""
     words = ["red", "green", "black", "fox", "owl", "bear"]
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, rng.integers(0, 7))) for _ in range(500)]
     together = ranker.encode_titles(texts)
-    alone = np.concatenate([ranker.encode_titles([text]) for text in texts])
-    assert together == approx(alone, abs=SAME)
+    one_by_one = np.concatenate([ranker.encode_titles([text]) for text in texts])
+    assert together == approx(one_by_one, abs=SAME)
 
 
 # --------------------------------------------------------------------------- ranking
 
 
-def test_the_prior_is_the_weighted_log_share_of_clicks(ranker):
-    # 9 clicks and one more for each of the 4 titles and for all unseen ones: 14.
+def test_the_prior_is_the_weighted_log_of_the_fraction_of_clicks(ranker):
+    # 9 clicks, plus 1 for each of the 4 titles and 1 for all unknown titles: 14.
     titles = ["red fox", "RED fox!", "pony", "green owl"]
     column = ranker.encode_titles(titles, prior=True)[:, -1]
     assert column == approx(WEIGHT * np.log(np.array([6, 6, 1, 3]) / 14), abs=1e-6)
-    # What is equal to the model ties, in the order given.
-    first, second = (one for one in ranker.rank("a fox", titles) if one.position < 2)
+    # Titles that are equal to the model have equal scores and keep their order.
+    first, second = (hit for hit in ranker.rank("a fox", titles) if hit.position < 2)
     assert first == RankedTitle("red fox", second.score, 0)
 
 
-# --------------------------------------------------------------------------- the table of words
+# --------------------------------------------------------------------------- cached word vectors
 
 
 def small(ranker: Ranker, size: int) -> WordVectors:
-    """The table of the ranker's titles, empty, with room for so many words."""
-    table = ranker._sides["title"]._words
+    """An empty table for the words of the ranker's titles, with `size` rows."""
+    table = ranker._encoders["title"]._words
     return WordVectors(table._vocabulary, table._kernel, table._constant, size)
 
 
@@ -141,37 +141,37 @@ def test_a_full_table_is_emptied(ranker):
     first = table(["red", "green", "blue"])
     table(["one", "two", "three", "four", "red"])
     assert len(table._row_of) == 7
-    table(["five", "six"])  # nine words: there is no room
+    table(["five", "six"])  # nine words do not fit
     assert list(table._row_of) == ["five", "six"]
-    # What was forgotten is computed again, to the same numbers, in a row that was another's.
+    # Words that were removed are computed again, with the same result, in other rows.
     assert np.array_equal(table(["red", "green", "blue"]), first)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=6), max_size=40))
-def test_however_full_the_table_is_the_vectors_are_the_same(directory, texts):
+def test_the_size_of_the_table_does_not_change_the_vectors(directory, texts):
     ranker = Ranker.load(directory)
-    little, enough = small(ranker, 6), ranker._sides["title"]._words
+    small_table, large_table = small(ranker, 6), ranker._encoders["title"]._words
     for words in texts:
-        assert np.array_equal(little(words), enough(words))
-    assert len(little._row_of) <= 6
+        assert np.array_equal(small_table(words), large_table(words))
+    assert len(small_table._row_of) <= 6
 
 
-def test_threads_may_share_a_ranker(directory):
-    shared, own = Ranker.load(directory), Ranker.load(directory)
-    shared._sides["title"]._words = small(shared, 80)
+def test_several_threads_can_use_one_ranker(directory):
+    shared, reference = Ranker.load(directory), Ranker.load(directory)
+    shared._encoders["title"]._words = small(shared, 80)
     words = [f"word{i}" for i in range(100)]
     rng = np.random.default_rng(0)
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(20)] for _ in range(60)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(shared.encode_titles, texts))
-    for one, vectors in zip(texts, found, strict=True):
-        assert vectors == approx(own.encode_titles(one), abs=1e-6)
+        results = list(pool.map(shared.encode_titles, texts))
+    for batch, vectors in zip(texts, results, strict=True):
+        assert vectors == approx(reference.encode_titles(batch), abs=1e-6)
 
 
-# --------------------------------------------------------------------------- what it needs
+# --------------------------------------------------------------------------- dependencies
 
-ALONE = """
+PROGRAM = """
 import json, sys
 before = set(sys.modules)
 from dssm_tf.runtime import Ranker
@@ -182,9 +182,9 @@ print(json.dumps([sorted(loaded - set(sys.stdlib_module_names)), scores.tolist()
 """
 
 
-def test_a_process_with_the_runtime_loads_numpy_and_nothing_else(directory, trained):
+def test_the_runtime_imports_numpy_only(directory, trained):
     done = subprocess.run(
-        [sys.executable, "-c", ALONE, directory], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM, directory], capture_output=True, text=True, check=True
     )
     loaded, scores = json.loads(done.stdout)
     assert loaded == ["dssm_tf", "numpy"]

@@ -1,4 +1,4 @@
-"""Requests over both protocols without the package's client."""
+"""Raw requests over both protocols."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import grpc
 
 from serving import messages, predict_pb2
 
-SEPARATE_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
+OWN_CONNECTION = [("grpc.use_local_subchannel_pool", 1)]
 
 
 def rest(
     address: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """Sends a POST if there is a body, else a GET; returns the HTTP status and the text."""
+    """Sends a GET request, or a POST if there is a body; returns the HTTP code and the body."""
     with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
         connection.request("GET" if body is None else "POST", path, body, dict(headers or {}))
-        response = connection.getresponse()
-        return response.status, response.read().decode()
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 def body_of(signature: str, **inputs: Sequence[str]) -> bytes:
@@ -41,12 +41,12 @@ def request_of(model: str, signature: str, **inputs: Sequence[str]) -> predict_p
 
 
 def predict(channel: grpc.Channel, raw: bytes) -> tuple[str, str]:
-    """Sends a gRPC request; returns the status and details. A response must have outputs."""
+    """Calls Predict; returns the status and details of gRPC."""
     try:
-        response = channel.unary_unary(messages.PREDICT)(raw, timeout=60)
+        answer = channel.unary_unary(messages.PREDICT)(raw, timeout=60)
     except grpc.RpcError as error:
         return error.code().name, error.details()
-    assert predict_pb2.PredictResponse.FromString(response).outputs
+    assert predict_pb2.PredictResponse.FromString(answer).outputs
     return "OK", ""
 
 
@@ -57,8 +57,8 @@ def connect(address: str) -> socket.socket:
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Waits until the condition is true."""
+    """Waits until a condition is true."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"the condition is not true after {seconds:g} s"
+        assert time.monotonic() < end, f"not within {seconds:g} s"
         time.sleep(0.01)

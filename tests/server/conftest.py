@@ -1,4 +1,4 @@
-"""Two versions of an untrained model, and a server of them on the loopback interface."""
+"""Two versions of an untrained model, and a server of them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def second_run(run) -> Path:
-    """A run of the same configuration with other weights."""
+    """A run with other weights."""
     data = write_data(run.parent / "data2", LOG, validation=(), negatives=1)
     return finished_run(run.parent / "run2", data, CONFIG, seed=1)
 
 
 @pytest.fixture(scope="session")
 def exports(run, second_run) -> Path:
-    """A directory with the SavedModels `pets/1` and `pets/2` of the two runs."""
+    """SavedModels `pets/1` and `pets/2` of the two runs."""
     out = run.parent / "export"
     for directory in (run, second_run):
         export_saved_model(directory, out, "pets")
@@ -54,20 +54,20 @@ def signatures(exports):
 
 @pytest.fixture(scope="session")
 def compacts(run, second_run) -> list[Path]:
-    """The directories of both versions as compact models."""
-    out = run.parent / "compact"
-    return [export_compact(directory, out, "pets") for directory in (run, second_run)]
+    """Compact models of the two runs: the directories of the versions."""
+    return [export_compact(directory, run.parent / "compact", "pets")
+            for directory in (run, second_run)]  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def compact(compacts) -> Path:
-    """The directory of version 1 as a compact model."""
+    """The compact model of version 1."""
     return compacts[0]
 
 
 @pytest.fixture(scope="module")
 def server(exports) -> Iterator[Server]:
-    """Serves version 2 of `pets`, with limits of 8 texts and 4,000 bytes per request."""
+    """A server of version 2 of `pets`, limited to 8 texts and 4,000 bytes."""
     limits = Limits(texts=8, message_bytes=4000)
     with Server(open_models(exports), port=0, rest_port=0, limits=limits) as server:
         yield server

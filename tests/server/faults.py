@@ -1,7 +1,7 @@
-"""Faulty clients: functions that send random invalid requests and count the responses.
+"""Random invalid requests to a server, and checks of its responses.
 
-`tests/server/test_faults.py` runs each for a few requests, `python -m tests.benchmarks.hostile` for
-hours. A response must be valid or an error of one line; otherwise an `AssertionError` is raised.
+`tests/server/test_faults.py` sends a few of each, `python -m tests.benchmarks.hostile` for hours.
+A response that is neither correct nor a one-line error is an `AssertionError`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving.client import Client
-from tests.damage import mangled
-from tests.server.asking import SEPARATE_CONNECTION, body_of, connect, predict, request_of, rest
+from tests.damage import corrupted
+from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of, rest
 
 QUERY = "red fox"
 
 
 class Target(NamedTuple):
-    """The addresses of a server, and the name of one of its models."""
+    """A server under test: its addresses, and the name of one of its models."""
 
     grpc: str
     rest: str
     model: str
 
-    def response_seconds(self) -> float:
-        """Sends one query over gRPC and over REST; returns the seconds of the slower one."""
+    def answers(self) -> float:
+        """Encodes a query over gRPC and REST; returns the seconds of the slower request."""
         started = perf_counter()
         with Client(self.grpc, self.model, timeout=60) as client:
             assert client.encode("query", [QUERY]).shape[0] == 1
@@ -42,7 +42,7 @@ class Target(NamedTuple):
         return max(half - started, perf_counter() - half)
 
     def post(self, body: bytes) -> str:
-        """Sends a REST request; returns `OK` or the HTTP status of a well-formed error."""
+        """Sends a REST request; returns `OK` or the HTTP code of an error with a reason."""
         code, text = rest(self.rest, f"/v1/models/{self.model}:predict", body)
         if code == 200:
             assert list(json.loads(text)) == ["outputs"], text
@@ -83,74 +83,72 @@ BODIES = st.binary(max_size=80) | st.fixed_dictionaries(
 
 
 def malformed_bodies(target: Target, count: int) -> Counter[str]:
-    """Sends REST bodies of random bytes, and of random JSON with the field names of the API."""
-    counts: Counter[str] = Counter()
+    """REST requests with random bytes, and with random JSON under the expected keys."""
+    results: Counter[str] = Counter()
 
     @settings(
         max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck)
     )
     @given(body=BODIES)
     def send(body: bytes) -> None:
-        counts[target.post(body)] += 1
+        results[target.post(body)] += 1
 
     send()
-    return counts
+    return results
 
 
 def malformed_messages(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Sends gRPC requests that are truncated, partly repeated, or have flipped bits."""
+    """gRPC requests that are truncated, partly repeated, or have changed bytes."""
     raw = request_of(target.model, "encode_query", queries=[QUERY, "owl"]).SerializeToString()
-    counts, random_generator = Counter[str](), random.Random(seed)
-    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
+    results, chance = Counter[str](), random.Random(seed)
+    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
         for _ in range(count):
-            counts[target.call(channel, mangled(raw, random_generator))] += 1
-    return counts
+            results[target.call(channel, corrupted(raw, chance))] += 1
+    return results
 
 
 def invalid_utf8(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Sends texts of random bytes: valid in gRPC, since logs have such queries, but not in JSON."""
-    random_generator, counts = random.Random(seed), Counter[str]()
+    """Texts of random bytes: valid in gRPC, as logs have such queries; invalid in JSON."""
+    chance, results = random.Random(seed), Counter[str]()
     request = request_of(target.model, "encode_query", queries=["x"])
-    with grpc.insecure_channel(target.grpc, SEPARATE_CONNECTION) as channel:
+    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
         for _ in range(count):
-            text = random_generator.randbytes(random_generator.randrange(1, 40)) + b"\xff"
+            text = chance.randbytes(chance.randrange(1, 40)) + b"\xff"
             request.inputs["queries"].string_val[0] = text
-            counts[f"gRPC {target.call(channel, request.SerializeToString())}"] += 1
+            results[f"gRPC {target.call(channel, request.SerializeToString())}"] += 1
             body = b'{"inputs": {"queries": ["' + text.replace(b'"', b"") + b'"]}}'
-            counts[f"JSON {target.post(body)}"] += 1
-    assert counts["gRPC OK"] == counts["JSON 400"] == count, counts
-    return counts
+            results[f"JSON {target.post(body)}"] += 1
+    assert results["gRPC OK"] == results["JSON 400"] == count, results
+    return results
 
 
 def long_heads(target: Target, count: int) -> Counter[str]:
-    """Sends requests with a head of a megabyte; counts the HTTP status codes."""
-    counts: Counter[str] = Counter()
+    """Requests with a head of a megabyte; returns the HTTP codes."""
+    results: Counter[str] = Counter()
     for _ in range(count):
         with connect(target.rest) as connection:
             try:
                 connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (1 << 20))
-                counts[connection.recv(65536).split(b" ")[1].decode()] += 1
-            except OSError:  # the server responded and closed before everything was sent
-                counts["reset"] += 1
-    assert set(counts) <= {"400", "reset"}, counts
-    return counts
+                results[connection.recv(65536).split(b" ")[1].decode()] += 1
+            except OSError:  # the server closed the connection before all was sent
+                results["reset"] += 1
+    assert set(results) <= {"400", "reset"}, results
+    return results
 
 
-def reset_connections(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Resets connections: idle, in the head, in the body, and before the response."""
+def dropped(target: Target, count: int, seed: int = 0) -> Counter[str]:
+    """Connections that are reset when idle, in the head, in the body, or before the response."""
     body = body_of("encode_query", queries=[QUERY] * 8)
     head = f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-    counts, random_generator = Counter[str](), random.Random(seed)
-    for index in range(count):
-        address = target.grpc if index % 4 == 3 else target.rest
-        size = random_generator.choice(
-            [0, 10, len(request) - len(body), len(request) - 5, len(request)]
-        )
+    results, chance = Counter[str](), random.Random(seed)
+    for number in range(count):
+        address = target.grpc if number % 4 == 3 else target.rest
+        length = chance.choice([0, 10, len(request) - len(body), len(request) - 5, len(request)])
         with connect(address) as connection:
-            connection.sendall(request[:size])
-            # A linger time of zero resets the connection instead of closing it.
+            connection.sendall(request[:length])
+            # With zero linger time the connection is reset, not closed.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        counts["gRPC" if address == target.grpc else "REST"] += 1
-    target.response_seconds()
-    return counts
+        results["gRPC" if address == target.grpc else "REST"] += 1
+    target.answers()
+    return results

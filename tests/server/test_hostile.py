@@ -1,4 +1,4 @@
-"""Abusive requests: each is rejected quickly with a short error, and counted in the metrics."""
+"""Requests over the limits are refused at once with a short error, and counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dssm_tf.server.rpc import HEALTH
 from serving import messages
 from tests.server.asking import (
-    SEPARATE_CONNECTION,
+    OWN_CONNECTION,
     body_of,
     connect,
     predict,
@@ -25,7 +25,7 @@ from tests.server.asking import (
 )
 from tests.serving.conftest import served
 
-AT_ONCE = 2.0  # seconds; generous, because the machine may be busy
+AT_ONCE = 2.0  # seconds, on a busy machine
 PREDICT = "/v1/models/tiny:predict"
 
 
@@ -47,15 +47,14 @@ RAW = request_of("tiny", "encode_query", queries=["a"]).SerializeToString()
 
 @pytest.fixture
 def channel_to():
-    """Returns a function that opens a channel with a separate connection to a server."""
+    """Returns a function that opens a channel with its own connection to a server."""
     with ExitStack() as stack:
         yield lambda server: stack.enter_context(
-            grpc.insecure_channel(server.grpc_address, SEPARATE_CONNECTION)
+            grpc.insecure_channel(server.grpc_address, OWN_CONNECTION)
         )
 
 
-def request_count(server, api: str, status: str) -> float:
-    """The number of requests with a status, from the server's metrics."""
+def counted(server, api: str, status: str) -> float:
     _, text = rest(server.rest_address, "/metrics")
     line = rf'^dssm_request_seconds_count{{api="{api}",status="{status}"}} (\S+)$'
     match = re.search(line, text, re.MULTILINE)
@@ -65,7 +64,7 @@ def request_count(server, api: str, status: str) -> float:
 # --------------------------------------------------------------------------------- one request
 
 
-def test_a_shape_of_many_huge_dimensions_is_rejected_quickly(serve, channel_to):
+def test_a_shape_of_many_dimensions_is_refused_at_once(serve, channel_to):
     server = serve()
     request = request_of("tiny", "encode_query", queries=["a"])
     for _ in range(32_000):
@@ -76,7 +75,7 @@ def test_a_shape_of_many_huge_dimensions_is_rejected_quickly(serve, channel_to):
     assert (status, len(details) < 600) == ("INVALID_ARGUMENT", True)
 
 
-def test_a_shape_larger_than_the_texts_is_rejected(serve, channel_to, ranker):
+def test_a_tensor_with_fewer_values_than_its_shape_is_not_padded(serve, channel_to, ranker):
     server = serve(texts=4096)
     request = request_of("tiny", "encode_query", queries=["x" * 65_000])
     request.inputs["queries"].tensor_shape.dim[0].size = 4096  # 266 MB
@@ -85,9 +84,9 @@ def test_a_shape_larger_than_the_texts_is_rejected(serve, channel_to, ranker):
     assert ranker.requests == []
 
 
-def test_only_the_beginning_of_a_long_text_is_encoded(serve):
+def test_only_the_beginning_of_a_long_text_is_read(serve):
     code, text = post(serve(), body_of("encode_query", queries=["x" * 1_000_000]))
-    # The vector: letters, words, and 1.
+    # The number of letters, the number of words, and 1.
     assert (code, text) == (200, '{"outputs": [[65536.0, 1.0, 1.0]]}\n')
 
 
@@ -102,16 +101,16 @@ def test_only_the_beginning_of_a_long_text_is_encoded(serve):
     ],
     ids=["nested", "numbers", "names", "long"],
 )  # fmt: skip
-def test_an_invalid_body_gets_a_short_error_and_is_counted(serve, body, code, status):
+def test_an_invalid_body_is_a_short_error_and_is_counted(serve, body, code, status):
     server = serve()
     started = time.monotonic()
-    actual, text = post(server, body)
+    answered, text = post(server, body)
     assert time.monotonic() - started < AT_ONCE
-    assert (actual, len(text) < 600) == (code, True)
-    assert request_count(server, "rest", status) == 1
+    assert (answered, len(text) < 600) == (code, True)
+    assert counted(server, "rest", status) == 1
 
 
-def test_a_request_with_another_host_name_is_rejected(serve):
+def test_a_request_with_another_host_header_is_refused(serve):
     server = serve()
     for path, body in ((PREDICT, BODY), ("/metrics", None), ("/v1/models/tiny", None)):
         assert rest(server.rest_address, path, body, {"Host": "evil.example"})[0] == 400
@@ -122,69 +121,67 @@ def test_a_request_with_another_host_name_is_rejected(serve):
 # --------------------------------------------------------------------------- many at a time
 
 
-def in_threads(count: int, send) -> list:
-    """Makes `count` calls in daemon threads; the returned list grows as they finish."""
+def in_threads(count: int, ask) -> list:
+    """Runs calls in parallel; the list of results grows as they return."""
     results: list = []
-    for index in range(count):
-        threading.Thread(target=lambda i=index: results.append(send(i)), daemon=True).start()
+    for number in range(count):
+        threading.Thread(target=lambda n=number: results.append(ask(n)), daemon=True).start()
     return results
 
 
-def test_requests_above_the_limit_are_rejected_at_once(serve, channel_to, ranker):
+def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker):
     server = serve(in_flight=4)
     ranker.answering.clear()
     channel = channel_to(server)
 
-    def send(index: int):
-        if index % 2:
+    def ask(number: int):
+        if number % 2:
             return predict(channel, RAW)[0]
         return post(server, BODY)[0]
 
-    statuses = in_threads(12, send)
-    wait_for(lambda: len(statuses) == 8)
-    assert set(statuses) == {503, "RESOURCE_EXHAUSTED"}
+    results = in_threads(12, ask)
+    wait_for(lambda: len(results) == 8)
+    assert set(results) == {503, "RESOURCE_EXHAUSTED"}
     ranker.answering.set()
-    wait_for(lambda: len(statuses) == 12)
-    assert set(statuses[8:]) <= {200, "OK"}
-    assert request_count(server, "rest", "OK") + request_count(server, "grpc", "OK") == 4
+    wait_for(lambda: len(results) == 12)
+    assert set(results[8:]) <= {200, "OK"}
+    assert counted(server, "rest", "OK") + counted(server, "grpc", "OK") == 4
 
 
-def test_probes_are_answered_while_all_workers_compute(serve, channel_to, ranker):
+def test_health_checks_are_answered_while_all_workers_are_busy(serve, channel_to, ranker):
     server = serve(seconds=20.0)
     ranker.answering.clear()
     channel = channel_to(server)
-    in_threads(30, lambda i: predict(channel, RAW) if i % 2 else post(server, BODY))
+    in_threads(30, lambda number: predict(channel, RAW)
+               if number % 2 else post(server, BODY))  # fmt: skip
     time.sleep(0.5)
     started = time.monotonic()
     for path in ("/v1/models/tiny", "/health", "/metrics"):
         assert rest(server.rest_address, path)[0] == 200
     stub = health_pb2_grpc.HealthStub(channel_to(server))
-    response = stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
-    assert response.status == health_pb2.HealthCheckResponse.SERVING
+    answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
     assert time.monotonic() - started < AT_ONCE
 
 
-def test_a_request_beyond_the_deadline_is_an_error_and_counted(serve, channel_to, ranker):
+def test_a_request_that_takes_too_long_is_refused_and_counted(serve, channel_to, ranker):
     server = serve(seconds=0.4)
     ranker.answering.clear()
     code, text = post(server, BODY)
     assert (code, "not answered within 0.4 s" in text) == (504, True)
     assert predict(channel_to(server), RAW)[0] == "DEADLINE_EXCEEDED"
     for api in ("rest", "grpc"):
-        assert (
-            request_count(server, api, "DEADLINE_EXCEEDED"),
-            request_count(server, api, "OK"),
-        ) == (1, 0)
+        assert (counted(server, api, "DEADLINE_EXCEEDED"), counted(server, api, "OK")) == (1, 0)
 
 
-def test_connections_above_the_limit_are_closed_and_idle_ones_after_the_timeout(serve, channel_to):
+def test_connections_over_the_limit_and_idle_connections_are_closed(serve, channel_to):
     server = serve(connections=5, seconds=1.0)
     with ExitStack() as stack:
         for address in (server.rest_address, server.grpc_address):
             idle = [connect(address) for _ in range(12)]
+            [stack.callback(connection.close) for connection in idle]
             for connection in idle:
-                stack.callback(connection.close)
-                connection.sendall(b"PRI")  # an incomplete head of either protocol
+                connection.sendall(b"PRI")  # half a head of either protocol
             wait_for(lambda idle=idle: sum(map(is_closed, idle)) == 7)
         wait_for(lambda: all(map(is_closed, idle)))
     assert post(server, BODY)[0] == 200
@@ -195,7 +192,7 @@ def is_closed(connection: socket.socket) -> bool:
     connection.setblocking(False)
     try:
         while connection.recv(1 << 16):
-            pass  # discard data received before the end
+            """Discards data that was received before."""
     except BlockingIOError:
         return False
     except ConnectionError:
@@ -203,7 +200,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-def test_incomplete_bodies_are_limited_and_end_after_the_timeout(serve):
+def test_incomplete_bodies_are_refused_after_the_time_limit(serve):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     head = (
         f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 20}\r\n\r\n"
@@ -218,28 +215,28 @@ def test_incomplete_bodies_are_limited_and_end_after_the_timeout(serve):
     in_threads(8, send)
     wait_for(lambda: len(answers) == 8)
     assert sorted(answers) == [b"503"] * 4 + [b"504"] * 4
-    # Their memory is available again.
+    # The capacity is free again.
     assert post(server, BODY)[0] == 200
 
 
 @pytest.mark.parametrize("path", [messages.PREDICT, HEALTH])
-def test_incomplete_calls_block_no_worker_and_end_after_the_timeout(serve, channel_to, path):
+def test_incomplete_calls_are_refused_after_the_time_limit(serve, channel_to, path):
     server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     channel, ended = channel_to(server), threading.Event()
 
-    def no_messages():
+    def nothing():
         ended.wait(20)
         yield from ()
 
-    method = channel.stream_unary(path)
-    calls = [method.future(no_messages(), timeout=20) for _ in range(8)]
+    call = channel.stream_unary(path)
+    calls = [call.future(nothing(), timeout=20) for _ in range(8)]
     statuses = [call.exception(20).code().name for call in calls]
     ended.set()
     assert sorted(statuses) == ["DEADLINE_EXCEEDED"] * 4 + ["RESOURCE_EXHAUSTED"] * 4
     assert predict(channel, RAW) == ("OK", "")
 
 
-def test_a_connection_that_does_not_read_its_response_is_closed(serve, ranker):
+def test_a_response_that_is_not_read_is_dropped(serve, ranker):
     server = serve(texts=4096, seconds=1.0)
     body = body_of("encode_query", queries=["a b c"] * 4096)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The models and versions that the server loads from a directory."""
+"""The models and versions that are loaded from a directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dssm_tf.server.models import open_models
 
 
 @pytest.mark.parametrize("kind", ["exports", "compacts"])
-def test_a_model_is_loaded_from_each_level_of_its_directory(request, kind):
+def test_a_model_can_be_loaded_from_each_level_of_its_directory(request, kind):
     fixture = request.getfixturevalue(kind)
     base = fixture / "pets" if kind == "exports" else fixture[0].parent
     for path, version in ((base.parent, 2), (base, 2), (base / "1", 1)):
@@ -20,7 +20,7 @@ def test_a_model_is_loaded_from_each_level_of_its_directory(request, kind):
         assert (model.name, model.version) == ("pets", version)
 
 
-def test_a_run_directory_can_be_served(run):
+def test_a_run_can_be_served_without_export(run):
     (model,) = open_models(run)
     assert (model.name, model.version) == ("run", 1)
 

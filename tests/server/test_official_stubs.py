@@ -1,4 +1,4 @@
-"""TensorFlow Serving's generated client classes work with this server."""
+"""Clients that use TensorFlow Serving's generated classes work with this server."""
 
 from __future__ import annotations
 
@@ -49,35 +49,35 @@ def request_of(signature: str = "", **inputs) -> predict_pb2.PredictRequest:
 def test_predict_returns_the_outputs_of_the_saved_model(signatures, prediction, signature, inputs):
     request = request_of(signature, **inputs)
     request.model_spec.version.value = 2
-    response = prediction.Predict(request, timeout=60)
+    answer = prediction.Predict(request, timeout=60)
     tensors = {name: tf.constant(texts) for name, texts in inputs.items()}
     expected = signatures[signature or "serving_default"](**tensors)
-    assert set(response.outputs) == set(expected)
+    assert set(answer.outputs) == set(expected)
     for name, values in expected.items():
-        array = tf.make_ndarray(response.outputs[name])
+        array = tf.make_ndarray(answer.outputs[name])
         assert np.allclose(array, values.numpy(), atol=1e-6)
         # Many clients read only this field.
-        assert list(response.outputs[name].float_val) == array.ravel().tolist()
-    spec = response.model_spec
+        assert list(answer.outputs[name].float_val) == array.ravel().tolist()
+    spec = answer.model_spec
     assert (spec.name, spec.version.value) == ("pets", 2)
     assert spec.signature_name == (signature or "serving_default")
 
 
 def titles(values=TITLES, **spec) -> predict_pb2.PredictRequest:
-    """A request to score titles, with other values or another model specification if given."""
+    """A request to score titles, or other values as the input `titles`."""
     request = request_of("score", queries=QUERIES, titles=values)
     request.model_spec.MergeFrom(type(request.model_spec)(**spec))
     return request
 
 
-def shape_larger_than_texts() -> predict_pb2.PredictRequest:
+def claims_more() -> predict_pb2.PredictRequest:
     request = titles()
     request.inputs["titles"].tensor_shape.dim[0].size = 1 << 40
     return request
 
 
 @pytest.mark.parametrize(
-    ("request_", "status", "message"),
+    ("request_", "status", "words"),
     [
         (request_of(), "INVALID_ARGUMENT", "expected queries and titles"),
         (titles(name="pest"), "NOT_FOUND", "choose from pets"),
@@ -85,19 +85,19 @@ def shape_larger_than_texts() -> predict_pb2.PredictRequest:
         (titles(version_label="x"), "NOT_FOUND", "version x of pets is not served"),
         (titles([1.0, 2.0, 3.0]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
         (titles([["a"], ["b"], ["c"]]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
-        (shape_larger_than_texts(), "INVALID_ARGUMENT", "and n texts"),
+        (claims_more(), "INVALID_ARGUMENT", "and n texts"),
         (titles(["a"] * 9), "INVALID_ARGUMENT", "titles: 9 texts, more than 8"),
         (titles(["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
 )
-def test_the_error_of_an_invalid_request_names_the_field(prediction, request_, status, message):
-    with pytest.raises(grpc.RpcError) as caught:
+def test_the_error_for_an_invalid_request_names_the_field(prediction, request_, status, words):
+    with pytest.raises(grpc.RpcError) as error:
         prediction.Predict(request_, timeout=60)
-    assert (caught.value.code().name, message in caught.value.details()) == (status, True)
-    assert "\n" not in caught.value.details()
+    assert (error.value.code().name, words in error.value.details()) == (status, True)
+    assert "\n" not in error.value.details()
 
 
 def test_other_calls_are_unimplemented(prediction):
-    with pytest.raises(grpc.RpcError) as caught:
+    with pytest.raises(grpc.RpcError) as error:
         prediction.Classify(classification_pb2.ClassificationRequest(), timeout=60)
-    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED

@@ -1,4 +1,4 @@
-"""The search page: its content, the escaping of data, and its keyboard controls."""
+"""The search page: its content, escaping of texts, and keyboard control."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dssm_tf.tables.judgments import CorpusTitle
 from tests.server.asking import rest
 from tests.server.browser import Browser, find_chromium
 
-# Whether the third hybrid hit is visible, with no other element on top of its title.
+# Whether the title of the third hybrid hit is visible, and not covered by another element.
 ON_TOP = """(() => {
   const hit = document.getElementById("hybrid-3");
   const at = hit.querySelector(".title").getBoundingClientRect();
@@ -50,7 +50,7 @@ def search(index):
 
 
 class ParsedPage(HTMLParser):
-    """A parsed page: its tags with attributes, and its texts by the ids of their elements."""
+    """The tags and attributes of a page, and its texts by the ids of the enclosing elements."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class ParsedPage(HTMLParser):
         self.feed(html)
         self.close()
 
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append((tag, values))
         if tag not in ("input", "meta"):
-            self._open.append((tag, attributes.get("id")))
+            self._open.append((tag, values.get("id")))
 
     def handle_endtag(self, tag):
         assert self._open.pop()[0] == tag
@@ -77,16 +77,13 @@ class ParsedPage(HTMLParser):
             self.marks.add(data)
 
     def titles(self, system: str) -> list[str]:
-        """The doc ids of a ranking's hits, from the links to their explanations."""
-        hrefs = [
-            attributes["href"]
-            for _, attributes in self.tags
-            if attributes.get("class") == "why" and attributes["id"].startswith(f"{system}-")
-        ]
+        """Doc ids of a ranking's hits."""
+        links = [values for tag, values in self.tags if values.get("class") == "why"]
+        hrefs = [link["href"] for link in links if link["id"].startswith(f"{system}-")]
         return [href.partition("why=")[2].partition("&")[0] for href in hrefs]
 
 
-def test_the_page_has_the_rankings_of_the_run(run, search):
+def test_the_rankings_equal_those_of_the_run(run, search):
     index = Index.build(SemanticRanker.load(run), CORPUS)
     for query in ("fox", "red bear", "owls", "an owl or a fox"):
         page = search(query)
@@ -101,14 +98,14 @@ def test_words_of_the_query_are_marked(search):
     assert search("red foxe").marks == {"Red"}
 
 
-def test_an_empty_query_shows_an_invitation(search):
+def test_the_page_without_a_query_asks_for_one(search):
     page = search("  ")
     assert "Type a query" in page.texts["results"]
     assert "5 titles, model pets" in page.html
     assert search("fox").html.count("5 titles, model pets") == 1
 
 
-def test_a_query_without_results_shows_a_note(search):
+def test_the_page_reports_that_nothing_was_found(search):
     for query in ("xqzt", "?!"):
         assert "Nothing was found" in search(query).texts["results"]
 
@@ -121,46 +118,42 @@ def test_a_query_without_results_shows_a_note(search):
         ("red fox", 1.1, True),  # all words are in a title
     ],
 )
-def test_poor_results_have_a_note_and_are_collapsed(
-    index, search, monkeypatch, query, cutoff, good
-):
+def test_poor_results_are_reported_and_collapsed(index, search, monkeypatch, query, cutoff, good):
     monkeypatch.setattr(index.model, "cutoff", cutoff)
     page = search(query)
     assert ("No good match was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
-    assert page.titles("hybrid")  # the results are on the page nevertheless
-    # Collapsed results are open if one of them is explained.
+    assert page.titles("hybrid")  # the rankings are still in the page
+    # The collapsed rankings open to show an explanation.
     page = search(query, why="t1", system="semantic")
-    details = [attributes for tag, attributes in page.tags if tag == "details"]
+    details = [values for tag, values in page.tags if tag == "details"]
     assert details == [{"id": "poor", "open": None}] * (not good)
 
 
 def test_a_long_query_is_truncated(search):
-    (box,) = [
-        attributes for _, attributes in search("x" * 1_000_000).tags if attributes.get("id") == "q"
-    ]
+    (box,) = [values for _, values in search("x" * 1_000_000).tags if values.get("id") == "q"]
     assert box["value"] == "x" * 1000
 
 
 @pytest.mark.parametrize("query", [EVIL, "'\"><img src=x>", "&amp; <fox>", "\x00 fox", "fox\udcff"])
-def test_texts_of_the_data_are_escaped(search, query):
+def test_texts_are_escaped(search, query):
     for page in (search(query), search(query, why='t"4', system="semantic")):
         assert [tag for tag, _ in page.tags].count("script") == 1
         assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "object", "link", "base"})
-        for name, value in (pair for _, attributes in page.tags for pair in attributes.items()):
+        for name, value in (pair for _, values in page.tags for pair in values.items()):
             assert not name.startswith("on")
             assert name != "src"
             assert name != "style" or re.fullmatch(r"text-align:(left|right)", value)
-        # No link leads to another site, and nothing is loaded.
-        links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+        # No links to other sites, and nothing is loaded.
+        links = [values["href"] for tag, values in page.tags if tag == "a"]
         assert all(link.startswith(("/?", "#")) for link in links)
-    (value,) = [attributes["value"] for tag, attributes in page.tags if attributes.get("id") == "q"]
+    (value,) = [values["value"] for tag, values in page.tags if values.get("id") == "q"]
     assert value == query.replace("\udcff", "\N{REPLACEMENT CHARACTER}").strip()
 
 
-def test_the_page_allows_only_its_own_script(search):
-    contents = [attributes.get("content", "") for _, attributes in search("fox").tags]
-    (policy,) = [content for content in contents if "default-src" in content]
+def test_the_policy_allows_only_the_script_of_the_page(search):
+    policy = next(values["content"] for tag, values in search("fox").tags if "content" in values
+                  and "default-src" in values["content"])  # fmt: skip
     assert policy.startswith("default-src 'none'; ")
     assert "script-src 'sha256-" in policy
     assert "unsafe-inline" not in policy.partition("script-src")[2]
@@ -173,32 +166,30 @@ def test_an_explanation_is_shown_at_its_hit(search, system):
     text = page.texts[f"{system}-{rank}"]
     assert "'red' is in the title" in text
     assert text.count("query") == 1
-    opened = [
-        attributes for _, attributes in page.tags if attributes.get("aria-expanded") == "true"
-    ]
-    assert [attributes["id"] for attributes in opened] == [f"{system}-{rank}-why"]
+    opened = [values for _, values in page.tags if values.get("aria-expanded") == "true"]
+    assert [values["id"] for values in opened] == [f"{system}-{rank}-why"]
     assert "why=&" in opened[0]["href"]
 
 
-def test_an_unknown_doc_id_has_no_explanation(search):
+def test_a_title_that_is_not_a_hit_has_no_explanation(search):
     page = search("fox", why="t99", system="bm25")
-    assert "true" not in {attributes.get("aria-expanded") for _, attributes in page.tags}
+    assert "true" not in {values.get("aria-expanded") for _, values in page.tags}
 
 
-def test_popularity_is_shown_relative_to_the_average_title(index, search):
+def test_popularity_is_relative_to_the_average_clicked_title(index, search):
     ranker = index.model
-    popularity = ranker.weighted_prior(["Red Fox"])[0] - ranker.mean_prior
-    assert popularity > 0  # the title has most clicks
+    lift = ranker.weighted_prior(["Red Fox"])[0] - ranker.mean_prior
+    assert lift > 0  # it has the most clicks
     cosine = float(ranker.encode_queries(["red fox"])[0] @ ranker.encode_titles(["Red Fox"])[0])
     page = search("red fox", why="t1", system="semantic")
-    explanation = f"Similarity {cosine:.3f} (the cosine), popularity {popularity:+.3f}"
-    assert explanation in page.texts["results"]
-    breakdown = f"similarity {cosine:.2f} popularity {popularity:+.2f}"
-    assert breakdown in page.texts["semantic-1"].partition("why")[0]  # below the title
+    sentence = f"Similarity {cosine:.3f} (the cosine), popularity {lift:+.3f}"
+    assert sentence in page.texts["results"]
+    short = f"similarity {cosine:.2f} popularity {lift:+.2f}"
+    assert short in page.texts["semantic-1"].partition("why")[0]  # the line of the hit
     assert "Similarity" not in search("red fox", why="t1", system="bm25").html
 
 
-def test_a_query_too_long_to_explain_shows_a_note(search):
+def test_texts_too_long_to_explain_have_a_message(search):
     text = search("red " * 100, why="t1", system="semantic").texts["results"]
     assert "Texts this long are not explained here." in text
 
@@ -213,7 +204,7 @@ def server_of(index) -> Server:
 
 
 @pytest.mark.serving
-def test_keys_and_script_work_in_a_browser(index):
+def test_the_keys_and_the_script_work_in_a_browser(index):
     if find_chromium() is None:
         pytest.skip("Chromium is not installed")
     with server_of(index) as server, Browser() as browser:
@@ -232,15 +223,15 @@ def test_keys_and_script_work_in_a_browser(index):
         assert browser.run("document.activeElement.id") == "semantic-2-why"
         browser.press("Enter")
         browser.wait_for("document.querySelector('#semantic-2 td') != null")
-        # The explanation was inserted without a change of focus.
+        # The explanation does not move the focus.
         assert browser.run("document.activeElement.id") == "semantic-2-why"
         # An explained hit is visible and not covered, also on a phone.
         browser.resize(500, 300)
-        for offset in (-400, 400):
+        for shift in (-400, 400):
             browser.run("document.getElementById('hybrid-3').scrollIntoView()")
-            browser.run(f"window.scrollBy(0, {offset})")
+            browser.run(f"window.scrollBy(0, {shift})")
             browser.run("document.getElementById('hybrid-3-why').click()")
-            opened = "true" if offset < 0 else "false"
+            opened = "true" if shift < 0 else "false"
             browser.wait_for(f"!!document.querySelector('#hybrid-3 td') == {opened}")
             assert browser.run(ON_TOP)
         browser.press("/")
@@ -248,7 +239,7 @@ def test_keys_and_script_work_in_a_browser(index):
         browser.run("history.go(-2)")
         browser.wait_for("document.querySelector('#semantic-2 td') != null")
         assert browser.errors == []
-        # No text is wider than a phone.
+        # The page is not wider than a phone.
         browser.resize(500, 900)
         assert browser.run("document.documentElement.scrollWidth") <= 500
         server.__exit__()
@@ -260,9 +251,9 @@ def test_the_page_is_served_over_http(index):
     with server_of(index) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)
         connection.request("GET", "/?q=fox%FF")
-        response = connection.getresponse()
-        assert (response.status, response.getheader("Cache-Control")) == (200, "no-store")
-        assert b"Red <mark>Fox</mark>" in response.read()
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Cache-Control")) == (200, "no-store")
+        assert b"Red <mark>Fox</mark>" in answer.read()
         connection.request("HEAD", "/?q=fox")
         assert connection.getresponse().read() == b""
         connection.close()

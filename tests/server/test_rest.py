@@ -1,4 +1,4 @@
-"""REST requests in TensorFlow Serving's column format, and rejected requests."""
+"""The columnar REST API of TensorFlow Serving, and its errors."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ PREDICT = "/v1/models/pets:predict"
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_each_signature_returns_the_outputs_of_the_saved_model(server, signatures, name):
-    texts_by_field = {"queries": QUERIES, "titles": TITLES}
-    inputs = {field: texts_by_field[field] for field in INPUTS[name]}
+    inputs = {key: {"queries": QUERIES, "titles": TITLES}[key] for key in INPUTS[name]}
     code, text = rest(server.rest_address, PREDICT, body_of(name, **inputs))
     assert code == 200, text
-    tensors = {field: tf.constant(texts) for field, texts in inputs.items()}
+    tensors = {key: tf.constant(texts) for key, texts in inputs.items()}
     (expected,) = signatures[name](**tensors).values()
     assert np.allclose(json.loads(text)["outputs"], expected.numpy(), atol=1e-6)
 
 
-def test_a_persistent_connection_has_no_delay(server):
+def test_a_reused_connection_is_answered_without_delay(server):
     connection = http.client.HTTPConnection(server.rest_address, timeout=60)
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -41,11 +40,11 @@ def test_a_persistent_connection_has_no_delay(server):
         connection.getresponse().read()
         seconds.append(perf_counter() - started)
     connection.close()
-    # A server that waits for the acknowledgement of the first packet takes 40 ms each time.
+    # Waiting for the acknowledgment of the first packet would take 40 ms per request.
     assert min(seconds[5:]) < 0.035
 
 
-def test_an_empty_list_of_texts_returns_an_empty_list(server):
+def test_an_empty_list_of_texts_has_no_vectors(server):
     code, text = rest(server.rest_address, PREDICT, body_of("encode_title", titles=[]))
     assert (code, json.loads(text)) == (200, {"outputs": []})
 
@@ -57,13 +56,13 @@ def test_the_model_status_has_the_documented_format(server):
     assert (code, json.loads(text)) == (200, {"model_version_status": [version]})
 
 
-VALID_BODY = body_of("score", queries=QUERIES, titles=TITLES)
+VALID = body_of("score", queries=QUERIES, titles=TITLES)
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "message"),
+    ("path", "body", "status", "words"),
     [
-        ("/v1/models/pest:predict", VALID_BODY, 404, "choose from pets"),
+        ("/v1/models/pest:predict", VALID, 404, "choose from pets"),
         ("/v1/models/pest", None, 404, "choose from pets"),
         (PREDICT, b"", 400, "Invalid JSON"),
         (PREDICT, b'{"inputs": "\xff"}', 400, "Invalid JSON"),
@@ -80,38 +79,35 @@ VALID_BODY = body_of("score", queries=QUERIES, titles=TITLES)
         (PREDICT, body_of("encode_title", titles=["b" * 4000]), 413, "more than 4,000 bytes"),
     ],
 )  # fmt: skip
-def test_the_error_of_an_invalid_request_names_the_field(server, path, body, status, message):
+def test_the_error_for_an_invalid_request_names_the_field(server, path, body, status, words):
     code, text = rest(server.rest_address, path, body)
     assert (code, list(json.loads(text))) == (status, ["error"])
-    assert message in json.loads(text)["error"]
+    assert words in json.loads(text)["error"]
     assert len(text.splitlines()) == 1
 
 
-def test_metrics_are_valid_prometheus_text_without_unknown_model_names(server):
+def test_metrics_are_valid_for_prometheus_and_have_no_names_of_unknown_models(server):
     from prometheus_client.parser import text_string_to_metric_families
 
     def samples():
         code, text = rest(server.rest_address, "/metrics")
         assert (code, "pest" in text) == (200, False)
         families = text_string_to_metric_families(text)
-        return {
-            (sample.name, *sample.labels.values()): sample.value
-            for family in families
-            for sample in family.samples
-        }
+        return {(sample.name, *sample.labels.values()): sample.value
+                for family in families for sample in family.samples}  # fmt: skip
 
     before = samples()
     for path, body, code, status in (
-        (PREDICT, VALID_BODY, 200, "OK"),
+        (PREDICT, VALID, 200, "OK"),
         (PREDICT, b"5", 400, "INVALID_ARGUMENT"),
-        ("/v1/models/pest:predict", VALID_BODY, 404, "NOT_FOUND"),
+        ("/v1/models/pest:predict", VALID, 404, "NOT_FOUND"),
     ):
         assert rest(server.rest_address, path, body)[0] == code
         key = ("dssm_request_seconds_count", "rest", status)
         assert samples()[key] - before.get(key, 0) == 1, key
 
 
-def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):
+def test_the_help_and_the_documentation_have_all_limits(checkout, capsys):
     from dataclasses import fields
 
     from dssm_tf.cli import main
@@ -121,8 +117,8 @@ def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):
     text = " ".join(capsys.readouterr().out.split())
     page = (checkout / "docs" / "serving.md").read_text("utf-8")
     for field in fields(Limits):
-        flag, default = f"--{field.name.replace('_', '-')}", field.default
-        assert re.search(rf"{flag} .*?\[default: {default}\]", text), flag
-        expected = f"{default:,}" if isinstance(default, int) else f"{default:g}"
+        flag = f"--{field.name.replace('_', '-')}"
+        assert re.search(rf"{flag} .*?\[default: {field.default}\]", text), flag
+        default = f"{field.default:,}" if isinstance(field.default, int) else f"{field.default:g}"
         (row,) = [line for line in page.splitlines() if f"| `{flag}` |" in line]
-        assert f"| {expected} |" in row, row
+        assert f"| {default} |" in row, row

@@ -1,4 +1,4 @@
-"""Starting and stopping the server: ports, signals, and messages."""
+"""Starting and stopping: ports, signals and messages."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.serving.conftest import TinyRanker, served
 
 
 @pytest.fixture
-def port_in_use():
-    """A port that another socket listens at."""
+def used_port():
+    """A port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 
@@ -35,42 +35,43 @@ TINY = Model("tiny", 1, TinyRanker())
 
 
 @pytest.mark.parametrize("flag", ["--port", "--rest-port"])
-def test_a_port_in_use_is_an_error_and_the_other_port_is_closed(port_in_use, flag):
-    ports = {"port": 0, "rest_port": 0, flag[2:].replace("-", "_"): port_in_use}
+def test_a_port_in_use_is_a_one_line_error_and_other_ports_are_closed(used_port, flag):
+    ports = {"port": 0, "rest_port": 0, flag[2:].replace("-", "_"): used_port}
     server = Server([TINY], **ports)
     with (
         pytest.raises(
-            UserError, match=f"{flag} {port_in_use}: cannot listen at 127.0.0.1:{port_in_use}"
+            UserError, match=f"{flag} {used_port}: cannot listen at 127.0.0.1:{used_port}"
         ),
         server,
     ):
-        pass  # entering the context fails
-    grpc_port = server.grpc_address.rpartition(":")[2]
-    wait_for(lambda: not (grpc_port and is_listening(grpc_port)))
+        """The block is not entered."""
+    opened = server.grpc_address.rpartition(":")[2]
+    wait_for(lambda: not (opened and is_listening(opened)))
 
 
-def assert_cannot_start(message: str, **options) -> None:
+def assert_refused(words: str, **options) -> None:
     options = {"port": 0, "rest_port": 0, **options}
-    with pytest.raises(UserError, match=message), Server([TINY], **options):
-        pass  # entering the context fails
+    with pytest.raises(UserError, match=words), Server([TINY], **options):
+        """The block is not entered."""
 
 
-def test_a_server_that_cannot_listen_is_an_error():
-    # An address of another machine.
-    assert_cannot_start(r"--port 0: cannot listen at 192\.0\.2\.1", host="192.0.2.1")
-    with served(TinyRanker()) as server:  # two servers cannot use the same port
+def test_an_unavailable_address_is_a_one_line_error():
+    assert_refused(
+        r"--port 0: cannot listen at 192\.0\.2\.1", host="192.0.2.1"
+    )  # not an address of this machine
+    with served(TinyRanker()) as server:  # two servers do not share a port
         port = int(server.grpc_address.split(":")[1])
-        assert_cannot_start(f"--port {port}: cannot listen", port=port)
+        assert_refused(f"--port {port}: cannot listen", port=port)
 
 
 @pytest.mark.parametrize("api", ["grpc", "rest"])
-def test_stopping_waits_for_running_requests(ranker, api):
+def test_open_requests_are_answered_when_the_server_stops(ranker, api):
     stack = ExitStack()
     server = stack.enter_context(served(ranker))
     client = Client(server.grpc_address, "tiny", timeout=60)
     body = body_of("encode_query", queries=["red"])
 
-    def send():
+    def ask():
         if api == "grpc":
             return client.encode("query", ["red"]).tolist()
         _, text = rest(server.rest_address, "/v1/models/tiny:predict", body)
@@ -78,14 +79,14 @@ def test_stopping_waits_for_running_requests(ranker, api):
 
     results = []
     ranker.answering.clear()
-    sending = threading.Thread(target=lambda: results.append(send()))
-    sending.start()
-    wait_for(lambda: server._service._free._value < 32)
+    asking = threading.Thread(target=lambda: results.append(ask()))
+    asking.start()
+    wait_for(lambda: server._service._compute_slots._value < 32)
     stopping = threading.Thread(target=stack.close)
     stopping.start()
     stopping.join(0.3)
     ranker.answering.set()
-    sending.join(60)
+    asking.join(60)
     stopping.join(60)
     assert results == [[[3, 1, 1]]]
     with pytest.raises(ServingError, match="UNAVAILABLE"):
@@ -99,12 +100,12 @@ def test_the_error_of_a_failing_model_does_not_contain_the_query(ranker, caplog)
 
     ranker.encode_queries = fail
     with served(ranker) as server:
-        with Client(server.grpc_address, "tiny") as client, pytest.raises(ServingError) as caught:
+        with Client(server.grpc_address, "tiny") as client, pytest.raises(ServingError) as error:
             client.score("secret", ["query"])
         body = body_of("score", queries=["secret"], titles=["query"])
         code, text = rest(server.rest_address, "/v1/models/tiny:predict", body)
     assert code == 500
-    for message in (text, str(caught.value)):
+    for message in (text, str(error.value)):
         assert "the model failed (RuntimeError)" in message
     assert "failed: RuntimeError" in caplog.text
     assert "secret" not in caplog.text
@@ -123,7 +124,7 @@ def is_listening(port: str) -> bool:
 
 @contextmanager
 def command(checkout, *arguments: str):
-    """Runs `dssm serve` at free ports; yields the process and its addresses."""
+    """Runs `dssm serve` until the block ends; yields the process and its addresses."""
     ports = [*map(str, free_ports(2))]
     process = subprocess.Popen(
         [sys.executable, "-m", "dssm_tf.cli", "serve", *arguments,
@@ -141,7 +142,7 @@ def command(checkout, *arguments: str):
 
 @pytest.mark.serving
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_stops_on_a_signal(checkout, compact, number):
+def test_the_command_ends_on_a_signal(checkout, compact, number):
     with command(checkout, str(compact)) as (process, grpc, rest_):
         with Client(grpc, "pets", timeout=60) as client:
             assert client.score("fox", ["red fox"]).shape == (1,)
@@ -161,7 +162,7 @@ def test_the_command_serves_several_models(checkout, compact, exports):
                 scores.append(client.score("secret query", ["red fox", "owl"]))
         process.terminate()
         output = "".join(process.communicate(timeout=60))
-    # Both models are of the same run.
+    # Both are exports of the same run.
     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
     assert "secret" not in output
     for name in ("small", "pets"):
@@ -169,7 +170,7 @@ def test_the_command_serves_several_models(checkout, compact, exports):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "words"),
     [
         (["{folder}"], "holds no trained model; expected a directory that"),
         (["{folder}/none"], "does not exist; expected a directory that"),
@@ -180,26 +181,18 @@ def test_the_command_serves_several_models(checkout, compact, exports):
         (["{pets}", "--texts", "0"], "--texts 0: expected more than 0"),
         (["{pets}", "--seconds", "nan"], "--seconds nan: expected more than 0"),
         (["--index", "{folder}"], "SHA256SUMS does not exist"),
-        (
-            ["{compact}", "--rest-port", "{port_in_use}"],
-            "--rest-port {port_in_use}: cannot listen at",
-        ),
+        (["{compact}", "--rest-port", "{port}"], "--rest-port {port}: cannot listen at"),
     ],
 )
-def test_invalid_arguments_are_an_error_of_one_line(
-    exports, compact, tmp_path, port_in_use, capsys, arguments, message
+def test_wrong_arguments_are_a_one_line_error(
+    exports, compact, tmp_path, used_port, capsys, arguments, words
 ):
-    values = {
-        "folder": tmp_path,
-        "pets": exports / "pets",
-        "port_in_use": port_in_use,
-        "compact": compact,
-    }
-    arguments = [argument.format(**values) for argument in arguments]
-    if not any(argument.startswith("--port") for argument in arguments):
-        arguments += ["--port", "0"]
+    names = {"folder": tmp_path, "pets": exports / "pets", "port": used_port, "compact": compact}
+    flags = [argument.format(**names) for argument in arguments]
+    if not any(flag.startswith("--port") for flag in flags):
+        flags += ["--port", "0"]
     before = signal.getsignal(signal.SIGTERM)
-    assert main(["serve", *arguments]) == 1
+    assert main(["serve", *flags]) == 1
     signal.signal(signal.SIGTERM, before)
     error = capsys.readouterr().err
-    assert (error.count("\n"), message.format(**values) in error) == (1, True), error
+    assert (error.count("\n"), words.format(**names) in error) == (1, True), error

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, without_separator
-from dssm_tf.tables.click_log import LogRow, read_logs, write_log
+from dssm_tf.tables.click_log import LogRow, log_frame, read_logs, write_log
+from dssm_tf.tables.columns import NULL_MARKERS
 from dssm_tf.tables.layout import Layout, Reject, parse_columns
-from dssm_tf.tables.reader import open_table
-from tests.tables.rows import rows_of
+from dssm_tf.tables.read import open_table
+from tests.tables.rows import logged, rows_of
 
 
 def read(path):
@@ -33,15 +34,19 @@ def test_every_format_gives_the_same_rows_by_declared_names_of_columns(write_row
     path = write_rows(f"log{suffix}", columns, rows)
     layout = Layout(columns=parse_columns("query=search_term, title=Product_Title"))
     expected = [LogRow(query, title, n, timestamp=time) for query, title, n, time, _ in rows]
-    assert read_logs([path, path], layout)[0] == expected * 2
-    with pytest.raises(UserError, match=r"expected 'search', 'title' \(missing: search|2 no query"):
+    assert logged(path, path, layout=layout) == expected * 2
+    with pytest.raises(
+        UserError, match=r"expected 'search', 'title' \(missing: search|2 no search"
+    ):
         read_logs([path], Layout(columns=parse_columns("query=search")))
 
 
 def test_a_row_is_found_by_the_names_of_its_columns(write):
     header = "doc_id\tTITLE\tsession_id\tclicks\tquery\timpressions"
     path = write("log.tsv", f"{header}\nd1\tHalo: Reach\t s9\t3\thalo\t20\n")
-    assert read(path) == [LogRow("halo", "Halo: Reach", clicks=3, impressions=20, session="s9")]
+    assert read(path) == [
+        LogRow("halo", "Halo: Reach", clicks=3, impressions=20, session="s9", doc_id="d1")
+    ]
 
 
 def test_clicks_are_one_where_the_log_does_not_count_them(write):
@@ -55,19 +60,19 @@ def test_clicks_are_one_where_the_log_does_not_count_them(write):
 
 def test_malformed_rows_are_rejected_with_their_lines_and_reasons(write):
     reasons = {
-        "a\tb": "wrong column count",
-        "a\tb\t1\t2\t3": "wrong column count",
-        "  \tb\t1\t2": "empty query",
-        "a\t\t1\t2": "empty title",
-        "a\tb\tmany\t2": "clicks is not a number",
-        "a\tb\t1\t-1": "impressions is negative",
+        "a\tb": ("wrong column count", None),
+        "a\tb\t1\t2\t3": ("wrong column count", 2),
+        "  \tb\t1\t2": ("empty query", 1),
+        "a\t\t1\t2": ("empty title", 1),
+        "a\tb\tmany\t2": ("clicks is not a number", None),
+        "a\tb\t1\t-1": ("impressions is negative", 1),
     }
     good = "halo\tReach\t1\t2"
     path = write("log.tsv", "\n".join(["query\ttitle\tclicks\timpressions", good, *reasons, good]))
     before, after, *rejects = read(path)
     assert rejects == [
-        Reject(number, reason, line.replace("\t", " "))
-        for number, (line, reason) in enumerate(reasons.items(), start=3)
+        Reject(number, reason, line.replace("\t", " "), clicks)
+        for number, (line, (reason, clicks)) in enumerate(reasons.items(), start=3)
     ]
     assert before == after == LogRow("halo", "Reach", 1, 2)
 
@@ -91,11 +96,11 @@ def test_objects_are_read_by_key_and_checked(write):
 
 
 def test_a_written_log_reads_back(tmp_path):
-    rows = [LogRow("hat", "Red Hat", 2, 5, "a\tb", "2024", 2), LogRow("t\nie", "The  Tie")]
+    rows = [LogRow("hat", "Red Hat", 2, 5, "a\tb", "2024", 2, "d1"), LogRow("t\nie", "The  Tie")]
     for name in ("log.tsv", "log.tsv.gz"):
-        write_log(tmp_path / name, rows)
-        assert read_logs([tmp_path / name])[0] == [
-            LogRow("hat", "Red Hat", 2, 5, "a b", "2024", 2),
+        write_log(tmp_path / name, log_frame(rows))
+        assert logged(tmp_path / name) == [
+            LogRow("hat", "Red Hat", 2, 5, "a b", "2024", 2, "d1"),
             LogRow("t ie", "The  Tie"),
         ]
 
@@ -159,7 +164,7 @@ def test_lines_read_at_once_are_those_read_one_by_one(lines):
                 clean_text(title, "title"),
                 count(clicks, "clicks", 1),
                 0,
-                session.strip(),
+                "" if session.strip().lower() in NULL_MARKERS else session.strip(),
                 "",
                 position(place),
             )

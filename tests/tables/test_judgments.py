@@ -73,14 +73,14 @@ def test_judgments_survive_a_round_trip(tmp_path_factory, table):
 
 def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
     clicks = [
-        ("Halo", "a", 4),
-        ("halo!", "a", 2),  # the same query, so a has 6
-        ("halo", "b", 6),  # a tie with the most clicked
-        ("halo", "c", 3),  # half
-        ("halo", "d", 2),  # less than half
-        ("?!", "a", 9),  # no word
+        ("Halo", "A1", 4),
+        ("halo!", "A1", 2),  # the same query, so A1 has 6
+        ("halo", "B7", 6),  # a tie with the most clicked
+        ("halo", "C", 3),  # half
+        ("halo", "D", 2),  # less than half
+        ("?!", "A1", 9),  # no word
     ]
-    found = judgments_from_clicks(clicks, FOLDED, {"a": "A1", "b": "B7", "c": "C", "d": "D"})
+    found = judgments_from_clicks(clicks, FOLDED, {"A1": "a", "B7": "b", "C": "c", "D": "d"})
     assert [(j.query, j.title, j.grade) for j in found] == [
         ("Halo", "a", 3.0),
         ("Halo", "b", 3.0),

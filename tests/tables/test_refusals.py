@@ -8,7 +8,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import SCORES, read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from dssm_tf.tables.reader import read_texts
+from dssm_tf.tables.read import scan_texts
 from dssm_tf.tables.trec import read_run
 from dssm_tf.text.rules import FOLDED
 
@@ -23,7 +23,7 @@ def log(path):
 
 
 def texts(path):
-    return [*read_texts(path)]
+    return [*scan_texts(path)]
 
 
 def grades(path):
@@ -79,9 +79,16 @@ def scores(path):
             ":2: 'doc_id' is None",
         ),
         (texts, "t.tsv", "", "t.tsv is empty; expected the columns 'title'"),
-        (texts, "t.xlsx", "", "expected a name ending in .txt, .tsv, .csv, .jsonl, .parquet"),
+        (
+            texts,
+            "t.xlsx",
+            "",
+            "expected a name ending in .txt, .tsv, .csv, .jsonl, .parquet, .ndjson",
+        ),
         (read_run, "t.trec", "q1 Q0 a 1 0.5\n", ":1: .*5 columns"),
         (read_run, "t.trec", "q1 Q0 a 1 nan tag\n", ":1: .*score 'nan'"),
+        (read_run, "t.trec", "q1 Q0 b 1 2 t\nq1 Q0 a 1 1e39 t\n", ":2: score '1e39'; expected"),
+        (read_run, "t.trec", "q1 Q0 a 1 -inf t\n", ":1: score '-inf'; expected a number"),
         (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' comes twice"),
     ],
 )

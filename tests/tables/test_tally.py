@@ -15,13 +15,14 @@ GOOD = "".join(f"q{n}\tt{n}\t10\n" for n in range(95))
 def test_what_was_rejected_is_said_when_it_is_allowed(write):
     path = write("log.tsv", HEAD + GOOD + "a\t\t9\nb\tc\t1,234\nd\te\n")
     _, tally = read_logs([path], max_rejected=0.9)
-    reasons, largest = tally.lines()
-    # 3 of 98 rows; 9 + 1 + 1 of 950 + 11 clicks.
+    reasons, largest, unknown = tally.lines()
+    # 3 of 98 rows; the last counts as the largest: 9 + 2 * 1234 of 950 + 9 + 2 * 1234 clicks.
     assert reasons == (
-        "rejected: 1 empty title, 1 clicks is not a number, 1 wrong column count "
-        "(3.1% of the rows, 1.1% of the clicks)"
+        "rejected: 1 empty title, 1 clicks with a thousands separator, 1 wrong column count "
+        "(3.1% of the rows, 72.3% of the clicks)"
     )
-    assert largest.startswith(f"the largest: {path}:97: a  9; {path}:98: b c 1,234;")
+    assert largest.startswith(f"the largest: {path}:99: d e; {path}:98: b c 1,234; {path}:97: a  9")
+    assert unknown.startswith("1 of them have no readable number of clicks and count as 1,234")
 
 
 def test_a_row_whose_other_cells_are_bad_loses_the_clicks_that_it_counts(write):
@@ -32,9 +33,11 @@ def test_a_row_whose_other_cells_are_bad_loses_the_clicks_that_it_counts(write):
 
 def test_a_log_of_mostly_malformed_rows_is_refused(write):
     path = write("log.tsv", b"query\ttitle\n" + b"a\tb\n" + b"\xff\n" * 9)
-    with pytest.raises(UserError, match=r"9 of 10 rows are malformed; allowed are 10.0%") as caught:
+    with pytest.raises(
+        UserError, match=r"9 of 10 rows are malformed, .*; allowed are 10.0%"
+    ) as caught:
         read_logs([path])
-    assert "mend the file, give its --encoding, such as cp1252" in str(caught.value)
+    assert "Fix the file, give its --encoding, such as cp1252" in str(caught.value)
 
 
 def test_an_unknown_encoding_is_refused():

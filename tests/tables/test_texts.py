@@ -2,13 +2,13 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout, parse_columns
-from dssm_tf.tables.reader import read_texts
+from dssm_tf.tables.read import scan_texts
 
 ROWS = [("d1", "Red Hat"), ("d2", "Łódź, „quoted“"), ("d3", "")]
 
 
 def read(path, **options):
-    return [(text.id, text.text) for text in read_texts(path, **options)]
+    return [row for frame in scan_texts(path, **options) for row in frame.iter_rows()]
 
 
 def test_row_i_of_a_text_file_is_line_i(write):

@@ -26,6 +26,8 @@ from dssm_tf.tables.times import Clock
         ("1000000000000", "1000000000001.5"),
         ("20240131", "20240201"),
         ("7", "30.5"),
+        ("1704190000000000000", "1704190000000000001"),
+        ("2024-01-31 10:00:00.123456788", "2024-01-31 10:00:00.123456789"),
     ],
 )
 def test_iso_8601_and_times_since_1970_are_ordered(earlier, later):
@@ -64,7 +66,7 @@ def test_the_order_is_that_of_time(moments, form):
         (["2024-01-31 25:00"], ["is neither"]),
         (["yesterday"], ["is neither"]),
         (["<value out of range: 1000000000000000000>"], ["is neither"]),
-        ([""], ["is neither"]),
+        ([""], ["the time stamp is empty"]),
     ],
 )  # fmt: skip
 def test_what_is_mixed_or_has_no_order_is_refused_with_example_cells(cells, words):

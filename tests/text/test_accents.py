@@ -46,7 +46,6 @@ def test_a_word_is_found_without_its_accents(typed, logged):
         "ภาษาไทย กิน",
         "がぎ ば ぱ",  # voiced kana
         "한국어",
-        "\u1112\u1161\u11ab",  # the jamo of one syllable
         "தமிழ்",
         "آ أ إ",  # alef with madda and hamza
         "ကမ္ဘာ",

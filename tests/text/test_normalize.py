@@ -43,7 +43,14 @@ RULE = st.sampled_from([FOLDED, KEPT])
         ("bad\ud800pair", ["bad", "pair"]),
         ("שלום\u200f עולם", ["שלום", "עולם"]),
         ("漢字、かな", ["漢字", "かな"]),
-        ("ＡＢＣ１", ["ａｂｃ１"]),  # wide letters stay wide
+        ("ＡＢＣ１", ["abc1"]),
+        ("ｶﾞｯｺｳ ﾊﾟﾝ", ["ガッコウ", "パン"]),
+        ("か\u3099っこう ハ\u309aン ａ\u3099", ["がっこう", "パン", "a\u3099"]),
+        ("ゔ ウ\u3099 か\u309a", ["ゔ", "ヴ", "か\u309a"]),
+        ("\u1112\u1161\u11ab\u1100\u116e\u11a8 \u1100\u1161", ["한국", "가"]),
+        ("하\u11ab 한\u11ab \u1112\u1112\u1161", ["한", "한\u11ab", "\u1112하"]),
+        ("ｶ\u200dﾞ", ["ガ"]),  # a joiner is deleted first
+        ("ㅋㅋ ﾡ", ["ㅋㅋ", "ㄱ"]),
         ("I ❤\ufe0f NY 👍🏽", ["i", "ny", "👍🏽"]),  # the heart is a symbol, the thumb a letter
         ("👩\u200d💻", ["👩💻"]),
         ("x² ½ №5", ["x²", "½", "5"]),
@@ -69,6 +76,16 @@ def test_a_text_becomes_its_words(text, expected):
 def test_accents_are_kept_where_that_is_asked_for(text, expected):
     assert KEPT.words(text) == expected
     assert KEPT.key(text) == " ".join(expected)
+
+
+@pytest.mark.parametrize("rules", [FOLDED, KEPT])
+def test_every_voiced_kana_and_every_syllable_equals_its_parts(rules):
+    codes = [*range(0x3040, 0x3100), *range(0xAC00, 0xD7A4)]
+    composed = "".join(chr(code) for code in codes if chr(code).isalnum())
+    assert rules.key(unicodedata.normalize("NFD", composed)) == rules.key(composed)
+    narrow = [chr(code) for code in range(0xFF66, 0xFF9E)]
+    for text in [*narrow, *(f"{kana}{mark}" for kana in narrow for mark in "ﾞﾟ")]:
+        assert rules.key(text) == rules.key(unicodedata.normalize("NFKC", text))
 
 
 @given(texts, RULE)

@@ -1,4 +1,4 @@
-"""Texts, and towers with the parameters of the papers' equations."""
+"""Sample texts, and towers with the parameters of the papers' equations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dssm_tf.towers.bilstm import BidirectionalLSTMRNN
 from dssm_tf.towers.lstm import LSTMRNN
 from dssm_tf.towers.rnn import RNN
 from dssm_tf.towers.tower import Tower
-from tests.layers.cells import give
+from tests.layers.cells import assign_parameters
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 from tests.reference.peephole_lstm import LSTMParameters
 from tests.reference.tanh_rnn import RNNParameters
@@ -29,19 +29,19 @@ COUNTS = [count_matrix(words, KNOWN) for words in SENTENCES]
 
 
 def build(tower: Tower, first: np.ndarray) -> None:
-    """Builds a tower whose first matrix `(trigrams, units)` is given; padding's row is junk."""
+    """Builds a tower with a first matrix `(trigrams, units)`; the row of padding is arbitrary."""
     tower.build()
     tower.hashing.kernel.assign(np.concatenate([np.full((1, first.shape[1]), 9.0), first]))
 
 
 def lstm(*sides: LSTMParameters, **variant: bool) -> LSTMRNN:
-    """An LSTM, or a bidirectional one of two sides."""
+    """An LSTM, or with the parameters of two directions a bidirectional one."""
     kind = LSTMRNN if len(sides) == 1 else BidirectionalLSTMRNN
-    first = [p.side_by_side("w", variant.get("forget_gate", True)) for p in sides]
+    first = [p.concatenated("w", variant.get("forget_gate", True)) for p in sides]
     tower = kind(len(first[0]), len(sides[0].b1), dtype="float64", **variant)
     build(tower, np.concatenate(first, axis=1))
     for recurrence, p in zip(tower.recurrences, sides, strict=True):
-        give(recurrence.cell, p)
+        assign_parameters(recurrence.cell, p)
     return tower
 
 
@@ -54,10 +54,10 @@ def rnn(p: RNNParameters, **options: Any) -> RNN:
     return tower
 
 
-def learned(
+def vectors_and_gradients(
     tower: Tower, outside: np.ndarray, batch: Any = BATCH, **options: bool
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The vectors, and the gradient of their product with `outside` in every weight."""
+    """The vectors, and the gradient of their product with `outside` by every weight."""
     with tf.GradientTape() as tape:
         vectors = tower(batch, **options)
         total = tf.reduce_sum(vectors * outside)

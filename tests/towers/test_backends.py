@@ -1,8 +1,8 @@
 """Towers, cosine and loss give the same numbers and gradients on Keras's other backends.
 
-Layers, towers and losses use `keras.ops` only; PyTorch and JAX, where installed, are the
-witnesses. All is float32, so agreement is up to its rounding: cosines, which are at most 1, and
-losses within 1e-5, gradients within 1e-5 of the model's largest entry.
+Layers, towers and losses use `keras.ops` only. PyTorch and JAX are compared with TensorFlow where
+they are installed. All numbers are float32, so they agree up to rounding: cosines and losses within
+1e-5, gradients within 1e-5 of the model's largest entry.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from tests.components import (
 from tests.conftest import CHECKOUT
 from tests.labels import labels
 from tests.reference.letter_trigrams import text_batch, trigrams
-from tests.towers.test_tower_contract import in_parts
+from tests.towers.test_tower_contract import in_length_groups
 
 QUERIES = [["cat"], ["dog", "food"], []]
 TITLES = [["cats", "and", "dogs", "and", "birds"], ["dog", "food"], ["bird", "cage"], []]
 CANDIDATES = np.array([[0, 2, 3], [1, 0, 2], [2, 2, 1]], np.int32)
 LABELS = labels([[1, 1, 1], [1, 1, 0], [1, 0, 1]], [[0, -0.5, 0], [0, 0, 0], [0, 0.7, 0.2]])
 KNOWN = list(dict.fromkeys(t for s in QUERIES + TITLES for word in s for t in trigrams(word)))
-CASES = {  # without what is dropped at random, which is other on another backend
+CASES = {  # without dropout, which has other random numbers on another backend
     name: (name, changed_values(config) | {"dropout": 0, "ngram_dropout": 0})
     for name, config in TOWER_CONFIGS.items()
 }
 CASES["clsm, window 1"] = ("clsm", small_sizes(TOWER_CONFIGS["clsm"]) | {"window": 1})
-# One tower for both sides, which reads one text batch in parts.
+# One tower for both sides, which reads one text batch in length groups.
 SHARED = {f"{name}, shared": (name, small_sizes(TOWER_CONFIGS[name])) for name in ("dssm", "lstm")}
 CASES |= SHARED
 
@@ -50,7 +50,7 @@ OTHER_BACKEND = """
 import pickle, sys
 import keras, numpy as np
 import dssm_tf.model.siamese
-from tests.components import CLICK_LOSS_CONFIGS, build_loss  # Keras then has all classes
+from tests.components import CLICK_LOSS_CONFIGS, build_loss  # registers all classes
 
 folder = sys.argv[1]
 cases = sys.argv[2].split(";")
@@ -65,9 +65,9 @@ def losses(labels, scores):
 
 def torch_gradients(model, inputs, labels):
     cosines = model(inputs, training=True)
-    found = losses(labels, cosines)
-    sum(found).backward()
-    return cosines, found, [variable.value.grad for variable in model.trainable_variables]
+    values = losses(labels, cosines)
+    sum(values).backward()
+    return cosines, values, [variable.value.grad for variable in model.trainable_variables]
 
 
 def jax_gradients(model, inputs, labels):
@@ -76,13 +76,13 @@ def jax_gradients(model, inputs, labels):
     def forward(trainable):
         fixed = [variable.value for variable in model.non_trainable_variables]
         cosines, _ = model.stateless_call(trainable, fixed, inputs, training=True)
-        found = losses(labels, cosines)
-        return sum(found), (cosines, found)
+        values = losses(labels, cosines)
+        return sum(values), (cosines, values)
 
-    start = [variable.value for variable in model.trainable_variables]
-    learn = jax.jit(jax.value_and_grad(forward, has_aux=True))
-    (_, (cosines, found)), gradients = learn(start)
-    return cosines, found, gradients
+    trainable = [variable.value for variable in model.trainable_variables]
+    value_and_gradients = jax.jit(jax.value_and_grad(forward, has_aux=True))
+    (_, (cosines, values)), gradients = value_and_gradients(trainable)
+    return cosines, values, gradients
 
 
 for case in cases:
@@ -90,22 +90,25 @@ for case in cases:
         inputs, labels, *expected = pickle.load(file)
     model = keras.saving.load_model(f"{folder}/{case}.keras")
     calculate = torch_gradients if backend == "torch" else jax_gradients
-    cosines, found, gradients = calculate(model, inputs, labels)
+    cosines, values, gradients = calculate(model, inputs, labels)
     np.testing.assert_allclose(convert(cosines), expected[0], atol=1e-5, err_msg=case)
-    for loss, wanted in zip(found, expected[1], strict=True):
-        np.testing.assert_allclose(convert(loss), wanted, atol=1e-5, err_msg=case)
-    largest = max(np.abs(one).max() for one in expected[2])
-    for variable, gradient, wanted in zip(
+    for value, expected_value in zip(values, expected[1], strict=True):
+        np.testing.assert_allclose(convert(value), expected_value, atol=1e-5, err_msg=case)
+    largest = max(np.abs(gradient).max() for gradient in expected[2])
+    for variable, gradient, expected_gradient in zip(
         model.trainable_variables, gradients, expected[2], strict=True
     ):
         np.testing.assert_allclose(
-            convert(gradient), wanted, atol=1e-5 * largest, err_msg=f"{case}: {variable.path}"
+            convert(gradient),
+            expected_gradient,
+            atol=1e-5 * largest,
+            err_msg=f"{case}: {variable.path}",
         )
 """
 
 
 def save(case: str, folder) -> None:
-    """Writes the model of a case, what goes in and what comes out of it here."""
+    """Writes the model of a case, its inputs, and its outputs on this backend."""
     name, options = CASES[case]
     keras.utils.set_random_seed(0)
     towers = [build_tower(name, len(KNOWN), **options) for _ in range(1 if case in SHARED else 2)]
@@ -116,7 +119,7 @@ def save(case: str, folder) -> None:
         variable.assign(generator.normal(0, 0.5, variable.shape))
     sides = {"query": text_batch(QUERIES, KNOWN), "titles": text_batch(TITLES, KNOWN)}
     if case in SHARED:
-        sides = {"texts": in_parts(text_batch(QUERIES + TITLES, KNOWN))}
+        sides = {"texts": in_length_groups(text_batch(QUERIES + TITLES, KNOWN))}
     inputs = sides | {"candidates": CANDIDATES}
     with tf.GradientTape() as tape:
         cosines = model(inputs, training=True)
@@ -129,7 +132,7 @@ def save(case: str, folder) -> None:
 
 
 @pytest.mark.parametrize("backend", ["torch", "jax"])
-def test_a_model_saved_here_scores_and_learns_the_same_elsewhere(backend, tmp_path):
+def test_a_model_has_the_same_scores_and_gradients_on_another_backend(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
     folder = tmp_path / f"on-{backend}"
@@ -138,7 +141,7 @@ def test_a_model_saved_here_scores_and_learns_the_same_elsewhere(backend, tmp_pa
         save(case, folder)
     done = subprocess.run(
         [sys.executable, "-c", OTHER_BACKEND, str(folder), ";".join(CASES)],
-        # Compiling takes JAX most of the time here; each program runs once.
+        # JAX spends most of the time compiling, and each program runs once.
         cwd=CHECKOUT,
         env=os.environ | {"KERAS_BACKEND": backend, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The CLSM tower against S14, from words to semantic vector and back to the gradient."""
+"""The CLSM tower against S14: vectors, local features, and gradients."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ import pytest
 
 from dssm_tf.towers.clsm import CLSM
 from tests.reference import clsm as reference
-from tests.towers.paper_towers import BATCH, COUNTS, KNOWN, build, learned
+from tests.towers.paper_towers import BATCH, COUNTS, KNOWN, build, vectors_and_gradients
 
 pytestmark = pytest.mark.numeric
 
 FEATURES = 4
 
 
-def pair(window: int, widths: tuple[int, ...]):
-    """A tower and the matrices of the paper, equal numbers in both."""
+def tower_and_matrices(window: int, widths: tuple[int, ...]):
+    """A tower, and its weights as the matrices `W_c` and `W_s` of the paper."""
     generator = np.random.default_rng(0)
     w_c = generator.normal(0, 0.6, (FEATURES, window, len(KNOWN) + 1))
     sizes = zip((FEATURES, *widths), widths, strict=False)
     w_s = [generator.normal(0, 0.8, (units, inputs)) for inputs, units in sizes]
     tower = CLSM(len(KNOWN), window, FEATURES, widths, dtype="float64")
-    build(tower, np.concatenate([w_c[:, place, :-1].T for place in range(window)], axis=1))
+    build(tower, np.concatenate([w_c[:, position, :-1].T for position in range(window)], axis=1))
     if window > 1:
-        tower.convolution.padding_word.assign(outer(w_c))
+        tower.convolution.padding_word.assign(padding_columns(w_c))
     for layer, matrix in zip(tower.semantic, w_s, strict=True):
         layer.kernel.assign(matrix.T)
     return tower, w_c.reshape(FEATURES, -1), w_s
 
 
-def outer(w_c: np.ndarray) -> np.ndarray:
-    """What `<s>` has in each place of the window but the one in the middle."""
+def padding_columns(w_c: np.ndarray) -> np.ndarray:
+    """The columns of `<s>` for each position of the window except the middle."""
     return np.delete(w_c, w_c.shape[1] // 2, axis=1)[..., -1].T
 
 
 @pytest.mark.parametrize("window", [1, 3, 5, 9])
 @pytest.mark.parametrize("widths", [(3,), (5, 2)])
 def test_vectors_and_local_features_are_those_of_the_reference(window, widths):
-    tower, w_c, w_s = pair(window, widths)
+    tower, w_c, w_s = tower_and_matrices(window, widths)
     vectors = [reference.encode(w_c, w_s, words, window) for words in COUNTS]
     np.testing.assert_allclose(np.array(tower(BATCH)), vectors, atol=1e-13)
     for values, words in zip(np.array(tower.activations(BATCH)), COUNTS, strict=True):
-        expected = np.full(values.shape, -1.0)  # padding never wins the maximum
+        expected = np.full(values.shape, -1.0)  # padding is never the maximum
         if len(words):
             expected[: len(words)] = reference.local_features(w_c, words, window)
         np.testing.assert_allclose(values, expected, atol=1e-13)
@@ -49,22 +49,22 @@ def test_vectors_and_local_features_are_those_of_the_reference(window, widths):
 
 @pytest.mark.parametrize("window", [1, 3, 5])
 def test_the_gradient_of_the_convolution_is_the_paper_s(window):
-    tower, w_c, (w_s,) = pair(window, (3,))
+    tower, w_c, (w_s,) = tower_and_matrices(window, (3,))
     outside = np.random.default_rng(2).normal(size=(len(COUNTS), 3))
-    _, (kernel, *others) = learned(tower, outside)
+    _, (kernel, *others) = vectors_and_gradients(tower, outside)
     expected = sum(
         reference.cosine_gradient_of_w_c(w_c, w_s, words, window, v_y)
         for words, v_y in zip(COUNTS, outside, strict=True)
         if len(words)
     ).reshape(FEATURES, window, len(KNOWN) + 1)
-    for place, block in enumerate(np.split(kernel[1:], window, axis=1)):
-        np.testing.assert_allclose(block, expected[:, place, :-1].T, atol=1e-13)
+    for position, block in enumerate(np.split(kernel[1:], window, axis=1)):
+        np.testing.assert_allclose(block, expected[:, position, :-1].T, atol=1e-13)
     assert not expected[:, window // 2, -1].any()  # <s> is never the word in the middle
     if window > 1:
-        np.testing.assert_allclose(others[0], outer(expected), atol=1e-13)
+        np.testing.assert_allclose(others[0], padding_columns(expected), atol=1e-13)
 
 
-def test_a_fresh_tower_pads_with_nothing_and_has_no_bias():
+def test_an_untrained_tower_has_a_zero_padding_word_and_no_bias():
     tower = CLSM(len(KNOWN), 3, FEATURES, (3,))
     tower.build()
     assert not tower.convolution.padding_word.numpy().any()

@@ -22,7 +22,7 @@ def test_vectors_are_those_of_the_reference(widths):
     layers = [(tower.hashing.kernel.numpy()[1:], tower.bias.numpy())]
     layers += [(layer.kernel.numpy(), layer.bias.numpy()) for layer in tower.semantic]
     assert tower.dimension == widths[-1]
-    # The reference takes the last text, of an unseen word alone, for one without words.
+    # The last text has only an unknown word; the reference treats it as an empty text.
     bags = np.array([words.sum(axis=0) for words in COUNTS])[:-1]
-    found = np.array(tower(BATCH))[:-1]
-    np.testing.assert_allclose(found, reference.encode(bags, layers), atol=1e-14)
+    vectors = np.array(tower(BATCH))[:-1]
+    np.testing.assert_allclose(vectors, reference.encode(bags, layers), atol=1e-14)

@@ -1,4 +1,4 @@
-"""What a recurrent tower's weights are before it has seen a click."""
+"""The initial weights of the recurrent towers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_paper_s_configurations_set_all_parameters_to_small_random_numbers(n
         if not weight.dtype.startswith("float"):
             continue  # the state of a random generator
         values = weight.numpy().ravel()
-        # Keras' small numbers are normal with deviation 0.05; four of their errors either way.
+        # Keras's small numbers are normal with deviation 0.05; four standard errors either way.
         assert (values != 0).all(), weight.path
         assert abs(values.mean()) < 4 * 0.05 / np.sqrt(values.size), weight.path
         assert abs(values.std() - 0.05) < 4 * 0.05 / np.sqrt(2 * values.size), weight.path
@@ -35,4 +35,4 @@ def test_by_default_only_the_forget_gate_has_a_bias(name):
         if weight.path.endswith("/bias"):
             expected = [0, 1, 0, 0] if "lstm" in name else [0]
             blocks = np.split(weight.numpy(), len(expected))
-            assert [set(block) for block in blocks] == [{one} for one in expected]
+            assert [set(block) for block in blocks] == [{value} for value in expected]

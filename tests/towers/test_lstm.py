@@ -21,23 +21,23 @@ def test_vectors_gates_and_states_are_those_of_the_reference(directions, peephol
     variant = {"peepholes": peepholes, "forget_gate": forget_gate}
     sides = [LSTMParameters.random(len(KNOWN), CELLS, seed) for seed in range(directions)]
     tower = lstm(*sides, **variant)
-    vectors, shown = np.array(tower(BATCH)), tower.activations(BATCH)
+    vectors, activations = np.array(tower(BATCH)), tower.activations(BATCH)
     for row, words in enumerate(COUNTS):
-        ends = []
-        for p, direction, way in zip(sides, tower.directions, (1, -1), strict=False):
-            order = slice(None, None, way)  # the second reads from the right
-            read = steps(p, words[order], **variant)
-            ends.append(read[-1]["y"] if read else np.zeros(CELLS))
-            assert shown[direction].keys() == {*"iocy", *("f" if forget_gate else "")}
-            for name, values in shown[direction].items():
+        last_outputs = []
+        for p, direction, stride in zip(sides, tower.directions, (1, -1), strict=False):
+            order = slice(None, None, stride)  # the second reads from the right
+            expected_steps = steps(p, words[order], **variant)
+            last_outputs.append(expected_steps[-1]["y"] if expected_steps else np.zeros(CELLS))
+            assert activations[direction].keys() == {*"iocy", *("f" if forget_gate else "")}
+            for name, values in activations[direction].items():
                 expected = np.zeros(values.shape[1:])  # zero at padding
-                for place, step in enumerate(read[order]):
-                    expected[place] = step[name]
+                for t, step in enumerate(expected_steps[order]):
+                    expected[t] = step[name]
                 np.testing.assert_allclose(np.array(values)[row], expected, atol=1e-13)
-        np.testing.assert_allclose(vectors[row], np.concatenate(ends), atol=1e-13)
+        np.testing.assert_allclose(vectors[row], np.concatenate(last_outputs), atol=1e-13)
 
 
-def test_without_peepholes_and_forget_gate_three_matrices_and_biases_are_beside_the_first():
+def test_without_peepholes_and_forget_gate_the_cell_has_three_matrices_and_biases():
     tower = LSTMRNN(len(KNOWN), 96, peepholes=False, forget_gate=False)
     tower.build()
     # W_rec1, W_rec3, W_rec4 and b_1, b_3, b_4.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.reference import tanh_rnn as reference
-from tests.towers.paper_towers import BATCH, COUNTS, KNOWN, learned, rnn
+from tests.towers.paper_towers import BATCH, COUNTS, KNOWN, rnn, vectors_and_gradients
 
 pytestmark = pytest.mark.numeric
 
@@ -14,20 +14,20 @@ HIDDEN = 3
 
 
 @pytest.mark.parametrize("steps", [None, 1, 2, 3, 4, 5, 9])
-def test_states_and_vectors_are_the_paper_s_and_the_gradient_is_cut_after_as_many_words(steps):
+def test_vectors_and_states_are_the_paper_s_and_the_gradient_is_truncated_after_steps_words(steps):
     p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=1)
     outside = np.random.default_rng(2).normal(size=(len(COUNTS), HIDDEN))
     tower = rnn(p, bptt_steps=steps)
-    vectors, (kernel, recurrent, bias) = learned(tower, outside, training=True)
-    parts = [
+    vectors, (kernel, recurrent, bias) = vectors_and_gradients(tower, outside, training=True)
+    gradients = [
         reference.gradient(p, words, v, steps) for words, v in zip(COUNTS, outside, strict=True)
     ]
-    np.testing.assert_allclose(kernel[1:].T, sum(part.w for part in parts), atol=1e-13)
-    np.testing.assert_allclose(recurrent.T, sum(part.rec for part in parts), atol=1e-13)
-    np.testing.assert_allclose(bias, sum(part.b for part in parts), atol=1e-13)
-    # What is cut is the gradient; states and vectors are those without truncation.
-    shown = np.array(tower.activations(BATCH)["recurrence"]["y"])
-    for vector, read, words in zip(vectors, shown, COUNTS, strict=True):
+    np.testing.assert_allclose(kernel[1:].T, sum(gradient.w for gradient in gradients), atol=1e-13)
+    np.testing.assert_allclose(recurrent.T, sum(gradient.rec for gradient in gradients), atol=1e-13)
+    np.testing.assert_allclose(bias, sum(gradient.b for gradient in gradients), atol=1e-13)
+    # Only the gradient is truncated; states and vectors are not.
+    states_of_texts = np.array(tower.activations(BATCH)["recurrence"]["y"])
+    for vector, states_of_text, words in zip(vectors, states_of_texts, COUNTS, strict=True):
         states = reference.states(p, words)
         np.testing.assert_allclose(vector, states[-1], atol=1e-14)
-        np.testing.assert_allclose([states[0], *read[: len(words)]], states, atol=1e-14)
+        np.testing.assert_allclose([states[0], *states_of_text[: len(words)]], states, atol=1e-14)

@@ -1,4 +1,4 @@
-"""A small configuration to train by, and the weights of runs compared."""
+"""A small configuration for test trainings, and comparisons of the weights of runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pytest import approx
 
 from dssm_tf.config import Config, parse_config
 from dssm_tf.data.batches import Batches
+from dssm_tf.data.graded_sources import read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import read_sources
 from dssm_tf.training.batches import training_batches
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
@@ -31,7 +31,7 @@ CONFIG = {
         "title_queries": 0,
     },
 }
-# Rivals that do not depend on how a step is cut into parts.
+# Negatives that do not depend on how a step is divided among replicas.
 RECORDED = {"recorded": 2, "in_batch": False}
 
 
@@ -48,7 +48,7 @@ def config(**changes):
 
 
 def trained(data: Data, out: Path, *, start=None, callbacks=(), **changes) -> Result:
-    """Trains by the configuration with these changes, without a word."""
+    """Trains with the changed configuration, without output."""
     settings = parse_config(config(**changes))
     return train(settings, data.path, out, start=start, callbacks=callbacks, quiet=True)
 
@@ -67,23 +67,26 @@ def batches_of(config: Config, data: Preprocessed, fixed_shapes: bool = False) -
 
 
 def weights(run: Path) -> dict[str, np.ndarray]:
-    found: dict[str, h5py.Dataset | h5py.Group] = {}
+    """The weights of a run by their path in its file."""
+    items: dict[str, h5py.Dataset | h5py.Group] = {}
     with h5py.File(run / "model.weights.h5") as file:
-        file.visititems(found.__setitem__)
-        return {name: one[()] for name, one in found.items() if isinstance(one, h5py.Dataset)}
+        file.visititems(items.__setitem__)
+        return {path: item[()] for path, item in items.items() if isinstance(item, h5py.Dataset)}
 
 
 def equal(a: Path, b: Path) -> bool:
     """Whether two runs have the same weights, to the bit."""
-    one, other = weights(a), weights(b)
-    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)
+    weights_a, weights_b = weights(a), weights(b)
+    return weights_a.keys() == weights_b.keys() and all(
+        np.array_equal(weights_a[path], weights_b[path]) for path in weights_a
+    )
 
 
-def assert_near(a: Path, b: Path, one_history, other_history, tolerance: float) -> None:
-    """That two runs have the same losses and weights, up to a rounding of the weights."""
-    for one, other in zip(one_history, other_history, strict=True):
-        assert other == approx(one, abs=10 * tolerance)  # gamma is 10
-    expected, found = weights(a), weights(b)
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert found[name] == approx(value, abs=tolerance), name
+def assert_near(a: Path, b: Path, history_a, history_b, tolerance: float) -> None:
+    """Asserts that two runs have the same losses and weights, up to rounding of the weights."""
+    for epoch_a, epoch_b in zip(history_a, history_b, strict=True):
+        assert epoch_b == approx(epoch_a, abs=10 * tolerance)  # gamma is 10
+    weights_a, weights_b = weights(a), weights(b)
+    assert weights_b.keys() == weights_a.keys()
+    for path, value in weights_a.items():
+        assert weights_b[path] == approx(value, abs=tolerance), path

@@ -1,4 +1,4 @@
-"""A click log, a run on it in this process, and a process to train others in."""
+"""A click log, a run on it in this process, and processes for further runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def data(folder) -> Data:
 @pytest.fixture(scope="session")
 def processes(folder) -> TrainingProcesses:
     (folder / "processes").mkdir()
-    with TrainingProcesses(folder / "processes") as found:
-        yield found
+    with TrainingProcesses(folder / "processes") as processes:
+        yield processes
 
 
 @pytest.fixture(scope="session")
 def run(folder, data):
     """An uninterrupted run in this process, and its result."""
-    # pytest-xdist's parent reads this file, too, and can spare TensorFlow.
+    # Imported here, because the parent process of pytest-xdist does not need TensorFlow.
     from tests.training.configuration import trained
 
     return folder / "run", trained(data, folder / "run")

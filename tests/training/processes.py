@@ -1,7 +1,7 @@
-"""Training runs in processes of their own, which tests may kill.
+"""Training runs in separate processes, which tests can kill.
 
-Importing TensorFlow takes seconds, so one process, Python's fork server, imports it and then forks
-a child a run, before any of them has started a thread or a device.
+Importing TensorFlow takes seconds. So one process, Python's fork server, imports it and forks a
+child per run, before a thread or a device has been started.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 TIMEOUT = 1800.0  # seconds; a run of the tests takes a few, but the machine may be busy
-FORKS = multiprocessing.get_context("forkserver")
+CONTEXT = multiprocessing.get_context("forkserver")
 
 
 @dataclass
@@ -30,10 +30,10 @@ class Outcome:
     """How a run ended.
 
     Args:
-        signal: that killed it, or 0.
+        signal: the signal that killed it, or 0.
         output: everything it printed.
-        result: fields of `dssm_tf.training.run_directory.Result`, when it finished.
-        error: its `UserError`.
+        result: fields of `dssm_tf.training.run_directory.Result` if it finished.
+        error: message of its `UserError`.
     """
 
     signal: int
@@ -43,17 +43,17 @@ class Outcome:
 
 
 class Run:
-    """A training run in a process of its own; `_work` has the arguments."""
+    """A training run in its own process; for the arguments see `_work`."""
 
     def __init__(self, folder: Path, *work: Any) -> None:
         self._folder = folder
-        self._process = FORKS.Process(target=_work, args=(folder, *work), daemon=True)
+        self._process = CONTEXT.Process(target=_work, args=(folder, *work), daemon=True)
         self._process.start()
         self.kill = self._process.kill
         self.signal = partial(os.kill, self._process.pid)
 
     def wait(self) -> Outcome:
-        """Waits for its end."""
+        """Waits for the end of the process."""
         self._process.join(TIMEOUT)
         code = self._process.exitcode
         if code is None:
@@ -67,11 +67,11 @@ class Run:
 
 
 class TrainingProcesses(ExitStack):
-    """Starts runs until the block ends; what still runs then is killed."""
+    """Starts runs until the block ends, and then kills those that are still running."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        FORKS.set_forkserver_preload(["dssm_tf.training.train"])
+        CONTEXT.set_forkserver_preload(["dssm_tf.training.train"])
         self._folder = folder
 
     def start(
@@ -84,8 +84,8 @@ class TrainingProcesses(ExitStack):
 
         Args:
             arguments: of `trained`.
-            die_at: it kills itself with SIGKILL at the n-th (from 1) `batch` it trained, or when
-                it is about to move the file of that name into place for the n-th time.
+            die_at: an event and n: the process kills itself with SIGKILL at the n-th `batch`
+                (from 1), or before it moves the file of that name into place for the n-th time.
             options: of `trained`.
         """
         folder = Path(tempfile.mkdtemp(dir=self._folder))
@@ -94,7 +94,7 @@ class TrainingProcesses(ExitStack):
         return run
 
     def train(self, *arguments: Any, **options: Any) -> Outcome:
-        """Starts a run and waits for its end."""
+        """Starts a run and waits for its outcome."""
         return self.start(*arguments, **options).wait()
 
 
@@ -107,15 +107,15 @@ def trained(
     devices: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Trains.
+    """Trains, and returns the result or the error.
 
     Args:
-        config: as `parse_config` takes it.
-        data: the directory of records.
-        out: the run.
-        start: an earlier run.
-        devices: logical CPUs.
-        environment: variables set for it.
+        config: plain data for `parse_config`.
+        data: the preprocessed directory.
+        out: the run's directory.
+        start: an earlier run for a warm start.
+        devices: number of logical CPUs.
+        environment: environment variables.
     """
     import tensorflow as tf
 
@@ -126,8 +126,8 @@ def trained(
     os.environ.update(environment or {})
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_visible_devices([cpu])
-    one = tf.config.LogicalDeviceConfiguration
-    tf.config.set_logical_device_configuration(cpu, [one()] * devices)
+    logical_device = tf.config.LogicalDeviceConfiguration()
+    tf.config.set_logical_device_configuration(cpu, [logical_device] * devices)
     try:
         return {"result": vars(train(parse_config(config), data, out, start=start))}
     except UserError as error:
@@ -153,22 +153,22 @@ def _work(folder: Path, die_at, arguments, options) -> None:
         os._exit(code)
 
 
-def _die_at(event: str, number: int) -> None:
-    """Makes this process kill itself at the n-th event, in the middle of what it does."""
+def _die_at(event: str, n: int) -> None:
+    """Makes this process kill itself at the n-th event."""
     from dssm_tf.training.checkpoint import Checkpoint
 
-    seen = itertools.count(1)
+    event_count = itertools.count(1)
 
-    def watched(method: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
-        def counted(*arguments: Any) -> Any:
-            if name(*arguments) == event and next(seen) == number:
+    def with_kill(method: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+        def wrapper(*arguments: Any) -> Any:
+            if name(*arguments) == event and next(event_count) == n:
                 os.kill(os.getpid(), signal.SIGKILL)
             return method(*arguments)
 
-        return counted
+        return wrapper
 
     def target(_: Path, to: Path | str) -> str:
         return Path(to).name
 
-    Checkpoint.on_train_batch_end = watched(Checkpoint.on_train_batch_end, lambda *_: "batch")
-    Path.replace = watched(Path.replace, target)
+    Checkpoint.on_train_batch_end = with_kill(Checkpoint.on_train_batch_end, lambda *_: "batch")
+    Path.replace = with_kill(Path.replace, target)

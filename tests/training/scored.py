@@ -1,15 +1,15 @@
-"""Vectors whose products are given scores."""
+"""Vectors whose inner products are given scores."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.training.validation import Vectors
+from dssm_tf.training.validation import TaskVectors
 
 
-def scored(scores) -> Vectors:
-    """Vectors of queries and titles that score `(queries, titles)` exactly so."""
+def scored(scores) -> TaskVectors:
+    """Vectors of queries and titles whose inner products are `scores`, `(queries, titles)`."""
     dense = scores.toarray() if sparse.issparse(scores) else np.asarray(scores)
     matrix = dense.astype(np.float32)
-    return Vectors(np.eye(len(matrix), dtype=np.float32), matrix.T)
+    return TaskVectors(np.eye(len(matrix), dtype=np.float32), matrix.T)

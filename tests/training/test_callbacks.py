@@ -1,4 +1,4 @@
-"""Keras callbacks: those of this package in a plain `fit`, and any others in `train`."""
+"""Keras callbacks: those of this package in a plain `fit`, and others in `train`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.training.best_weights import BestWeights
 from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.training.configuration import config, trained
@@ -20,11 +20,11 @@ RANKED = config(training__monitor="ndcg@10", training__epochs=EPOCHS, training__
 
 
 class Interrupted(Exception):
-    """Ends a training as a kill would."""
+    """Ends a training in the middle of an epoch."""
 
 
 class InterruptAfter(keras.callbacks.Callback):
-    """Raises `Interrupted` after so many batches."""
+    """Raises `Interrupted` after `batches` batches."""
 
     def __init__(self, batches: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class InterruptAfter(keras.callbacks.Callback):
 
 
 def fit(clicks, callbacks, first=0, epochs=EPOCHS, model=None):
-    """Keras's own `fit`, from an epoch on."""
+    """Keras's `fit`, from epoch `first` on."""
     model = compiled(clicks) if model is None else model
     model.fit(
         clicks.training(epochs, first=first), initial_epoch=first, epochs=epochs,
@@ -59,14 +59,14 @@ def by_train(data, folder):
 
 
 @pytest.mark.numeric
-def test_a_plain_fit_with_the_callbacks_is_the_training_of_train(data, by_train, folder):
+def test_a_plain_fit_with_the_callbacks_equals_train(data, by_train, folder):
     clicks = dssm_tf.ClickData(data.path, RANKED)
     best_weights = BestWeights("ndcg@10", patience=EPOCHS)
     model = fit(clicks, [clicks.ranking_validation(), best_weights])
     assert best_weights.history == by_train.history
     assert best_weights.best_epoch == by_train.best_epoch
-    kept = dssm_tf.load(folder / "ranked").model.get_weights()
-    for weights in zip(model.get_weights(), kept, strict=True):
+    expected = dssm_tf.load(folder / "ranked").model.get_weights()
+    for weights in zip(model.get_weights(), expected, strict=True):
         np.testing.assert_array_equal(*weights)
 
 
@@ -87,12 +87,12 @@ def test_a_plain_fit_that_is_interrupted_continues_from_its_checkpoint(data, tmp
     assert checkpoint.restore(model)
     assert checkpoint.epoch == 1
     fit(clicks, rest, checkpoint.epoch, model=model)
-    whole = fit(clicks, [clicks.ranking_validation(), BestWeights("ndcg@10")])
-    for weights in zip(model.get_weights(), whole.get_weights(), strict=True):
+    uninterrupted = fit(clicks, [clicks.ranking_validation(), BestWeights("ndcg@10")])
+    for weights in zip(model.get_weights(), uninterrupted.get_weights(), strict=True):
         np.testing.assert_array_equal(*weights)
 
 
-def test_best_weights_without_the_monitored_metric_says_which_callback_is_missing(data):
+def test_best_weights_without_the_monitored_metric_names_the_missing_callback(data):
     clicks = dssm_tf.ClickData(data.path, RANKED)
     with pytest.raises(UserError, match=r"have no ndcg@10, only loss.*RankingValidation before"):
         fit(clicks, [BestWeights("ndcg@10")], epochs=2)
@@ -127,7 +127,7 @@ def test_keras_callbacks_change_the_learning_rate_of_train(data, tmp_path):
     assert rates.phases == [[pytest.approx(0.01)] * 6 + [pytest.approx(0.005)] * 6]
     rates = LearningRates()
     trained(data, tmp_path / "plateau", callbacks=[plateau, rates], training__epochs=3)
-    # Optimizer's rate .02; no epoch is better by 100, so it is halved after the second.
+    # The optimizer's rate is .02; no epoch is better by 100, so it is halved after the second.
     assert rates.phases[0][:12] == [pytest.approx(0.02)] * 12
     assert rates.phases[0][12:] == [pytest.approx(0.01)] * 6
 

@@ -1,4 +1,4 @@
-"""One file with the whole state of a training."""
+"""The checkpoint has the full state of a training."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.training.best_weights import BestWeights
 from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.early_stopping import BestWeights
 
 
 def compiled_model() -> keras.Model:
-    """A model with dropout's seed and Adam's moments as state."""
+    """A model whose state includes a seed of dropout and Adam's moments."""
     model = keras.Sequential(
         [keras.layers.Input((2,)), keras.layers.Dropout(0.5, seed=1), keras.layers.Dense(3)]
     )
@@ -40,7 +40,7 @@ def end_epoch(callbacks, logs) -> None:
         callback.on_epoch_end(0, logs)
 
 
-def test_a_restored_model_trains_on_as_the_saved_one(tmp_path):
+def test_a_restored_model_continues_as_the_saved_one(tmp_path):
     path = tmp_path / "state" / "fit.npz"
     model, other = compiled_model(), compiled_model()
     train(model, 3)
@@ -74,7 +74,7 @@ def test_a_process_that_does_not_write_leaves_no_file(tmp_path):
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / "fit.npz").write_bytes(b"no zip")
     model = compiled_model()
-    with pytest.raises(UserError, match=r"is no archive of arrays.*Remove the run's directory"):
+    with pytest.raises(UserError, match=r"is not an archive of arrays.*Remove the run's directory"):
         callbacks(model, tmp_path / "fit.npz")[1].restore(model)
 
 

@@ -1,4 +1,4 @@
-"""`training.folds`: every query held out once, the epoch by all of them, all records in the end."""
+"""`training.folds`: cross-validation chooses the epoch, then all records are trained on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDS = 3
 
 @pytest.fixture(scope="module")
 def folds(data):
-    return [Preprocessed(data.path).fold(number, FOLDS) for number in range(FOLDS)]
+    return [Preprocessed(data.path).fold(index, FOLDS) for index in range(FOLDS)]
 
 
 @pytest.fixture(scope="module")
@@ -35,41 +35,41 @@ def by_folds(data, folder):
 
 
 def test_every_query_is_held_out_once_with_all_its_clicks(folds):
-    log = sorted((one.query, one.title, float(one.clicks)) for one in click_log())
+    log = sorted((click.query, click.title, float(click.clicks)) for click in click_log())
     for fold in folds:
-        parts = [fold.log(split) for split in ("train", "validation")]
-        assert sorted([*parts[0], *parts[1]]) == log
-        learned, held_out = ({query for query, _, _ in part} for part in parts)
-        assert not learned & held_out
-        assert [fold.count(split) for split in ("train", "validation")] == [*map(len, parts)]
+        train, validation = fold.log("train"), fold.log("validation")
+        assert sorted([*train, *validation]) == log
+        assert not {query for query, _, _ in train} & {query for query, _, _ in validation}
+        assert (fold.count("train"), fold.count("validation")) == (len(train), len(validation))
     held_out = [{query for query, _, _ in fold.log("validation")} for fold in folds]
-    assert sorted(query for one in held_out for query in one) == sorted({row[0] for row in log})
+    all_held_out = [query for queries in held_out for query in queries]
+    assert sorted(all_held_out) == sorted({query for query, _, _ in log})
     assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
 
 
-def test_a_fold_weighs_and_counts_the_clicks_of_its_own_training_part(tmp_path):
-    log = [one._replace(clicks=one.clicks + 0.375) for one in click_log()]
+def test_a_fold_weighs_and_counts_the_clicks_of_its_training_split(tmp_path):
+    log = [click._replace(clicks=click.clicks + 0.375) for click in click_log()]
     data = Preprocessed(write_data(tmp_path / "data", log).path)
     settings = parse_config(config(training__click_weight="linear"))
-    for number in range(FOLDS):
-        fold = data.fold(number, FOLDS)
+    for index in range(FOLDS):
+        fold = data.fold(index, FOLDS)
         clicks, queries = Counter[str](), Counter[str]()
         for _, title, count in fold.log("train"):
             clicks[title] += count
             queries[title] += 1
-        assert {one.text: one.queries for one in fold.titles if one.queries} == queries
-        # A title's sum is rounded, as preprocess rounds it; a pair's clicks are not.
-        assert {one.text: one.clicks for one in fold.titles if one.clicks} == {
+        assert {title.text: title.queries for title in fold.titles if title.queries} == queries
+        # A title's sum is rounded, as in preprocess; a pair's clicks are not.
+        assert {title.text: title.clicks for title in fold.titles if title.clicks} == {
             title: round(count) for title, count in clicks.items()
         }
         batches = batches_of(settings, fold).epochs(None, 0, 1)
-        weights = np.concatenate([found.numpy() for _, _, found in batches])
+        weights = np.concatenate([weights_of_step.numpy() for _, _, weights_of_step in batches])
         assert np.mean(weights) == approx(1, rel=1e-5)
         assert not np.allclose(weights, np.rint(weights))
 
 
 def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
-    """Four queries, one of which would choose epoch 1; the three others 2."""
+    """Of four queries, one is best in epoch 1 and three in epoch 2."""
     by_cosine = np.array([[1.0, 0.1, 0.1, 0.1], [0.5, 0.5, 0.5, 0.5]])
     with_prior = np.array([[0.0, 1.0, 1.0, 1.0], [0.6, 0.5, 0.5, 0.7]])
     values = np.stack([by_cosine, with_prior], axis=1)[..., None].repeat(3, axis=3)
@@ -80,8 +80,8 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     assert choice.ndcg["cosine ndcg@10"] == approx(0.5)
     assert choice.ndcg["low ndcg@1"] < 0.575 < choice.ndcg["high ndcg@1"]
     assert choice.ndcg["queries"] == 4
-    assert [one["ndcg@3"] for one in choice.history] == approx([0.325, 0.5])
-    assert [one["best"] for one in choice.history] == [0.0, 1.0]
+    assert [epoch["ndcg@3"] for epoch in choice.history] == approx([0.325, 0.5])
+    assert [epoch["best"] for epoch in choice.history] == [0.0, 1.0]
     assert _choose(values, losses, "loss", [0.0, 0.1]).best_epoch == 1
     equal = np.full((1, 3, 2, 3), 0.5)
     assert _choose(equal, [losses[0][:1]], "ndcg@10", [0.0, 0.1, 0.2]).prior_weight == 0
@@ -90,7 +90,7 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
 def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(by_folds, data, folder):
     run, settings, result = by_folds
     assert (result.epochs, len(result.history), result.refitted) == (3, 3, True)
-    assert result.ndcg["queries"] == len({one.query for one in click_log()})
+    assert result.ndcg["queries"] == len({click.query for click in click_log()})
     plain = build_loop(
         parse_config(config(**settings)),
         Preprocessed(data.path),
@@ -98,23 +98,23 @@ def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(by_folds, data,
         options=LoopOptions(folder / "plain", quiet=True),
     )
     plain.fit("fit", ("train", "validation"), result.best_epoch)
-    found = SemanticRanker.load(run).model.get_weights()
-    for one, other in zip(plain.ranked.get_weights(), found, strict=True):
-        np.testing.assert_array_equal(one, other)
+    weights = SemanticRanker.load(run).model.get_weights()
+    for weight, expected in zip(weights, plain.ranked.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
 
 
-def test_the_run_says_how_it_was_chosen(by_folds):
+def test_the_model_card_describes_the_cross_validation(by_folds):
     run, _, result = by_folds
     card = (run / "MODEL_CARD.md").read_text("utf-8")
-    assert f"{result.best_epoch}, the best of 3 by folds; on all records" in card
+    assert f"{result.best_epoch}, the best of 3 by cross-validation; trained on all records" in card
     assert "Each query of the log was held out once, in 2 trainings" in " ".join(card.split())
     assert json.loads((run / "history.json").read_text("utf-8")) == result.history
     assert SemanticRanker.load(run).prior_weight == result.prior_weight
 
 
-def test_it_is_refused_beside_judgments_and_an_earlier_run(data, by_folds, write, tmp_path):
+def test_folds_are_refused_with_judgments_or_an_earlier_run(data, by_folds, write, tmp_path):
     lists = write("judgments.tsv", "query\ttitle\tgrade\nfox\tred fox\t2\n")
     for changes, start in (({"judgments__file": str(lists)}, None), ({}, by_folds[0])):
-        with pytest.raises(UserError, match=r"training\.folds is for a log learned from scratch"):
+        with pytest.raises(UserError, match=r"training\.folds is for training from scratch"):
             trained(data, tmp_path / "none", start=start, training__folds=2, **changes)
     assert not (tmp_path / "none").exists()

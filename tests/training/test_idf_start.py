@@ -1,4 +1,4 @@
-"""A first matrix weighed by rarity: whose cosines it begins with, and what it leaves alone."""
+"""A first matrix scaled by IDF: its initial cosines, and the weights that do not change."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.reference.trigram_tfidf import cosines
 TEXTS = ["the red fox", "the green owl", "the black bear", "the old fox and the owl", "a theme"]
 NGRAMS = dict.fromkeys(n for text in TEXTS for word in text.split() for n in letter_ngrams(word))
 WIDTH = 20_000
-SUMS = {
+ADDING_TOWERS = {
     "dssm": {"name": "dssm", "widths": [WIDTH]},
     "rnn": {"name": "rnn", "hidden": 2000, "recurrent_initializer": "identity"},
     "lstm": {"name": "lstm", "cells": 1000, "recurrent_initializer": "zeros", "forget_bias": 5},
 }
 
 
-def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
+def test_rows_are_scaled_by_idf_over_the_root_of_its_mean_square():
     vocabulary, titles = Vocabulary(["#ca", "at#"], FOLDED), ["cat at", "cart"]
-    # Two titles: "#ca" stands in both, "at#" in one, twice.
+    # Two titles: "#ca" is in both, "at#" is in one, twice.
     common, rare = 1 + np.log(3 / 3), 1 + np.log(3 / 2)
     assert smoothed_idf(titles, vocabulary)[1:] == approx([common, rare])
     tower = {"name": "dssm", "widths": [4]}
@@ -39,16 +39,16 @@ def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
     assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", SUMS)
-def test_an_untrained_model_that_adds_words_up_has_the_cosines_of_tfidf(name):
+@pytest.mark.parametrize("name", ADDING_TOWERS)
+def test_an_untrained_model_that_adds_up_its_words_has_the_cosines_of_tfidf(name):
     vocabulary = Vocabulary(NGRAMS, FOLDED)
-    tower = parse_config({"tower": SUMS[name]}).tower
+    tower = parse_config({"tower": ADDING_TOWERS[name]}).tower
     model = build_model(tower, True, vocabulary.size)
     plain = [weight.numpy().copy() for weight in model.weights]
     weights = idf_start(model, TEXTS, vocabulary)
     assign_all(model.weights, weights)
     vectors = Encoder(model, vocabulary)("query", TEXTS)
-    # Cosines of random vectors of length n stray by about 1 / sqrt(n); tanh bends little.
+    # Cosines of random vectors of length n deviate by about 1 / sqrt(n); tanh is nearly linear.
     expected = cosines(TEXTS, TEXTS, TEXTS)
     assert vectors @ vectors.T == approx(expected, abs=6 / np.sqrt(vectors.shape[1]))
     for weight, before, after in zip(model.weights, plain, weights, strict=True):

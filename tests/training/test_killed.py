@@ -1,4 +1,4 @@
-"""`dssm train` gives the same bits in other processes, after kills, as in one without."""
+"""`dssm train` has the same result, to the bit, after kills as without."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from dssm_tf.config import parse_config
 from dssm_tf.model.run_files import is_finished
 from dssm_tf.training.train import train
-from tests.graded.files import write
+from tests.data.graded.files import write
 from tests.runs import finished_run
 from tests.training.configuration import config, equal
 
 KILLED = config(
     tower__ngram_dropout=0.1,
     negatives={"recorded": 2, "in_batch": True, "fresh": 1},
-    # Too large, so that an early epoch stays the best and its weights must survive, too.
+    # Too large, so that an early epoch stays the best and its weights must be restored.
     optimizer__learning_rate=1.5,
     training__monitor="ndcg@10",
     training__epochs=3,
@@ -25,7 +25,7 @@ KILLED = config(
     training__click_weight="log",
 )
 STEPS = 6  # 41 records in batches of 8
-ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
+RANDOM_STEP = int(np.random.default_rng().integers(1, STEPS))
 
 
 @pytest.mark.numeric
@@ -37,9 +37,9 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
             False,
             [
                 ("titles.tsv", 1),  # making the run's directory
-                ("batch", 2 + ANYWHERE),  # of which two steps or more are saved
+                ("batch", 2 + RANDOM_STEP),  # two steps or more are saved
                 ("refit.npz", 1),
-                ("versions.json", 1),  # with the weights written, and half of the rest
+                ("versions.json", 1),  # after the weights, before the last files
             ],
         ),
         pytest.param(
@@ -47,9 +47,9 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
             True,
             [
                 ("config.yaml", 1),
-                ("batch", STEPS + ANYWHERE),
+                ("batch", STEPS + RANDOM_STEP),
                 ("fit.npz", 2),  # saving a later epoch
-                ("batch", STEPS + ANYWHERE),  # training on
+                ("batch", STEPS + RANDOM_STEP),  # training after a checkpoint
                 ("model.weights.h5", 1),
                 ("SHA256SUMS", 1),
             ],
@@ -58,11 +58,11 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
     ],
     ids=["within epochs", "between epochs, with judgments, a teacher and an earlier run"],
 )
-def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
+def test_a_run_killed_several_times_equals_an_uninterrupted_run(
     data, folder, processes, save_every, more, moments
 ):
     raw = KILLED | {"training": KILLED["training"] | {"refit": True, "save_every": save_every}}
-    whole, killed = folder / f"whole-{save_every}", folder / f"killed-{save_every}"
+    expected, killed = folder / f"uninterrupted-{save_every}", folder / f"killed-{save_every}"
     start = None
     if more:
         judged, scores = folder / "killed-judged.tsv", folder / "killed-scores.tsv"
@@ -72,7 +72,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
             "loss": {"name": "margin_mse"},
         }
         start = finished_run(folder / "killed-start", data, KILLED)
-    uninterrupted = train(parse_config(raw), data.path, whole, start=start, quiet=True)
+    uninterrupted = train(parse_config(raw), data.path, expected, start=start, quiet=True)
     assert uninterrupted.refitted
     for moment in moments:
         outcome = processes.train(raw, data.path, killed, start=start, die_at=moment)
@@ -80,7 +80,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
         assert not is_finished(killed)
     finished = processes.train(raw, data.path, killed, start=start)
     assert finished.result["history"] == uninterrupted.history, moments
-    assert equal(whole, killed), moments
+    assert equal(expected, killed), moments
     for name in ("ranking.json", "history.json", "MODEL_CARD.md"):
-        assert (whole / name).read_text("utf-8") == (killed / name).read_text("utf-8")
+        assert (expected / name).read_text("utf-8") == (killed / name).read_text("utf-8")
     assert not (killed / "state").exists()

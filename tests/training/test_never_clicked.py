@@ -1,4 +1,4 @@
-"""No title that anybody clicked for a query is its negative, by any text rule, from any source."""
+"""A title that was clicked for a query is never its negative, with any rules and source."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ WORDS = ("pâté", "pate", "PÂTE", "Crème", "creme", "brûlée", "brulee", "ŏ
 
 
 def texts(random: Random, count: int) -> list[str]:
-    """Texts of which many differ in accents or case alone."""
+    """Texts, many of which differ only in accents or case."""
     return [" ".join(random.choices(WORDS, k=random.randint(1, 3))) for _ in range(count)]
 
 
 @pytest.fixture(scope="module", params=RULES)
 def data(request, tmp_path_factory):
-    """What preprocess makes of a log by a rule."""
+    """A preprocessed log with the text rules of the parameter."""
     folder, random = tmp_path_factory.mktemp("rule"), Random(7)
     queries, titles = texts(random, 60), texts(random, 90)
     rows = [
@@ -46,21 +46,21 @@ def data(request, tmp_path_factory):
 
 
 def configuration(source: str, data: Preprocessed, folder):
-    """A training whose rivals are of one source."""
+    """A configuration whose negatives are all of one source."""
     queries, fields = dict.fromkeys(query for query, _, _ in data.log()), data.spec.title_fields
-    every = list(product(queries, [one.text for one in data.titles]))
-    write_table(folder / "mined.tsv", ("query", "title"), every)
+    all_pairs = list(product(queries, [title.text for title in data.titles]))
+    write_table(folder / "mined.tsv", ("query", "title"), all_pairs)
     rows = [
-        (query, *[*title.split("␟"), ""][: len(fields)], "0" if number % 5 else "3")
-        for number, (query, title) in enumerate(every)
+        (query, *[*title.split("␟"), ""][: len(fields)], "0" if index % 5 else "3")
+        for index, (query, title) in enumerate(all_pairs)
     ]
     write_table(folder / "judged.tsv", ("query", *fields, "grade"), rows)
-    rivals = {
+    negatives = {
         "recorded": {"recorded": 4},
         "fresh": {"fresh": 3},
         "mined from any pair": {"mined": 3, "mined_from": str(folder / "mined.tsv")},
     }
-    settings = {"negatives": {"in_batch": source == "in-batch"} | rivals.get(source, {})}
+    settings = {"negatives": {"in_batch": source == "in-batch"} | negatives.get(source, {})}
     if source == "judged":
         settings["judgments"] = {"file": str(folder / "judged.tsv"), "validation": 0.0}
         settings["training__clicks"] = False
@@ -70,14 +70,14 @@ def configuration(source: str, data: Preprocessed, folder):
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_path):
     settings, vocabulary = configuration(source, data, tmp_path), data.vocabulary
-    hashed = {
+    trigram_ids = {
         text: tuple(vocabulary.ngram_ids(word) for word in vocabulary.words(text))
         for query, title, _ in data.log()
         for text in (query, title)
     }
     clicked = defaultdict(set)
     for query, title, _ in data.log():
-        clicked[hashed[query]].add(hashed[title])
+        clicked[trigram_ids[query]].add(trigram_ids[title])
     batches = batches_of(settings, data)
     negatives = 0
     for inputs, labels, weights in batches.epochs(1, 0, 2):

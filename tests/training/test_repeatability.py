@@ -1,4 +1,4 @@
-"""`dssm train` takes the same steps on two devices; a directory has one training at a time."""
+"""Two devices train as one; devices are checked; a directory has one training at a time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.training.configuration import CONFIG, EPOCHS, RECORDED, assert_near, 
 
 @pytest.mark.keras
 @pytest.mark.numeric
-def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
-    # The threshold is below most gradients: clipping what one replica sees would differ.
+def test_training_on_two_devices_equals_training_on_a_single_device(data, folder, processes):
+    # The threshold is below most gradients, so clipping per replica would give other weights.
     optimizer = {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
                  "momentum": 0.9}  # fmt: skip
     raw = config(
@@ -33,13 +33,13 @@ def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
         processes.start(raw, data.path, folder / f"devices-{devices}", devices=devices)
         for devices in (1, 2)
     ]
-    histories = [each.wait().result["history"] for each in runs]
-    # 6 steps add to weights of about 1 a sum over 8 pairs of 3 candidates each.
+    histories = [run.wait().result["history"] for run in runs]
+    # 6 steps, each of which adds a sum over 8 pairs of 3 candidates to weights of about 1.
     same = rounding(6 * 8 * 3, 1)
     assert_near(*(folder / f"devices-{devices}" for devices in (1, 2)), *histories, same)
 
 
-def test_a_batch_size_that_the_devices_cannot_share_is_refused():
+def test_a_batch_size_that_cannot_be_divided_among_the_devices_is_refused():
     with pytest.raises(UserError, match=r"training\.batch_size: 7 cannot be divided among 2"):
         check_batch_sizes(parse_config(config(training__batch_size=7)).training, {}, replicas=2)
 
@@ -58,7 +58,7 @@ def test_a_step_of_several_cpus_is_not_compiled_by_xla():
     assert not compiled(True, 2)
 
 
-def test_a_second_training_is_refused_and_the_first_ends_well(data, processes, tmp_path):
+def test_a_second_training_is_refused_and_the_first_finishes(data, processes, tmp_path):
     out = tmp_path / "run"
     first = processes.start(CONFIG, data.path, out)
     while not (out / "config.yaml").exists():

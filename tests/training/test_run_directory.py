@@ -1,4 +1,4 @@
-"""What a run of `dssm train` holds."""
+"""The files of a run of `dssm train`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.training.configuration import CONFIG, EPOCHS, batches_of
 from tests.training.scored import scored
 
 
-def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
+def test_a_run_has_all_files_that_are_needed_to_use_and_to_repeat_it(run, data):
     out, _ = run
     files = {path.name for path in out.iterdir()}
     assert files == {
@@ -30,7 +30,7 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
     assert (out / "vocabulary.txt").read_bytes() == (data.path / "vocabulary.txt").read_bytes()
     assert Spec.load(out) == data.spec
-    assert {one.text for one in load_titles(out)} == {*data.titles}
+    assert {title.text for title in load_titles(out)} == {*data.titles}
     versions = json.loads((out / "versions.json").read_text("utf-8"))
     assert versions["tensorflow"] == tf.__version__
     assert {"python", "keras", "numpy", "dssm-tf"} <= versions.keys()
@@ -47,40 +47,40 @@ def test_the_history_has_losses_and_ndcg_of_each_epoch(run):
     assert result.history[-1]["loss"] < result.history[0]["loss"]
 
 
-def test_the_model_card_tells_what_was_trained_on_what(run, data):
+def test_the_model_card_describes_the_model_the_data_and_the_validation(run, data):
     card = (run[0] / "MODEL_CARD.md").read_text("utf-8")
     assert card.startswith("# dssm\n")
     assert f"| pairs (query, clicked title) | {len(data.pairs['train'])} |" in card
     assert data.vocabulary.fingerprint in card
     ndcg = run[1].ndcg
-    shown = f"{ndcg['low ndcg@1']:.3f} to {ndcg['high ndcg@1']:.3f}"
-    row = f"| ndcg@1 | {ndcg['ndcg@1']:.4f} | {shown} | {ndcg['cosine ndcg@1']:.4f} |"
+    interval = f"{ndcg['low ndcg@1']:.3f} to {ndcg['high ndcg@1']:.3f}"
+    row = f"| ndcg@1 | {ndcg['ndcg@1']:.4f} | {interval} | {ndcg['cosine ndcg@1']:.4f} |"
     assert row in card
-    assert f"They rest on {ndcg['queries']:.0f} queries, fewer than 200" in card
+    assert f"These values rest on {ndcg['queries']:.0f} queries, fewer than 200" in card
 
 
-def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
+def test_the_weights_are_those_of_the_best_epoch(run, data):
     out, result = run
     ranker = SemanticRanker.load(out)
     losses = [epoch["val_loss"] for epoch in result.history]
     assert result.best_epoch == 1 + int(np.argmin(losses))
     settings = parse_config(CONFIG)
-    batches = batches_of(settings, Preprocessed(data.path)).held_out()
-    # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
+    batches = batches_of(settings, Preprocessed(data.path)).validation()
+    # Seven held-out queries make one batch; their rows have weight 8/7, the padding row 0.
     ((inputs, known, row_weights),) = batches.epochs(None, 0, 1)
     loss = ClickSoftmax()(known, ranker.model(inputs), sample_weight=row_weights)
     assert float(loss) == approx(min(losses), rel=1e-5)
 
 
-def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
+def test_the_saved_metrics_are_those_of_the_loaded_model(run, data):
     out, result = run
     ranker = SemanticRanker.load(out)
     task = ValidationTask.from_clicks(Preprocessed(data.path), 100, 100)
-    kept = json.loads((out / "ranking.json").read_text("utf-8"))
-    assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
-    found = task.metrics_with_ci(scored(ranker.score_matrix(task.queries, task.titles)))
+    saved = json.loads((out / "ranking.json").read_text("utf-8"))
+    assert saved["prior_weight"] == ranker.prior_weight == result.prior_weight
+    metrics = task.metrics_with_ci(scored(ranker.score_matrix(task.queries, task.titles)))
     by_cosine = task.ndcg(encode_task(ranker._encode, task))
-    found |= {f"cosine {name}": value for name, value in by_cosine.items()}
-    found |= {"queries": len(task.queries), "bm25_weight": ranker.bm25_weight}
-    assert found == approx(kept["validation"])
-    assert kept["validation"] == result.ndcg
+    metrics |= {f"cosine {name}": value for name, value in by_cosine.items()}
+    metrics |= {"queries": len(task.queries), "bm25_weight": ranker.bm25_weight}
+    assert metrics == approx(saved["validation"])
+    assert saved["validation"] == result.ndcg

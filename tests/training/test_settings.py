@@ -1,4 +1,4 @@
-"""`dssm train` under other settings, and those it refuses beforehand."""
+"""`dssm train` with various settings, and settings that it refuses."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from tests.rounding import rounding
 from tests.training.configuration import BATCH, RECORDED, config, trained
 
 
-def test_a_tower_trained_in_reduced_precision_is_measured_in_float32(data, folder, monkeypatch):
+def test_a_tower_trained_in_reduced_precision_is_validated_in_float32(data, folder, monkeypatch):
     measured = []
 
-    def watched(encode, task):
+    def recorded(encode, task):
         measured.append(encode_task(encode, task))
         return measured[-1]
 
-    monkeypatch.setattr(ranking_validation, "encode_task", watched)
+    monkeypatch.setattr(ranking_validation, "encode_task", recorded)
     changes = {"training__precision": "mixed_bfloat16", "training__epochs": 1}
     result = trained(data, folder / "bfloat16", **changes)
     assert np.isfinite(result.history[0]["loss"])
     ranker = SemanticRanker.load(folder / "bfloat16")
     task = ValidationTask.from_clicks(Preprocessed(data.path), 2000, 20000)
     expected = ranker.encode_queries(task.queries), ranker.encode_titles(task.titles)
-    # Vectors of some 20 trigrams through 8 units and 6; bfloat16 would be off by some 2^-8.
-    for found, vectors in zip(measured[0], expected, strict=True):
-        assert found == approx(vectors, abs=rounding(34, 2))
+    # Vectors of about 20 trigrams through 8 and 6 units; bfloat16 would differ by about 2^-8.
+    for vectors, expected_vectors in zip(measured[0], expected, strict=True):
+        assert vectors == approx(expected_vectors, abs=rounding(34, 2))
 
 
-def test_data_without_a_validation_part_keeps_the_last_epoch(tmp_path):
+def test_without_a_validation_split_the_last_epoch_is_kept(tmp_path):
     data = write_data(tmp_path / "data", click_log(24), validation=())
     result = trained(
         data, tmp_path / "run", training__monitor="ndcg@10", training__epochs=3,
@@ -53,7 +53,7 @@ def test_data_without_a_validation_part_keeps_the_last_epoch(tmp_path):
     )  # fmt: skip
     assert (result.epochs, result.best_epoch, result.ndcg, result.prior_weight) == (3, 3, {}, 0)
     assert not result.convergence_warning
-    assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert "no validation split" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
     assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
 
 
@@ -87,30 +87,30 @@ REFITTED = {
 
 @pytest.fixture(scope="module")
 def refitted(data, folder):
-    """A run that is refitted, with averages and a gamma that it chooses.
+    """A refitted run with moving averages and `gamma: auto`, and a record of its phases.
 
-    Beside it the calls of a callback, each phase's weights before and after, and its updates, as
-    the schedule counts them and as they were made.
+    Returns the directory, the result, a callback that recorded its calls, and for each phase
+    (initial weights, `BestWeights`) and (updates of the schedule, updates made).
     """
     phases, updates, fit = [], [], TrainingLoop.fit
 
-    def watched(self, *arguments, **named):
-        best_weights = fit(self, *arguments, **named)
-        phases.append((named.get("weights"), best_weights))
+    def recorded_fit(self, *arguments, **options):
+        best_weights = fit(self, *arguments, **options)
+        phases.append((options.get("weights"), best_weights))
         optimizer = self.model.optimizer
         updates.append((int(optimizer.total_steps), int(optimizer.iterations)))
         return best_weights
 
     recorder = Recorder()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingLoop, "fit", watched)
+        patch.setattr(TrainingLoop, "fit", recorded_fit)
         result = trained(data, folder / "refitted", callbacks=[recorder], **REFITTED)
     return folder / "refitted", result, recorder, phases, updates
 
 
-def test_callbacks_follow_the_fit_and_the_refit(refitted):
+def test_callbacks_are_called_in_the_fit_and_in_the_refit(refitted):
     run, result, recorder, *_ = refitted
-    assert result.best_epoch == 2  # the third does worse
+    assert result.best_epoch == 2  # the third is worse
     assert recorder.calls == [
         "train begin", "epoch 0", "epoch 1", "epoch 2", "train end",
         "train begin", "epoch 0", "epoch 1", "train end",
@@ -118,28 +118,28 @@ def test_callbacks_follow_the_fit_and_the_refit(refitted):
     assert all("loss" in logs for logs in recorder.logs)
     assert [logs.get("ndcg@10") is not None for logs in recorder.logs] == [True] * 3 + [False] * 2
     card = (run / "MODEL_CARD.md").read_text("utf-8")
-    assert "; then trained on, on training and validation part, for two thirds as many" in card
+    assert "; then two thirds as many on the training and validation split" in card
 
 
-def test_the_schedule_counts_the_updates_of_the_whole_training(refitted, data):
+def test_the_schedule_has_the_number_of_updates_of_each_phase(refitted, data):
     """The momentum changes 2 % after the start and 2 % before the end of all epochs."""
-    pairs = {split: len(found) for split, found in data.pairs.items()}
-    # Three epochs on the training part, then two thirds of the best, 2, on all records.
+    pairs = {split: len(pairs) for split, pairs in data.pairs.items()}
+    # Three epochs on the training split, then two thirds of the best epoch, 2, on all records.
     first = 3 * math.ceil(pairs["train"] / BATCH)
     second = 2 * math.ceil((pairs["train"] + pairs["validation"]) / BATCH)
     assert refitted[-1] == [(first, first), (second, second)]
 
 
-def test_going_on_starts_from_the_best_epoch_s_averages(refitted):
-    (none, first), (given, last) = refitted[-2]
-    assert none is None
-    assert all(np.array_equal(*pair) for pair in zip(given, first.weights, strict=True))
-    assert not all(np.array_equal(*pair) for pair in zip(given, last.weights, strict=True))
-    moved = [float(np.abs(a - b).max()) for a, b in zip(given, last.weights, strict=True)]
-    assert max(moved) < 0.25  # a handful of steps of .01 from there
+def test_the_refit_starts_from_the_averaged_weights_of_the_best_epoch(refitted):
+    (fit_start, fitted), (refit_start, last) = refitted[-2]
+    assert fit_start is None
+    assert all(np.array_equal(*pair) for pair in zip(refit_start, fitted.weights, strict=True))
+    assert not all(np.array_equal(*pair) for pair in zip(refit_start, last.weights, strict=True))
+    changes = [float(np.abs(a - b).max()) for a, b in zip(refit_start, last.weights, strict=True)]
+    assert max(changes) < 0.25  # a few steps of .01
 
 
-def test_the_run_says_which_gamma_was_chosen_and_is_found_finished(refitted, data):
+def test_the_run_records_the_chosen_gamma_and_counts_as_finished(refitted, data):
     run, *_ = refitted
     assert load_config(run / "config.yaml").loss.gamma == 10
     assert trained(data, run, **REFITTED).seconds == 0
@@ -148,21 +148,24 @@ def test_the_run_says_which_gamma_was_chosen_and_is_found_finished(refitted, dat
 
 @pytest.mark.slow
 def test_compiled_by_xla_the_losses_are_the_same(data, folder):
-    same = {"tower__dropout": 0.0, "shared_towers": True}
+    changes = {"tower__dropout": 0.0, "shared_towers": True}
     plain, compiled = (
-        trained(data, folder / f"xla-{choice}", training__xla=choice, **same).history
+        trained(data, folder / f"xla-{choice}", training__xla=choice, **changes).history
         for choice in (False, True)
     )
-    for one, other in zip(plain, compiled, strict=True):
-        assert other["loss"] == approx(one["loss"], rel=1e-4)
-        assert other["val_loss"] == approx(one["val_loss"], rel=1e-4)
+    for epoch, expected in zip(compiled, plain, strict=True):
+        assert epoch["loss"] == approx(expected["loss"], rel=1e-4)
+        assert epoch["val_loss"] == approx(expected["val_loss"], rel=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
-        ({"negatives": {"recorded": 5}}, r"negatives.recorded: 5 .* holds 4 .*--negatives 5"),
-        ({"negatives": {"in_batch": False}}, "nothing to tell a click from. Set negatives.in_"),
+        (
+            {"negatives": {"recorded": 5}},
+            r"negatives.recorded: received 5, .* has 4 .*negatives 5",
+        ),
+        ({"negatives": {"in_batch": False}}, "negatives: there are none. .* Set negatives.in_"),
         ({"negatives": {"mined": 2, "mined_from": "no.tsv"}}, "no.tsv cannot be read"),
         ({"training__folds": 1_000}, r"training.folds: 1000 folds of \d+ queries"),
         ({"optimizer": {"name": "adamm"}}, "optimizer.name must be one of .*mean 'adam'"),
@@ -170,20 +173,20 @@ def test_compiled_by_xla_the_losses_are_the_same(data, folder):
     ],
 )
 def test_settings_that_cannot_train_are_refused_before_anything_is_written(
-    data, tmp_path, changes, says
+    data, tmp_path, changes, message
 ):
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match=message):
         trained(data, tmp_path / "run", **changes)
     assert changes.get("training__folds") or not (tmp_path / "run").exists()
 
 
-def test_records_without_negatives_and_no_other_rivals_are_refused(tmp_path):
+def test_records_without_any_negatives_are_refused(tmp_path):
     log = [Click(query, "red fox") for query in ("fox", "red", "fur")]
     data = write_data(tmp_path / "data", log, validation=())
-    with pytest.raises(UserError, match="nothing to tell a click from"):
+    with pytest.raises(UserError, match="negatives: there are none"):
         trained(data, tmp_path / "run", negatives=RECORDED)
     none = write_data(tmp_path / "none", log, validation={"fox", "red", "fur"})
-    with pytest.raises(UserError, match="holds no training records"):
+    with pytest.raises(UserError, match="has no training records"):
         trained(none, tmp_path / "run")
 
 

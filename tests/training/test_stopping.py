@@ -1,4 +1,4 @@
-"""Where `dssm train` stops, and what it does with runs that are there."""
+"""When `dssm train` stops, and how it treats existing directories."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from tests.clicks import click_log, write_data
 from tests.training.configuration import CONFIG, trained
 
 
-def test_training_stops_when_patience_runs_out_and_keeps_the_best(data, tmp_path):
+def test_training_stops_after_patience_epochs_and_keeps_the_best(data, tmp_path):
     result = trained(
         data, tmp_path / "run",
         training__epochs=9, training__patience=2, training__monitor="ndcg@10",
-        optimizer={"name": "sgd", "learning_rate": 1e-5},  # steps too small to rank otherwise
+        optimizer={"name": "sgd", "learning_rate": 1e-5},  # steps too small to change the ranking
     )  # fmt: skip
-    # The first epoch is the best there is; two more bring nothing better.
+    # The first epoch is the best; two more are not better.
     assert (result.epochs, result.best_epoch) == (3, 1)
 
 
-def test_a_finished_run_given_again_stays_as_it_is(run, data):
+def test_training_a_finished_run_again_changes_nothing(run, data):
     out, result = run
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert trained(data, out) == replace(result, seconds=0.0)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_a_training_killed_between_its_end_and_its_clean_up_is_cleaned_up(run, data, tmp_path):
+def test_state_left_by_a_kill_after_the_end_is_removed(run, data, tmp_path):
     out = Path(shutil.copytree(run[0], tmp_path / "run"))
     (out / "state").mkdir()
-    (out / "state" / "fit.npz").write_bytes(b"what the kill left")
+    (out / "state" / "fit.npz").write_bytes(b"left by a kill")
     assert trained(data, out).history == run[1].history
     assert not (out / "state").exists()
 
 
-def test_a_model_that_cannot_be_made_leaves_no_directory(data, tmp_path, monkeypatch):
+def test_a_model_that_cannot_be_built_leaves_no_directory(data, tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError
 
@@ -51,7 +51,7 @@ def test_a_model_that_cannot_be_made_leaves_no_directory(data, tmp_path, monkeyp
     assert not (tmp_path / "run").exists()
 
 
-def test_a_training_no_better_than_the_untrained_model_is_in_doubt():
+def test_a_training_that_is_no_better_than_the_untrained_model_has_a_warning():
     def result(untrained, *after):
         history = [{"loss": 1.0, "ndcg@10": value} for value in after]
         return Result(len(history), 1, history, 0.0, untrained={"ndcg@10": untrained})
@@ -62,10 +62,10 @@ def test_a_training_no_better_than_the_untrained_model_is_in_doubt():
     )
     assert result(0.0, 0.0).convergence_warning
     assert not result(0.5, 0.4, 0.51).convergence_warning
-    assert not result(1.0, 1.0).convergence_warning  # there was nothing to learn
+    assert not result(1.0, 1.0).convergence_warning  # training could not improve it
 
 
-def test_a_directory_that_is_no_run_is_left_alone(data, tmp_path):
+def test_a_directory_that_is_no_run_is_not_changed(data, tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match="exists and is not a run"):
         trained(data, tmp_path)
@@ -73,13 +73,13 @@ def test_a_directory_that_is_no_run_is_left_alone(data, tmp_path):
 
 
 @pytest.mark.parametrize("finished", [True, False], ids=["a finished", "an unfinished"])
-def test_a_run_is_not_trained_over(run, data, tmp_path, finished):
+def test_a_run_of_another_configuration_or_data_is_not_replaced(run, data, tmp_path, finished):
     out = run[0] if finished else tmp_path / "unfinished"
     if not finished:
         start_run(parse_config(CONFIG), Preprocessed(data.path), out)
-    holds = f"{out} holds {'a finished' if finished else 'an unfinished'} run of another "
-    with pytest.raises(UserError, match=rf"{holds}.* \(training.seed was 0, now 3\)"):
+    message = f"{out} has {'a finished' if finished else 'an unfinished'} run of another "
+    with pytest.raises(UserError, match=rf"{message}.* \(training.seed was 0, now 3\)"):
         trained(data, out, training__seed=3)
     other = write_data(tmp_path / "other", click_log(30))
-    with pytest.raises(UserError, match=rf"{holds}.* \(data\.trigrams was .*; choose another"):
+    with pytest.raises(UserError, match=rf"{message}.* \(data\.trigrams was .*; choose another"):
         trained(other, out)

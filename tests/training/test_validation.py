@@ -1,4 +1,4 @@
-"""What training stops and tunes by: the queries, titles and grades of the validation part."""
+"""The validation task: queries, titles, grades, and metrics."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.training import validation
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS, best_prior_weight
 from dssm_tf.training.validation import (
+    TaskVectors,
     ValidationTask,
-    Vectors,
     format_ndcg,
 )
 from tests.clicks import Click, write_data
@@ -31,12 +31,14 @@ LOG = [
     Click("owls", "green owl", 2),
     Click("fish", "white fish", 1),
 ]
-HELD_OUT = {"fox", "bear"}
+VALIDATION = {"fox", "bear"}
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("validation") / "data", LOG, validation=HELD_OUT).path
+    return write_data(
+        tmp_path_factory.mktemp("validation") / "data", LOG, validation=VALIDATION
+    ).path
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +48,13 @@ def task(directory) -> ValidationTask:
 
 def test_the_grades_follow_the_clicks(task, directory):
     assert task.queries == ("fox", "bear")
-    found = {
+    grades = {
         (task.queries[row], task.titles[column]): grade
         for row, column, grade in zip(*sparse.find(task.grades), strict=True)
     }
-    assert found == {
+    assert grades == {
         ("fox", "red fox"): 3,  # the most clicked
-        ("fox", "blue fox"): 2,  # at least half of its clicks
+        ("fox", "blue fox"): 2,  # at least half as many clicks
         ("fox", "black fox"): 1,
         ("bear", "black bear"): 3,
     }
@@ -62,17 +64,17 @@ def test_the_grades_follow_the_clicks(task, directory):
 
 
 def test_titles_clicked_in_validation_do_not_win_ties(tmp_path):
-    # Fifty queries click a title of their own; a model that knows nothing has one of them right.
+    # Each of 50 queries clicks another title. With equal scores, only one is ranked right.
     log = [Click(f"query {n}", f"title {n}") for n in range(50)]
-    data = write_data(tmp_path / "data", log, validation={c.query for c in log[:25]}).path
+    data = write_data(tmp_path / "data", log, validation={click.query for click in log[:25]}).path
     task = ValidationTask.from_clicks(Preprocessed(data), 100, 100)
     assert list(task.titles) == sorted(task.titles, key=tie_key)
     assert task.ndcg(scored(np.zeros(task.grades.shape)))["ndcg@1"] <= 1 / 25
 
 
-def test_titles_beyond_the_limit_are_a_sample_that_clicks_have_no_part_in(tmp_path):
-    # The most clicked titles alone are far easier to tell apart than a whole catalogue, so that
-    # a training too flat for the catalogue seemed as good as any.
+def test_titles_beyond_the_limit_are_sampled_independently_of_their_clicks(tmp_path):
+    # The most clicked titles alone are far easier to rank than a full catalogue. With them, a
+    # model that is poor on the full catalogue seemed good.
     log = [Click(f"query {n}", f"clicked {n}", 9) for n in range(50)]
     log += [Click(f"rare {n}", f"unclicked {n}") for n in range(50)]
     data = Preprocessed(write_data(tmp_path / "data", log, validation={"query 0", "query 1"}).path)
@@ -87,25 +89,25 @@ def test_titles_beyond_the_limit_are_a_sample_that_clicks_have_no_part_in(tmp_pa
 
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     random = np.random.default_rng(0)
-    sides = Vectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
+    sides = TaskVectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
     grades = sparse.csr_array(3 * np.eye(7, 11) + np.eye(7, 11, -6))
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
-    whole = task.metrics_with_ci(sides, bonus)
-    assert whole == task.metrics_with_ci(scored(sides.queries @ sides.titles.T + bonus))
+    expected = task.metrics_with_ci(sides, bonus)
+    assert expected == task.metrics_with_ci(scored(sides.queries @ sides.titles.T + bonus))
     for cells in (1, 25, 1000):  # one, two, all queries at once
         monkeypatch.setattr(validation, "_MAX_SCORES", cells)
-        assert task.metrics_with_ci(sides, bonus) == whole
+        assert task.metrics_with_ci(sides, bonus) == expected
 
 
-def test_a_whole_catalogue_is_ranked_in_bounded_memory():
+def test_a_large_catalogue_is_ranked_in_bounded_memory():
     # 200 queries by 200,000 titles: the matrix would have 160 MB, and twice that with grades.
     queries, titles = 200, 200_000
     texts = tuple(map(str, range(titles)))
     grades = sparse.eye_array(queries, titles, format="csr") * 3.0
     task = ValidationTask(texts[:queries], texts, grades)
     random = np.random.default_rng(0)
-    sides = Vectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
+    sides = TaskVectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
     tracemalloc.start()
     task.ndcg(sides)
     peak = tracemalloc.get_traced_memory()[1]
@@ -115,25 +117,25 @@ def test_a_whole_catalogue_is_ranked_in_bounded_memory():
 
 def test_means_come_with_their_intervals(task):
     worst = scored(-task.grades)
-    found = task.metrics_with_ci(worst)
+    metrics = task.metrics_with_ci(worst)
     # Three titles without a grade come first. Gain 2^grade - 1; discount log2(rank + 1).
     fox = (1 / np.log2(5) + 3 / np.log2(6) + 7 / np.log2(7)) / (7 + 3 / np.log2(3) + 1 / 2)
-    assert found["ndcg@3"] == 0
-    assert found["ndcg@10"] == approx((fox + 1 / np.log2(7)) / 2)
-    values = [found["low ndcg@10"], found["ndcg@10"], found["high ndcg@10"]]
+    assert metrics["ndcg@3"] == 0
+    assert metrics["ndcg@10"] == approx((fox + 1 / np.log2(7)) / 2)
+    values = [metrics["low ndcg@10"], metrics["ndcg@10"], metrics["high ndcg@10"]]
     assert 0 <= values[0] < values[1] < values[2] <= 1
-    assert {name: found[name] for name in task.ndcg(worst)} == task.ndcg(worst)
-    shown = f"({interval(found['low ndcg@1'], found['high ndcg@1'])}/"
-    assert format_ndcg(found).startswith(f"NDCG@1/3/10 {found['ndcg@1']:.3f}/")
-    assert shown in format_ndcg(found)
+    assert {name: metrics[name] for name in task.ndcg(worst)} == task.ndcg(worst)
+    interval_of_ndcg_1 = f"({interval(metrics['low ndcg@1'], metrics['high ndcg@1'])}/"
+    assert format_ndcg(metrics).startswith(f"NDCG@1/3/10 {metrics['ndcg@1']:.3f}/")
+    assert interval_of_ndcg_1 in format_ndcg(metrics)
 
 
-def test_the_prior_weight_is_the_best_tried_and_the_smaller_of_equals(task):
-    # Cosines that prefer a wrong title by 0.03, which a difference of 5 in the log-prior turns
-    # around at a weight above 0.006: all weights above rank alike.
+def test_the_prior_weight_is_the_best_and_of_ties_the_smallest(task):
+    # The cosines prefer a wrong title by 0.03. A difference of 5 in the log-prior reverses this at
+    # weights above 0.006, so all larger weights tie.
     wrong = np.zeros(task.grades.shape, np.float32)
     wrong[:, task.titles.index("white fish")] = 0.03
     popular = np.array([-5.0 if "fish" in title else 0.0 for title in task.titles], np.float32)
     assert best_prior_weight(task, scored(wrong), popular) == PRIOR_WEIGHTS[1]
-    # Perfect cosines: the prior can only harm.
+    # With perfect cosines, the prior can only make the ranking worse.
     assert best_prior_weight(task, scored(task.grades), popular) == 0.0

@@ -1,4 +1,4 @@
-"""A training that goes on from an earlier run."""
+"""A training that starts from an earlier run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dssm_tf
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.run_files import known_queries, load_titles
+from dssm_tf.model.run_files import load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.training.model_state import assign_all
@@ -39,22 +39,26 @@ def earlier(folder, data):
 
 @pytest.fixture(scope="module")
 def today(folder, data):
-    return write_data(folder / "today", TODAY, known=data.vocabulary)
+    return write_data(folder / "today", TODAY, earlier_vocabulary=data.vocabulary)
 
 
 def warm_start(run, settings, records):
     return WarmStart.load(run, settings.tower, settings.shared_towers, 1.0, records)
 
 
-def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, data):
-    known = [one.query for one in data.pairs["train"]][:2]
+def test_queries_that_the_earlier_run_was_trained_on_do_not_validate(earlier, tmp_path, data):
+    known = [pair.query for pair in data.pairs["train"]][:2]
     clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
-    asked = {*known, "quagga 1"}
-    today = write_data(tmp_path / "today", clicks, validation=asked, known=data.vocabulary)
+    validation = {*known, "quagga 1"}
+    today = write_data(
+        tmp_path / "today", clicks, validation=validation, earlier_vocabulary=data.vocabulary
+    )
     records, settings = Preprocessed(today.path), parse_config(CONFIG)
     start = warm_start(earlier, settings, records)
     assert validation_task(settings.validation, records, start).queries == ("quagga 1",)
-    only = write_data(tmp_path / "only", clicks, validation={*known}, known=data.vocabulary)
+    only = write_data(
+        tmp_path / "only", clicks, validation={*known}, earlier_vocabulary=data.vocabulary
+    )
     assert {*validation_task(settings.validation, Preprocessed(only.path), start).queries} == {
         *known
     }
@@ -73,12 +77,14 @@ def warm(folder, earlier, today):
 @pytest.mark.parametrize(
     ("tower", "buckets", "whole_words"), [("dssm", 0, False), ("clsm", 5, False), ("dssm", 0, True)]
 )
-def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_gave_it(
+def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
     tower, buckets, whole_words, tmp_path
 ):
     def vocabulary(name, log, known=None):
         rules = Rules(False, hash_buckets=buckets)
-        data = Preprocessed(write_data(tmp_path / name, log, rules=rules, known=known).path)
+        data = Preprocessed(
+            write_data(tmp_path / name, log, rules=rules, earlier_vocabulary=known).path
+        )
         return (data.with_whole_words() if whole_words else data).vocabulary
 
     before = vocabulary("yesterday", click_log())
@@ -93,46 +99,44 @@ def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_ga
         assert np.ptp(vectors, axis=0).any()
 
 
-def test_a_new_trigram_is_learned_from_its_zero_row(warm, data):
+def test_new_trigrams_are_trained_from_zero_rows(warm, data):
     kernel = np.asarray(SemanticRanker.load(warm[0]).model.title_tower.hashing.kernel)
     known = len(data.vocabulary.ngrams)
     assert (np.abs(kernel[known + 1 :]).sum(1) > 0).mean() > 0.5
 
 
-def test_clicks_and_queries_of_the_earlier_run_are_kept(earlier, warm, data, today):
+def test_clicks_and_query_ids_of_the_earlier_run_are_added(earlier, warm, data, today):
     clicks = {title.text: title.clicks for title in load_titles(warm[0])}
     before = {title.text: title.clicks for title in load_titles(earlier)}
     now = {title.text: title.clicks for title in Preprocessed(today.path).titles}
-    assert clicks == {t: before.get(t, 0) + now.get(t, 0) for t in {*before, *now}}
+    assert clicks == {title: before.get(title, 0) + now.get(title, 0) for title in {*before, *now}}
     queries = {
-        one.query for where in (data, today) for part in where.pairs.values() for one in part
+        pair.query for log in (data, today) for pairs in log.pairs.values() for pair in pairs
     }
-    assert known_queries(warm[0]).tolist() == sorted(map(FOLDED.id, queries))
+    assert training_query_ids(warm[0]).tolist() == sorted(map(FOLDED.id, queries))
 
 
-def test_the_share_of_earlier_clicks_that_counts_can_be_less():
+def test_earlier_clicks_can_count_less():
     earlier = [Title("Red fox", 10, 4), Title("owl", 1, 1)]
-    found = joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)
-    assert found == [Title("red FOX", 6, 3), Title("owl", 0, 0)]
+    titles = joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)
+    assert titles == [Title("red FOX", 6, 3), Title("owl", 0, 0)]
 
 
-def test_the_run_says_what_it_went_on_from(earlier, warm):
-    about = json.loads((warm[0] / "earlier_run.json").read_text("utf-8"))
-    assert about["fingerprint"] == fingerprint(earlier)
+def test_the_run_records_the_earlier_run(earlier, warm):
+    record = json.loads((warm[0] / "earlier_run.json").read_text("utf-8"))
+    assert record["fingerprint"] == sha256_of(earlier)
     card = (warm[0] / "MODEL_CARD.md").read_text("utf-8")
-    assert f"fingerprint {fingerprint(earlier)[:16]}" in card
+    assert f"fingerprint {sha256_of(earlier)[:16]}" in card
 
 
-def test_a_run_goes_on_and_a_finished_one_is_left_for_the_same_start_only(
-    folder, start, warm, today
-):
+def test_a_run_resumes_or_returns_its_result_only_with_the_same_start(folder, start, warm, today):
     settings, records = parse_config(CONFIG), Preprocessed(today.path)
-    start_run(settings, records, folder / "begun", start)
-    assert load_finished_result(settings, records, folder / "begun", start) is None
-    again = load_finished_result(settings, records, warm[0], start)
-    assert again.history == warm[1].history
-    says = r"a finished run of another .* \(from was .*, now None\)"
-    with pytest.raises(UserError, match=says):
+    start_run(settings, records, folder / "started", start)
+    assert load_finished_result(settings, records, folder / "started", start) is None
+    result = load_finished_result(settings, records, warm[0], start)
+    assert result.history == warm[1].history
+    message = r"a finished run of another .* \(from was .*, now None\)"
+    with pytest.raises(UserError, match=message):
         trained(today, warm[0])
 
 
@@ -144,7 +148,7 @@ def test_keras_fit_starts_from_the_earlier_run(earlier, start, today):
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"tower__widths": [8, 4]}, r"\(tower.widths was \[8, 6\], now \[8, 4\]\)"),
         ({"tower": {"name": "clsm"}}, "tower.name was 'dssm', now 'clsm'"),
@@ -152,8 +156,8 @@ def test_keras_fit_starts_from_the_earlier_run(earlier, start, today):
         ({"tower__dropout": 0.0}, "preprocess with --vocabulary-from"),
     ],
 )
-def test_a_start_that_does_not_fit_is_refused(tmp_path, earlier, changes, says):
+def test_a_start_that_does_not_fit_is_refused(tmp_path, earlier, changes, message):
     records = write_data(tmp_path / "other", TODAY)
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match=message):
         trained(records, tmp_path / "no", start=earlier, **changes)
     assert not (tmp_path / "no").exists()

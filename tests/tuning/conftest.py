@@ -1,4 +1,4 @@
-"""A folder to tune in."""
+"""A folder with a configuration and data for tuning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG = {
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory) -> Path:
-    """A folder with a configuration and a directory of records."""
+    """A folder with a configuration and preprocessed data."""
     folder = tmp_path_factory.mktemp("tuning")
     (folder / "mine.yaml").write_text(yaml.safe_dump(CONFIG), "utf-8")
     write_data(folder / "data", click_log(30))

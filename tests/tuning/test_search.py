@@ -1,4 +1,4 @@
-"""What a search tries, and what it refuses before anything is trained."""
+"""The settings of a search, and the errors that are reported before any training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tuning.search import Search, parse_space, typed
+from dssm_tf.tuning.search import Search, format_settings, parse_space
 from tests.conftest import CHECKOUT
 
 
@@ -17,23 +17,25 @@ def search(folder, *grid, **options) -> Search:
     return Search(str(folder / "mine.yaml"), grid, **options)
 
 
-def test_a_grid_is_every_combination_the_last_key_changing_first(folder):
-    found = search(folder, "loss.gamma=5,10", "tower.widths=[4],[4, 2]")
-    assert [typed(setting) for setting in found.settings] == [
+def test_a_grid_has_every_combination_and_the_last_key_varies_fastest(folder):
+    grid = search(folder, "loss.gamma=5,10", "tower.widths=[4],[4, 2]")
+    assert [format_settings(setting) for setting in grid.settings] == [
         ["loss.gamma=5", "tower.widths=[4]"],
         ["loss.gamma=5", "tower.widths=[4, 2]"],
         ["loss.gamma=10", "tower.widths=[4]"],
         ["loss.gamma=10", "tower.widths=[4, 2]"],
     ]
-    assert found.trial(found.settings[3]).tower.widths == (4, 2)
+    assert grid.trial_config(grid.settings[3]).tower.widths == (4, 2)
 
 
-def test_a_number_from_a_range_is_cut_to_three_digits_as_a_person_types_it(folder):
-    found = search(folder, "optimizer.learning_rate=log:0.001:0.1", "loss.gamma=5,9", random=5)
+def test_a_number_from_a_range_is_rounded_to_three_digits(folder):
+    random_search = search(
+        folder, "optimizer.learning_rate=log:0.001:0.1", "loss.gamma=5,9", random=5
+    )
     setting = {"optimizer.learning_rate": 0.012345, "loss.gamma": "9"}
-    assert found.trial(setting).optimizer.learning_rate == 0.0123
-    # What is checked before anything is trained: the ends of a range, the values of a list.
-    assert [typed(one) for one in found.settings] == [
+    assert random_search.trial_config(setting).optimizer.learning_rate == 0.0123
+    # `check` tries the bounds of each range and the values of each list.
+    assert [format_settings(sample) for sample in random_search.settings] == [
         ["optimizer.learning_rate=0.001", "loss.gamma=5"],
         ["optimizer.learning_rate=0.1", "loss.gamma=5"],
         ["optimizer.learning_rate=0.001", "loss.gamma=5"],
@@ -41,18 +43,18 @@ def test_a_number_from_a_range_is_cut_to_three_digits_as_a_person_types_it(folde
     ]
 
 
-def test_trials_run_without_refit_and_the_metric_chooses_their_epoch(folder):
-    found = search(
+def test_trials_run_without_refit_and_the_monitored_metric_compares_them(folder):
+    grid = search(
         folder, "loss.gamma=5", overrides=["training.monitor=ndcg@1", "training.epochs=7"]
     )
-    (setting,) = found.settings
-    trial = found.trial(setting).training
+    (setting,) = grid.settings
+    trial = grid.trial_config(setting).training
     assert (trial.refit, trial.monitor, trial.epochs) == (False, "ndcg@1", 7)
-    assert found.load().training.refit is True
-    assert found.measure == "ndcg@1"
+    assert grid.build_config().training.refit is True
+    assert grid.metric == "ndcg@1"
     by_loss = search(folder, "loss.gamma=5", overrides=["training.monitor=loss"])
-    assert by_loss.measure == "ndcg@10"
-    assert search(folder, "loss.gamma=5").measure == "ndcg@10"
+    assert by_loss.metric == "ndcg@10"
+    assert search(folder, "loss.gamma=5").metric == "ndcg@10"
 
 
 @pytest.mark.parametrize(
@@ -87,36 +89,40 @@ def test_trials_run_without_refit_and_the_metric_chooses_their_epoch(folder):
         (["loss.gamma=5"], {"overrides": ["judgments.file=no.tsv"]}, "there is no file no.tsv."),
     ],
 )
-def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(
-    folder, grid, options, message
-):
+def test_keys_and_values_are_checked_before_any_training(folder, grid, options, message):
     with pytest.raises(UserError) as error:
         search(folder, *grid, **options).check()
     assert message in str(error.value)
 
 
-def test_yaml_would_read_a_range_in_base_60():
+def test_a_range_is_not_read_as_a_yaml_number_in_base_60():
     assert parse_space(["loss.gamma=5:20"])["loss.gamma"].high == 20
 
 
-def test_a_range_is_of_whole_numbers_if_both_ends_are():
-    found = [parse_space([f"x={ends}"])["x"] for ends in ("1:4", "1:4.5", "0.5:4")]
-    assert found == [IntDistribution(1, 4), FloatDistribution(1, 4.5), FloatDistribution(0.5, 4)]
+def test_a_range_is_of_integers_if_both_bounds_are():
+    distributions = [parse_space([f"x={bounds}"])["x"] for bounds in ("1:4", "1:4.5", "0.5:4")]
+    assert distributions == [
+        IntDistribution(1, 4),
+        FloatDistribution(1, 4.5),
+        FloatDistribution(0.5, 4),
+    ]
 
 
-def test_the_guides_commands_can_be_run():
+def test_the_commands_of_the_tuning_guide_are_valid():
     guide = (CHECKOUT / "docs" / "tuning.md").read_text("utf-8").replace("\\\n", " ")
-    commands = [shlex.split(one) for one in guide.splitlines() if one.startswith("    dssm tune ")]
+    commands = [
+        shlex.split(line) for line in guide.splitlines() if line.startswith("    dssm tune ")
+    ]
     assert any("paper/lstm-96" in words for words in commands)
     for words in commands:
-        given = list(pairwise(words))
-        grid = [value for word, value in given if word == "--grid"]
-        numbers = {word[2:]: int(value) for word, value in given if word in ("--random", "--tpe")}
-        overrides = [value for word, value in given if word == "--set"]
-        config = next(value for word, value in given if word == "--config")
+        pairs = list(pairwise(words))
+        grid = [value for word, value in pairs if word == "--grid"]
+        numbers = {word[2:]: int(value) for word, value in pairs if word in ("--random", "--tpe")}
+        overrides = [value for word, value in pairs if word == "--set"]
+        config = next(value for word, value in pairs if word == "--config")
         Search(config, grid, overrides=overrides, **numbers).check()
 
 
-def test_pruning_is_refused_with_folds_which_measure_nothing_before_their_end(folder):
+def test_pruning_is_refused_with_folds_which_have_no_metric_before_the_last_epoch(folder):
     with pytest.raises(UserError, match=r"--prune compares trials after each epoch.*folds=null"):
         search(folder, "loss.gamma=5,10", overrides=["training.folds=2"], prune=True).check()

@@ -1,4 +1,4 @@
-"""Searches from start to end: chosen, written, killed, failed, pruned."""
+"""Complete searches, including killed, failed and pruned trials."""
 
 from __future__ import annotations
 
@@ -22,18 +22,23 @@ from dssm_tf.training.run_directory import Result
 from dssm_tf.tuning import tune as module
 from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data
-from tests.graded.files import write
+from tests.data.graded.files import write
 from tests.tuning.test_search import search
 
 GRID = ("loss.gamma=5,10", "optimizer.learning_rate=0.05")
 
 
 class Killed(BaseException):
-    """The process's end, which nothing may catch."""
+    """Stands for the death of the process; no handler may catch it."""
 
 
 class Training:
-    """Stands in for `train`: results that a function gives, or what it raises."""
+    """Replaces `train`.
+
+    Args:
+        monkeypatch: of the test.
+        ndcg: a function from a configuration and data to the metric of each epoch; it may raise.
+    """
 
     def __init__(self, monkeypatch, ndcg) -> None:
         self.runs: list[Path] = []
@@ -50,7 +55,7 @@ class Training:
             )
 
         monkeypatch.setattr(module, "train", train)
-        # Nothing was trained, so nothing is to be freed, which takes a second a trial.
+        # There is no model to free, and freeing takes a second per trial.
         monkeypatch.setattr(module.keras.utils, "clear_session", lambda: None)
 
 
@@ -64,26 +69,26 @@ def table(out: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def searched(folder, tmp_path_factory):
-    """The directory of a search that trains, and what it printed."""
-    out, shown = tmp_path_factory.mktemp("searched") / "out", StringIO()
-    tune(search(folder, *GRID), [folder / "data"], out, console=Console(file=shown, width=100))
-    return out, shown
+def finished_search(folder, tmp_path_factory):
+    """The directory of a search with real training, and its output."""
+    out, output = tmp_path_factory.mktemp("searched") / "out", StringIO()
+    tune(search(folder, *GRID), [folder / "data"], out, console=Console(file=output, width=100))
+    return out, output
 
 
-def test_the_best_trial_is_written_with_the_users_refit_and_how_to_train_it(searched):
-    out, shown = searched
+def test_the_best_configuration_has_the_users_refit_and_a_training_command(finished_search):
+    out, output = finished_search
     rows = table(out)
-    measured = {
+    rankings = {
         row["trial"]: json.loads((out / row["runs"] / "ranking.json").read_text("utf-8"))
         for row in rows
     }
-    # What each training run itself wrote down.
-    values = {trial: one["validation"]["ndcg@10"] for trial, one in measured.items()}
+    # The metrics that each training run wrote.
+    values = {trial: ranking["validation"]["ndcg@10"] for trial, ranking in rankings.items()}
     assert [float(row["ndcg@10"]) for row in rows] == approx(
         sorted(values.values())[::-1], abs=5e-5
     )
-    assert {one["refitted"] for one in measured.values()} == {False}
+    assert {ranking["refitted"] for ranking in rankings.values()} == {False}
     best = load_config(out / rows[0]["runs"] / "config.yaml").model_dump()
     best["training"]["refit"] = True
     assert load_config(out / "best.yaml").model_dump() == best
@@ -91,13 +96,13 @@ def test_the_best_trial_is_written_with_the_users_refit_and_how_to_train_it(sear
     assert head.startswith("# Chosen by validation ndcg@10 from 2 trials; 0 failed")
     assert f"dssm train --config {out}/best.yaml --data DATA --out RUN" in head
     assert "fewer than 200" in head
-    lines = shown.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert "trial 1: loss.gamma=10 optimizer.learning_rate=0.05" in lines
     assert lines[-1].startswith("Command:    dssm train --config ")
 
 
-def test_a_kill_in_the_second_trial_costs_at_most_its_running_epoch(
-    folder, tmp_path, monkeypatch, searched
+def test_after_a_kill_only_the_interrupted_epoch_is_repeated(
+    folder, tmp_path, monkeypatch, finished_search
 ):
     epochs: list[int] = []
     save = Checkpoint.on_epoch_end
@@ -105,7 +110,7 @@ def test_a_kill_in_the_second_trial_costs_at_most_its_running_epoch(
     def save_and_count(self, *arguments):
         save(self, *arguments)
         epochs.append(self.epoch - 1)
-        if len(epochs) == 3:  # the first trial is done, and one epoch of the second
+        if len(epochs) == 3:  # after the first trial and one epoch of the second
             raise Killed
 
     monkeypatch.setattr(Checkpoint, "on_epoch_end", save_and_count)
@@ -114,55 +119,58 @@ def test_a_kill_in_the_second_trial_costs_at_most_its_running_epoch(
         tune(*arguments)
     assert not (tmp_path / "out" / "best.yaml").exists()
     tune(*arguments)
-    assert epochs == [0, 1, 0, 1]  # of the second trial only the second epoch was left
-    killed, whole = (
+    assert epochs == [0, 1, 0, 1]  # the second call trains only the second trial's second epoch
+    resumed, uninterrupted = (
         [(row["runs"], row["ndcg@10"]) for row in table(out)]
-        for out in (tmp_path / "out", searched[0])
+        for out in (tmp_path / "out", finished_search[0])
     )
-    assert killed == whole
+    assert resumed == uninterrupted
 
 
 @pytest.mark.parametrize("options", [{"random": 6}, {"tpe": 6}])
-def test_a_killed_search_ends_with_as_many_different_settings(
+def test_a_killed_search_resumes_and_tries_the_same_number_of_distinct_settings(
     folder, tmp_path, monkeypatch, options
 ):
-    found = search(folder, "loss.gamma=1.0:1000.0", **options)
+    requested_search = search(folder, "loss.gamma=1.0:1000.0", **options)
 
-    def dies_once(config, data):
+    def kill_in_third_run(config, data):
         if len(training.runs) == 3:
             raise Killed
         return by_gamma(config)
 
-    training = Training(monkeypatch, dies_once)
+    training = Training(monkeypatch, kill_in_third_run)
     with pytest.raises(Killed):
-        tune(found, [folder / "data"], tmp_path / "out")
-    tune(found, [folder / "data"], tmp_path / "out")
+        tune(requested_search, [folder / "data"], tmp_path / "out")
+    tune(requested_search, [folder / "data"], tmp_path / "out")
     rows = table(tmp_path / "out")
     assert len({row["loss.gamma"] for row in rows}) == 6
     assert len(training.runs) == 7
     assert training.runs.count(training.runs[2]) == 2
 
 
-def test_draws_lie_in_their_ranges_and_the_first_are_the_same_however_many(
+def test_random_settings_are_in_their_ranges_and_the_first_ones_do_not_depend_on_the_number(
     folder, tmp_path, monkeypatch
 ):
     Training(monkeypatch, by_gamma)
     keys = ("optimizer.learning_rate=log:0.001:0.1", "training.batch_size=8:16", "loss.gamma=5,9")
 
-    def drawn(number):
-        found = search(folder, *keys, random=number, seed=3)
-        return [one.params for one in tune(found, [folder / "data"], tmp_path / f"{number}").trials]
+    def settings(number):
+        random_search = search(folder, *keys, random=number, seed=3)
+        return [
+            trial.params
+            for trial in tune(random_search, [folder / "data"], tmp_path / f"{number}").trials
+        ]
 
-    few, many = drawn(3), drawn(40)
+    few, many = settings(3), settings(40)
     assert many[:3] == few
     rates = [setting["optimizer.learning_rate"] for setting in many]
     assert 0.001 <= min(rates) < max(rates) <= 0.1
-    assert 12 <= sum(rate < 0.01 for rate in rates) <= 28  # each ratio is as likely
+    assert 12 <= sum(rate < 0.01 for rate in rates) <= 28  # log-uniform: about half
     assert {setting["training.batch_size"] for setting in many} == set(range(8, 17))
     assert {setting["loss.gamma"] for setting in many} == {"5", "9"}
 
 
-def test_tpe_learns_where_the_best_settings_are(folder, tmp_path, monkeypatch):
+def test_tpe_suggests_better_settings_over_time(folder, tmp_path, monkeypatch):
     Training(monkeypatch, lambda config, data: [1 - abs(by_gamma(config)[0] - 0.12)])
     study = tune(
         search(folder, "loss.gamma=1.0:100.0", tpe=20, seed=1), [folder / "data"], tmp_path / "out"
@@ -172,7 +180,7 @@ def test_tpe_learns_where_the_best_settings_are(folder, tmp_path, monkeypatch):
     assert sum(late) / len(late) < sum(early) / len(early)
 
 
-def test_a_setting_behind_the_median_is_pruned_and_a_row(folder, tmp_path, monkeypatch):
+def test_a_setting_worse_than_the_median_is_pruned_and_listed(folder, tmp_path, monkeypatch):
     Training(monkeypatch, lambda config, data: [by_gamma(config)[0] + n / 1000 for n in range(4)])
     grid = "loss.gamma=10,11,12,13,14,5,20"
     study = tune(search(folder, grid, prune=True), [folder / "data"], tmp_path / "out")
@@ -182,7 +190,7 @@ def test_a_setting_behind_the_median_is_pruned_and_a_row(folder, tmp_path, monke
     assert table(tmp_path / "out")[-1]["state"] == "pruned"
 
 
-def test_of_several_logs_one_of_hard_queries_counts_as_much(folder, tmp_path, monkeypatch):
+def test_a_log_with_hard_queries_has_the_same_influence_as_others(folder, tmp_path, monkeypatch):
     write_data(tmp_path / "hard", click_log(20))
     values = {("5", "data"): 0.95, ("5", "hard"): 0.18, ("10", "data"): 0.92, ("10", "hard"): 0.2}
     Training(
@@ -192,61 +200,62 @@ def test_of_several_logs_one_of_hard_queries_counts_as_much(folder, tmp_path, mo
     study = tune(
         search(folder, "loss.gamma=5,10"), [folder / "data", tmp_path / "hard"], tmp_path / "out"
     )
-    # By plain means the first would win by .005; by sqrt(.92 * .2) > sqrt(.95 * .18) it does not.
+    # By arithmetic means the first would win by 0.005. By geometric means the second wins:
+    # sqrt(0.92 * 0.2) > sqrt(0.95 * 0.18).
     assert study.best_params == {"loss.gamma": "10"}
     assert study.best_value == approx((0.92 * 0.2) ** 0.5)
     assert "--data DATA --out RUN" in (tmp_path / "out" / "best.yaml").read_text("utf-8")
     assert [row["hard"] for row in table(tmp_path / "out")] == ["0.2000", "0.1800"]
 
 
-def test_a_row_is_a_mean_over_seeds_and_their_standard_deviation(folder, tmp_path, monkeypatch):
+def test_the_table_has_means_over_seeds_and_standard_deviations(folder, tmp_path, monkeypatch):
     values = {5: [0.80, 0.82, 0.84], 6: [0.79, 0.81, 0.83], 7: [0.60, 0.61, 0.62]}
     training = Training(
         monkeypatch,
         lambda config, data: [values[config.loss.gamma][config.training.seed]],
     )
-    found = search(folder, "loss.gamma=5,6,7", seeds=3)
-    tune(found, [folder / "data"], tmp_path / "out")
-    shown = [row["data"] for row in table(tmp_path / "out")]
-    assert shown == ["0.8200 ±0.0200", "0.8100 ±0.0200", "0.6100 ±0.0100"]
+    grid = search(folder, "loss.gamma=5,6,7", seeds=3)
+    tune(grid, [folder / "data"], tmp_path / "out")
+    cells = [row["data"] for row in table(tmp_path / "out")]
+    assert cells == ["0.8200 ±0.0200", "0.8100 ±0.0200", "0.6100 ±0.0100"]
     assert len(set(training.runs)) == 9
     assert load_config(tmp_path / "out" / "best.yaml").training.seed == 0
 
 
-def test_a_failed_trial_is_a_row_and_is_tried_again(folder, tmp_path, monkeypatch):
-    broken = True
+def test_a_failed_trial_is_listed_and_retried(folder, tmp_path, monkeypatch):
+    failing = True
 
-    def fails(config, data):
-        if broken and config.loss.gamma == 5:
+    def fail_for_gamma_5(config, data):
+        if failing and config.loss.gamma == 5:
             raise RuntimeError("out of\nmemory")
         return by_gamma(config)
 
-    training = Training(monkeypatch, fails)
+    training = Training(monkeypatch, fail_for_gamma_5)
     arguments = search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out"
     tune(*arguments)
     assert [row["state"] for row in table(tmp_path / "out")] == [
         "complete",
         "RuntimeError: out of memory",
     ]
-    broken = False
+    failing = False
     tune(*arguments)
     assert len(training.runs) == 3
     assert [row["state"] for row in table(tmp_path / "out")] == ["complete", "complete"]
 
 
-def test_if_all_trials_fail_the_first_says_why(folder, tmp_path, monkeypatch):
+def test_if_all_trials_fail_the_error_has_the_first_reason(folder, tmp_path, monkeypatch):
     def fails(config, data):
         raise RuntimeError(f"no {config.loss.gamma:g}")
 
     Training(monkeypatch, fails)
-    reason = "all 2 trials failed, the first because: RuntimeError: no 5. When"
+    reason = "all 2 trials failed, the first because: RuntimeError: no 5. Fix"
     with pytest.raises(UserError, match=reason):
         tune(search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out")
     states = [row["state"] for row in table(tmp_path / "out")]
     assert states == ["RuntimeError: no 5", "RuntimeError: no 10"]
 
 
-def test_a_full_disk_is_nobodys_setting_and_stops_the_search(folder, tmp_path, monkeypatch):
+def test_a_full_disk_stops_the_search(folder, tmp_path, monkeypatch):
     def full(config, data):
         raise OSError(28, "No space left on device")
 
@@ -258,46 +267,46 @@ def test_a_full_disk_is_nobodys_setting_and_stops_the_search(folder, tmp_path, m
     assert len(training.runs) == 2
 
 
-def test_a_second_search_in_one_directory_is_refused_and_ends_with_1(
+def test_a_second_search_in_the_same_directory_is_refused_with_exit_code_1(
     folder, tmp_path, monkeypatch, capsys
 ):
     words = ["tune", "--config", str(folder / "mine.yaml"), "--data", str(folder / "data")]
     words += ["--out", str(tmp_path / "out"), "--grid", "loss.gamma=5"]
-    second = []
+    exit_codes = []
 
-    def slow(config, data):
-        second.append(main(words))
+    def start_second_search(config, data):
+        exit_codes.append(main(words))
         return [0.5]
 
-    Training(monkeypatch, slow)
+    Training(monkeypatch, start_second_search)
     assert main(words) == 0
-    assert second == [1]
+    assert exit_codes == [1]
     line = f"dssm tune: {tmp_path / 'out'} is being written by another process.\n"
     assert capsys.readouterr().err == line
 
 
-def test_other_data_tables_and_versions_are_other_runs(folder, tmp_path, monkeypatch):
+def test_changed_data_tables_or_versions_start_new_runs(folder, tmp_path, monkeypatch):
     log = write_data(tmp_path / "log", click_log(30))
     overrides = [f"judgments.file={write(tmp_path / 'judgments.tsv', log, seed=1)}"]
-    found = search(folder, "loss.gamma=5", overrides=overrides)
+    grid = search(folder, "loss.gamma=5", overrides=overrides)
     training = Training(monkeypatch, by_gamma)
 
-    def again(data=folder / "data"):
-        tune(found, [data], tmp_path / "out")
+    def run_count(data=folder / "data"):
+        tune(grid, [data], tmp_path / "out")
         return len(training.runs)
 
-    assert [again(), again()] == [1, 1]
+    assert [run_count(), run_count()] == [1, 1]
     assert load_config(tmp_path / "out" / "best.yaml").judgments.sha256
     write(tmp_path / "judgments.tsv", log, seed=2)
-    assert again() == 2
+    assert run_count() == 2
     other = write_data(tmp_path / "other", click_log(20)).path
-    assert again(other) == 3
+    assert run_count(other) == 3
     monkeypatch.setattr(versions_module, "versions", lambda: {**versions(), "keras": "0.0"})
-    assert again(other) == 4
+    assert run_count(other) == 4
     assert len(set(training.runs)) == 4
 
 
-def test_what_is_not_a_search_or_cannot_be_trained_is_refused(folder, tmp_path):
+def test_other_directories_and_untrainable_settings_are_refused(folder, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work", "utf-8")
     with pytest.raises(UserError, match=r"holds no trials\.db, which this command writes"):
         tune(search(folder, "loss.gamma=5"), [folder / "data"], tmp_path)
@@ -309,22 +318,22 @@ def test_what_is_not_a_search_or_cannot_be_trained_is_refused(folder, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_the_commands_flags_make_the_search(folder, tmp_path, monkeypatch, capsys):
-    seen = {}
+def test_the_command_passes_its_flags_to_the_search(folder, tmp_path, monkeypatch, capsys):
+    received = {}
 
-    def recorded(search, data, out, console):
-        seen.update(search=search, data=data, out=out)
+    def record(search, data, out, console):
+        received.update(search=search, data=data, out=out)
 
-    monkeypatch.setattr(module, "tune", recorded)
+    monkeypatch.setattr(module, "tune", record)
     config, data, out = (str(folder / name) for name in ("mine.yaml", "data", "out"))
     words = ["tune", "--config", config, "--data", data, data, "--out", out, "--grid", GRID[0]]
-    more = ["--grid", GRID[1], "--tpe", "3", "--seed", "4", "--seeds", "2"]
-    more += ["--set", "training.epochs=7", "--prune"]
-    assert main(words + more) == 0
+    optional = ["--grid", GRID[1], "--tpe", "3", "--seed", "4", "--seeds", "2"]
+    optional += ["--set", "training.epochs=7", "--prune"]
+    assert main(words + optional) == 0
     options = {"tpe": 3, "seed": 4, "seeds": 2, "prune": True}
     expected = search(folder, *GRID, overrides=("training.epochs=7",), **options)
     paths = {"data": (Path(data), Path(data)), "out": Path(out)}
-    assert seen == {"search": expected, **paths}
+    assert received == {"search": expected, **paths}
     assert main([*words, "--grid", "optimizer.rate=1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "optimizer.rate is not a key; allowed here: name, learning_rate" in line

@@ -1,4 +1,4 @@
-"""Skip-thought vectors: sentences encoded so that their neighbours can be told from them.
+"""Skip-thought vectors: sentences encoded so that their neighbors can be predicted from them.
 
 Reference: Kiros et al. 2015.
 """

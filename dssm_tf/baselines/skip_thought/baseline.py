@@ -113,7 +113,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
             progress: shows a progress bar on the error stream.
 
         Raises:
-            UserError: there are no two neighbouring sentences, or training diverges.
+            UserError: there are no two neighboring sentences, or training diverges.
         """
         self._show_progress = progress
         return self._use(self._train(passages))

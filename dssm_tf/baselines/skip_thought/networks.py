@@ -1,4 +1,4 @@
-"""The networks of skip-thought: a sentence is encoded so that its neighbours can be predicted.
+"""The networks of skip-thought: a sentence is encoded so that its neighbors can be predicted.
 
 The GRU is Keras's own. The paper writes `h(t) = (1 - z) h(t-1) + z g`; Keras's `z` is the fraction
 of the old state that remains. As it is a sigmoid, that is the same family of functions.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, encoder_arrays
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.data.preprocessed import UNTUNED
+from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Text(NamedTuple):
 
     Attributes:
         dictionary: the word of each id, from 1 on.
-        sides: the sentences that have a neighbour, those before them and those after them, with
-            `<eos>` at both ends of the last two, `(sentences, words)` each; a row of a neighbour
+        sides: the sentences that have a neighbor, those before them and those after them, with
+            `<eos>` at both ends of the last two, `(sentences, words)` each; a row of a neighbor
             that is missing is 0.
     """
 
@@ -75,7 +75,7 @@ class Text(NamedTuple):
             max_words: words of a sentence that are read.
 
         Raises:
-            UserError: no two sentences are neighbours.
+            UserError: no two sentences are neighbors.
         """
         split = [
             [words[:max_words] for sentence in passage if (words := FOLDED.words(sentence))]
@@ -131,17 +131,17 @@ def make_model(text: Text, name: str, settings: SkipThought) -> Any:
         bias_initializer=lambda shape, **_: _log_frequencies(text, *shape),
         name="output",
     )
-    current, *neighbours = (keras.Input((None,), dtype="int32") for _ in text.sides)
+    current, *neighbors = (keras.Input((None,), dtype="int32") for _ in text.sides)
     thought = gru(settings.units // (1 + (name == "bi")), name == "bi")(embedding(current))
     logits = []
-    for neighbour, decoder in zip(neighbours, ("previous", "following"), strict=True):
-        seen = embedding(neighbour[:, :-1])
-        repeated = thought[:, None] + 0 * seen[..., :1]  # at each word
+    for neighbor, decoder in zip(neighbors, ("previous", "following"), strict=True):
+        previous_words = embedding(neighbor[:, :-1])
+        repeated = thought[:, None] + 0 * previous_words[..., :1]  # for each word
         states = _gru(thought.shape[-1], return_sequences=True, reset_after=False, name=decoder)(
-            ops.concatenate([seen, repeated], axis=-1), mask=neighbour[:, :-1] != 0
+            ops.concatenate([previous_words, repeated], axis=-1), mask=neighbor[:, :-1] != 0
         )
         logits.append(output(states))
-    return keras.Model([current, *neighbours], logits)
+    return keras.Model([current, *neighbors], logits)
 
 
 def train(text: Text, name: str, settings: SkipThought, *, progress: bool = False) -> Arrays:
@@ -192,14 +192,15 @@ def train(text: Text, name: str, settings: SkipThought, *, progress: bool = Fals
 
 
 def _batches(text: Text, predicted: int) -> tf.data.Dataset:
-    """Sentences with their neighbours, and the words to predict; shuffled in each pass."""
+    """Sentences with their neighbors, and the words to predict; shuffled in each pass."""
     targets = (_predicted_ids(side[:, 1:], predicted) for side in text.sides[1:])
     columns = tuple(map(tf.constant, text.sides)), tuple(map(tf.constant, targets))
     rows = tf.data.Dataset.range(len(text.sides[0])).shuffle(len(text.sides[0])).batch(_BATCH)
     batches = rows.map(
         lambda row: tf.nest.map_structure(lambda side: tf.gather(side, row), columns)
     )
-    return batches.with_options(UNTUNED)  # a data set that Keras makes of arrays is autotuned
+    # Keras would make an autotuned data set from arrays.
+    return batches.with_options(WITHOUT_AUTOTUNING)
 
 
 def _log_frequencies(text: Text, predicted: int) -> NDArray[np.float32]:

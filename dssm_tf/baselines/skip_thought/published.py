@@ -3,13 +3,14 @@
 - `uni_skip.npz`, `bi_skip.npz`: of the reset and the update gate, side by side, `encoder_W`
   (dim_word, 2 dim), `encoder_b`, `encoder_U` (dim, 2 dim); of the state `encoder_Wx`
   (dim_word, dim), `encoder_bx`, `encoder_Ux` (dim, dim); `encoder_r_*` of the reverse direction.
-- `dictionary.txt`: a word a line, `<eos>` and `UNK` among them.
+- `dictionary.txt`: one word per line, including `<eos>` and `UNK`.
 - `utable.npy`, `btable.npy`: the word vectors, row `i` of the word on line `i`.
 
-Keras has the update gate's columns before the reset gate's, and those of the state beside them.
+Keras puts the columns of the update gate before those of the reset gate, in one matrix with the
+state.
 
-A directory holds the uni files, the bi files or both. The pickled options beside them are not read:
-the sizes are the shapes of the matrices.
+A directory holds the uni files, the bi files or both. The pickled options of the release are not
+read: the shapes of the matrices have all sizes.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], 
     missing = [f"{name}_skip.npz" for name in needed or PREFIXES if name not in present]
     if missing:
         raise UserError(
-            f"{directory} holds no {' and no '.join(missing)}; give a directory that "
+            f"{directory} has no {' and no '.join(missing)}; give a directory that "
             "SkipThought.save wrote, or the published weights."
         )
     path = directory / "dictionary.txt"
@@ -78,7 +79,7 @@ def _encoder(directory: Path, name: str, rows: int) -> Arrays:
             if shapes != [(dim, 3 * units), (units, 3 * units), (2, 3 * units)]:
                 raise ValueError(f"matrices of {prefix} are {shapes}, which are not of one GRU")
     except (KeyError, ValueError) as error:
-        raise UserError(f"{path} holds no GRU: {error}. {_COPY_HINT}") from error
+        raise UserError(f"{path} has no GRU: {error}. {_COPY_HINT}") from error
     if table.ndim != 2 or table.shape[1] != dim or len(table) < rows:
         raise UserError(
             f"{table_path} is {table.shape}; the dictionary needs {rows} rows and {path.name} "

@@ -1,4 +1,4 @@
-"""Text handling in TensorFlow ops equals the one in pure Python, whatever the text."""
+"""Text handling in TensorFlow ops equals the one in pure Python, for any text."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dssm_tf.model import text_features
-from dssm_tf.model.text_features import TextFeatures
+from dssm_tf import text_features
 from dssm_tf.text.characters import SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR, unmarked
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.text_features import TextFeatures
 from tests.reference.unicode_strategies import AXES, raw_bytes, texts
 
-KEPT = Rules(keep_accents=True)
+ACCENTS_KEPT = Rules(keep_accents=True)
 KNOWN_TEXT = "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
 KNOWN = list(
     dict.fromkeys(
         ngram
-        for rules in (FOLDED, KEPT)
+        for rules in (FOLDED, ACCENTS_KEPT)
         for word in rules.words(KNOWN_TEXT)
         for ngram in letter_ngrams(word)
     )
@@ -41,14 +41,14 @@ RULES = {
     "own fields": Rules(False, hash_buckets=11, own_fields=6),
     "tight, own fields": Rules(False, max_words=3, max_letters=2, own_fields=2),
 }
-OF_FIELDS = [f"{field}{ngram}" for field in (1, 2, 5) for ngram in KNOWN]
+FIELD_NGRAMS = [f"{field}{ngram}" for field in (1, 2, 5) for ngram in KNOWN]
 VOCABULARIES = {name: Vocabulary(KNOWN, rules) for name, rules in RULES.items()} | {
     "empty": Vocabulary([], FOLDED),
     "only buckets": Vocabulary([], Rules(False, hash_buckets=3)),
-    "own fields": Vocabulary([*OF_FIELDS, *KNOWN], RULES["own fields"]),
-    "tight, own fields": Vocabulary([*KNOWN, *OF_FIELDS], RULES["tight, own fields"]),
+    "own fields": Vocabulary([*FIELD_NGRAMS, *KNOWN], RULES["own fields"]),
+    "tight, own fields": Vocabulary([*KNOWN, *FIELD_NGRAMS], RULES["tight, own fields"]),
 }
-WORDS = [word for rules in (FOLDED, KEPT) for word in rules.words(KNOWN_TEXT)]
+WORDS = [word for rules in (FOLDED, ACCENTS_KEPT) for word in rules.words(KNOWN_TEXT)]
 VOCABULARIES |= {
     f"{name}, whole words": vocabulary.with_words(
         [*WORDS, *(f"{field}{SEPARATOR}{word}" for word in WORDS for field in (1, 5))]
@@ -57,7 +57,7 @@ VOCABULARIES |= {
     )
     for name, vocabulary in VOCABULARIES.items()
 }
-# Traced once each, so that the graph is what is tested and examples run fast.
+# Traced once each: the tests run the graphs, and examples run fast.
 FEATURES = {name: TextFeatures(vocabulary) for name, vocabulary in VOCABULARIES.items()}
 SIGNATURE = [tf.TensorSpec([None], tf.string)]
 GRAPHS = {
@@ -70,17 +70,17 @@ NORMALIZE = {
         input_signature=SIGNATURE,
         autograph=False,
     )
-    for rules in (FOLDED, KEPT)
+    for rules in (FOLDED, ACCENTS_KEPT)
 }
 
-RULE = st.sampled_from([FOLDED, KEPT])
+RULE = st.sampled_from([FOLDED, ACCENTS_KEPT])
 fields = st.lists(texts | st.sampled_from(["the cat", "cat", "1939 b", ""]), max_size=8).map(
     SEPARATOR.join
 )
 
 
 def encoded(some_texts) -> list[bytes]:
-    """As bytes; a lone surrogate, which UTF-8 does not have, as the bytes it would have."""
+    """Texts as UTF-8 bytes; lone surrogates are encoded by the same rule."""
     return [t if isinstance(t, bytes) else t.encode("utf-8", "surrogatepass") for t in some_texts]
 
 
@@ -91,11 +91,13 @@ def decoded(text: str | bytes) -> str:
 def assert_same(name: str, some_texts) -> None:
     vocabulary = VOCABULARIES[name]
     batch = GRAPHS[name](tf.constant(encoded(some_texts), tf.string))
-    read = [vocabulary.words(decoded(text)) for text in some_texts]
-    rows = {word: row for row, word in enumerate(dict.fromkeys(chain.from_iterable(read)), 1)}
-    longest = max(map(len, read)) or 1
+    words_of_texts = [vocabulary.words(decoded(text)) for text in some_texts]
+    rows = {
+        word: row for row, word in enumerate(dict.fromkeys(chain.from_iterable(words_of_texts)), 1)
+    }
+    longest = max(map(len, words_of_texts)) or 1
     assert batch["tokens"].numpy().tolist() == [
-        [*(rows[word] for word in words), *[0] * (longest - len(words))] for words in read
+        [*(rows[word] for word in words), *[0] * (longest - len(words))] for words in words_of_texts
     ]
     table = batch["word_ngrams"].numpy()
     assert [tuple(filter(None, ids)) for ids in table.tolist()] == [
@@ -106,15 +108,15 @@ def assert_same(name: str, some_texts) -> None:
 
 
 @given(st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.integers(0, 12), RULE)
-def test_normalised_texts_are_the_same_in_both_worlds_cut_only_where_too_long(
+def test_normalized_texts_equal_those_of_python_and_only_long_ones_are_truncated(
     some_texts, longest, rules
 ):
-    whole = [rules.key(decoded(text)).encode() for text in some_texts]
+    keys = [rules.key(decoded(text)).encode() for text in some_texts]
     raw = tf.constant(encoded(some_texts), tf.string)
-    assert NORMALIZE[rules](raw).numpy().tolist() == whole
-    found = text_features.normalize(raw, rules, longest).numpy()
-    for text, cut in zip(whole, found.tolist(), strict=True):
-        assert cut == text if len(text) <= longest else len(cut) > longest
+    assert NORMALIZE[rules](raw).numpy().tolist() == keys
+    truncated_keys = text_features.normalize(raw, rules, longest).numpy()
+    for key, truncated in zip(keys, truncated_keys.tolist(), strict=True):
+        assert truncated == key if len(key) <= longest else len(truncated) > longest
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -125,8 +127,8 @@ def test_letters_become_at_least_a_third_of_their_bytes(keep):
             assert len(chr(code).encode()) <= text_features._SHRINKS * size
 
 
-# Runs of what is deleted or separates, and words, around and far beyond every limit: the cut of a
-# string must come where Python's cut of the words does.
+# Runs of deleted characters, separators and letters, near and far beyond every limit. The string
+# must be truncated at the same word as in Python.
 runs = st.lists(
     st.tuples(
         st.sampled_from(
@@ -149,7 +151,7 @@ EXAMPLES = {axis: (25, some_texts) for axis, some_texts in AXES.items()} | {
 
 
 @pytest.mark.parametrize("axis", EXAMPLES)
-def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
+def test_texts_of_each_axis_have_the_same_trigrams_as_in_python(axis):
     count, some_texts = EXAMPLES[axis]
 
     @settings(max_examples=count)
@@ -161,16 +163,29 @@ def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
 
 
 @pytest.mark.parametrize(
-    "unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800", "\u0301", "ß"]
+    "unit",
+    [
+        "word ",
+        "x",
+        " ",
+        "\u00ad",
+        "w\u00ad",
+        "\u6771 ",
+        "\ud800",
+        "\u0301",
+        "ß",
+        "\u1112\u1161\u11ab",
+        "\uff76\uff9e",
+    ],
 )
-def test_a_text_of_any_length_reads_as_its_first_words(unit):
+def test_a_text_of_any_length_is_read_up_to_the_limit_of_words(unit):
     for name in ("defaults", "tight", "tight, own fields"):
         assert_same(name, ["a cat␟a cat", f"first {unit * 3000} last", ""])
 
 
 LIMITED = """
 import resource, sys, tensorflow as tf
-from dssm_tf.model.text_features import TextFeatures, normalize
+from dssm_tf.text_features import TextFeatures, normalize
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 features = TextFeatures(Vocabulary(["#ca", "cat", "at#"], FOLDED))
@@ -187,32 +202,32 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
-def test_one_long_text_among_a_thousand_costs_as_much_memory_as_alone():
+def test_the_memory_for_a_long_text_does_not_depend_on_the_other_texts():
     done = subprocess.run(
         [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True
     )
-    # A megabyte and a few copies of it; a thousand times a megabyte was gigabytes.
+    # The text has a megabyte, so a few copies of it; a thousand copies would be a gigabyte.
     assert int(done.stdout) < 300
 
 
 def compare_code_points(codes) -> None:
     some_texts = [f"a{chr(code)}B {chr(code)}" for code in codes]
     raw = tf.constant(encoded(some_texts))
-    for rules, name in ((FOLDED, "buckets"), (KEPT, "accents kept")):
-        found = NORMALIZE[rules](raw).numpy().tolist()
-        assert found == [rules.key(text).encode() for text in some_texts]
+    for rules, name in ((FOLDED, "buckets"), (ACCENTS_KEPT, "accents kept")):
+        normalized = NORMALIZE[rules](raw).numpy().tolist()
+        assert normalized == [rules.key(text).encode() for text in some_texts]
         assert_same(name, some_texts)
 
 
-def test_a_sample_of_all_code_points_is_the_same_in_both_worlds():
-    kept, folds = (character_map(keep) for keep in (True, False))
-    accented = [code for code, to in folds.items() if kept.get(code) != to]
+def test_a_sample_of_code_points_is_treated_as_in_python():
+    with_accents, folded = (character_map(keep) for keep in (True, False))
+    accented = [code for code, to in folded.items() if with_accents.get(code) != to]
     sample = random.Random(0).sample(range(sys.maxunicode + 1), 4_000)
     compare_code_points([*range(0x600), *range(0x1E00, 0x2000), *accented, *sample])
 
 
 @pytest.mark.slow
-def test_every_code_point_is_the_same_in_both_worlds():
+def test_every_code_point_is_treated_as_in_python():
     for start in range(0, sys.maxunicode + 1, 0x10000):
         compare_code_points(range(start, start + 0x10000))
 
@@ -220,7 +235,7 @@ def test_every_code_point_is_the_same_in_both_worlds():
 def test_a_batch_by_hand():
     features = TextFeatures(Vocabulary(["#ca", "cat", "at#", "#a#"], FOLDED))
     batch = features(tf.constant(["A cat!", "", "cat dog cat"]))
-    # Distinct words in order of appearance: a = 1, cat = 2, dog = 3 with no known trigram.
+    # Distinct words in order of appearance: a = 1, cat = 2, dog = 3; dog has no known trigram.
     assert batch["word_ngrams"].numpy().tolist() == [[0, 0, 0], [4, 0, 0], [1, 2, 3], [0, 0, 0]]
     assert batch["tokens"].numpy().tolist() == [[1, 2, 0], [0, 0, 0], [2, 3, 2]]
     assert batch["word_ngrams"].dtype == batch["tokens"].dtype == tf.int32
@@ -231,8 +246,8 @@ def test_a_batch_without_texts_is_defined(name):
     batch = GRAPHS[name](tf.constant([], tf.string))
     assert batch["tokens"].shape == (0, 1)
     assert batch["word_ngrams"].numpy().tolist() == [[0]]
-    for one in NORMALIZE.values():
-        assert one(tf.constant([], tf.string)).shape == (0,)
+    for normalize in NORMALIZE.values():
+        assert normalize(tf.constant([], tf.string)).shape == (0,)
 
 
 def test_the_graph_needs_no_table_and_no_python():

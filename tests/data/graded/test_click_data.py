@@ -1,4 +1,4 @@
-"""Keras's `fit` on judgments: `ClickData` with a section of them, saved as a run that says so."""
+"""Keras's `fit` on clicks and judgments, by `ClickData`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import pytest
 
 import dssm_tf
 from dssm_tf.tables.graded_lists import write_lists
-from tests.graded.files import lists
+from tests.data.graded.files import lists
 from tests.training.configuration import config
 
 
 @pytest.mark.slow
-def test_keras_s_fit_learns_from_clicks_and_judgments_and_saves_what_it_learned_from(
-    data, tmp_path
-):
+def test_fit_trains_on_clicks_and_judgments_and_the_saved_run_lists_both(data, tmp_path):
     judged = lists(data, 40)
     write_lists(tmp_path / "j.tsv", "grade", judged)
     clicks = dssm_tf.ClickData(data.path, config(judgments__file=str(tmp_path / "j.tsv")))
-    alone = dssm_tf.ClickData(data.path, config())
-    assert clicks.steps > alone.steps
+    without_judgments = dssm_tf.ClickData(data.path, config())
+    assert clicks.steps > without_judgments.steps
     model = clicks.build_model()
     model.compile(clicks.optimizer(1), clicks.loss())
     model.fit(clicks.training(1), epochs=1, steps_per_epoch=clicks.steps, shuffle=False, verbose=0)

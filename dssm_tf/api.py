@@ -1,4 +1,4 @@
-"""Preprocessed clicks as Keras's `fit` takes them, and what `fit` trained as a run."""
+"""Training with Keras's `fit`: preprocessed clicks as data sets, and saving the model as a run."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ if TYPE_CHECKING:
 
 
 class ClickData:
-    """A preprocessed directory for `keras.Model.fit`: data sets, model, loss and optimizer.
+    """Data sets, model, loss and optimizer for `keras.Model.fit`, from a preprocessed directory.
 
-    They are those of `dssm train`, under the same configuration, its sections `judgments` and
-    `teacher` included. What `dssm train` adds to `fit` are callbacks: `ranking_validation()`,
-    `dssm_tf.training.best_weights.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
-    (Its refit on all records is not in `fit`.) To train on several devices of one machine, call
-    this, `build_model` and `model.compile` inside a strategy's scope.
+    They equal those of `dssm train` with the same configuration, including its sections `judgments`
+    and `teacher`. Further features of `dssm train` are callbacks: `ranking_validation()`,
+    `dssm_tf.training.early_stopping.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
+    Only the final training on all records has no equivalent in `fit`. To train on several devices
+    of one machine, create this object, call `build_model` and call `model.compile` inside a
+    strategy's scope.
 
     Args:
-        directory: what `dssm preprocess` wrote.
-        config: a YAML file; the name of a configuration that comes with the package, such as
-            `lstm` or `dssm`; the keys of one, such as `{"tower": {"name": "dssm"}}`; or a
-            `dssm_tf.config.Config`. That of `start`, or else `dssm`, if not given.
-        overrides: settings over a file's or a named configuration's, as `dssm train --set` takes
-            them: `["tower.cells=64", "training.batch_size=128"]`.
-        start: a finished run to start from, as `dssm train --from` does; the directory is then of
+        directory: directory that `dssm preprocess` wrote.
+        config: a YAML file; the name of a configuration in the package, such as `lstm` or `dssm`; a
+            dictionary, such as `{"tower": {"name": "dssm"}}`; or a `dssm_tf.config.Config`. The
+            default is the configuration of `start`, or else `dssm`.
+        overrides: settings that override those of the file or the named configuration, as for
+            `dssm train --set`: `["tower.cells=64", "training.batch_size=128"]`.
+        start: a finished run to start from, as for `dssm train --from`; `directory` must be from
             `dssm preprocess --vocabulary-from RUN`.
 
     Attributes:
@@ -44,8 +45,8 @@ class ClickData:
         validation_steps: batches of the validation split; None without one.
 
     Raises:
-        UserError: directory or configuration are unusable, or do not suit each other or the
-            devices.
+        UserError: the directory or the configuration is unusable, or they do not suit each other
+            or the devices.
     """
 
     def __init__(
@@ -61,8 +62,8 @@ class ClickData:
         load_tensorflow()
         import tensorflow as tf
 
+        from dssm_tf.data.graded_sources import read_sources
         from dssm_tf.data.preprocessed import Preprocessed
-        from dssm_tf.graded.sources import read_sources
         from dssm_tf.training.batches import training_batches
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
@@ -72,8 +73,8 @@ class ClickData:
         reuse_memory()
         if (workers := read_cluster()[1]) > 1:
             raise UserError(
-                f"TF_CONFIG names {workers} workers, for which Keras's fit does not work; "
-                "use `dssm train`, or unset TF_CONFIG."
+                f"TF_CONFIG lists {workers} workers, but Keras's fit supports only one; use "
+                "`dssm train`, or unset TF_CONFIG."
             )
         self.config, self._data = resolve_config(self.config, Preprocessed(Path(directory)))
         config = self.config
@@ -100,16 +101,18 @@ class ClickData:
             fixed_shapes=self._xla,
             sources=self._sources,
         )
-        self._held_out = self._batches.held_out()
+        self._validation_batches = self._batches.validation()
         self.steps = self._batches.steps
-        self.validation_steps = None if self._held_out is None else self._held_out.steps
+        self.validation_steps = (
+            None if self._validation_batches is None else self._validation_batches.steps
+        )
 
     def build_model(self) -> Siamese:
-        """The model to train, a `keras.Model`, with its initial weights: random, or of `start`.
+        """Creates the `keras.Model` to train, with random weights or those of `start`.
 
-        Keras's random seed is set to `training.seed` first, so that the weights repeat. XLA
-        compiles the steps only if `training.xla` has batches of one shape; on CPUs Keras also needs
-        `compile(jit_compile=True)`.
+        Sets Keras's random seed to `training.seed` first, so that the weights are reproducible. XLA
+        compiles the training step only if `training.xla` makes all batches the same shape; on CPUs
+        Keras also needs `compile(jit_compile=True)`.
 
         Returns:
             A model from inputs to cosines float32 `(batch, 1 + negatives)`; see
@@ -137,19 +140,19 @@ class ClickData:
         return model
 
     def loss(self) -> keras.losses.Loss:
-        """The loss of the configuration. `compile` takes any other `RankingLoss` as well.
+        """The loss of the configuration; `compile` takes any other `RankingLoss` too.
 
-        With `judgments` or `teacher` it is a `BySource`, because each source has its own loss.
+        With `judgments` or `teacher` it is a `BySource`, because each source has a separate loss.
         """
         from dssm_tf.training.train import build_loss
 
         return build_loss(self.config.loss, self.config.lists)
 
     def optimizer(self, epochs: int) -> keras.optimizers.Optimizer:
-        """The optimizer of the configuration. `compile` takes any of Keras's as well.
+        """The optimizer of the configuration; `compile` takes any of Keras's optimizers too.
 
         Args:
-            epochs: number of epochs, for schedules of the learning rate and of the momentum.
+            epochs: number of epochs, for schedules of the learning rate and the momentum.
         """
         from dssm_tf.training.loop import build_optimizer
 
@@ -177,21 +180,22 @@ class ClickData:
                 f"{data.directory} holds no validation records; preprocess with a larger "
                 "--validation-fraction."
             )
-        ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
-        return RankingValidation(task, ranked, Encoder(ranked, data.vocabulary))
+        ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)
+        return RankingValidation(task, ranking_model, Encoder(ranking_model, data.vocabulary))
 
     def training(self, epochs: int, first: int = 0) -> Any:
         """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
 
         Args:
-            epochs: number of epochs in the end; each is shuffled by `training.seed` and its index.
-            first: epochs already done, where `fit` continues (its `initial_epoch`).
+            epochs: total number of epochs; each is shuffled by `training.seed` and its index.
+            first: number of epochs already trained, as `initial_epoch` of `fit`.
 
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
-            elements `(inputs, labels, weights)`: text batches and `candidates` int32
-            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
-            shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
+            elements `(inputs, labels, weights)`. `inputs` has texts and `candidates` int32
+            `(batch, 1 + negatives)`. `labels` has `mask`, `correction` and `targets` of the same
+            shape, and `source` int32 `(batch,)` if there are several sources. `weights` is float32
+            `(batch,)`.
         """
         return self._devices.read(self._batches, self.config.training.seed, first, epochs)
 
@@ -199,24 +203,27 @@ class ClickData:
         """Batches of the validation split, with negatives as in training, for `validation_data`.
 
         Returns:
-            One pass, with elements as `training` has them, for
+            One pass over the split, with elements as in `training`, for
             `validation_steps=clicks.validation_steps`; None without a validation split.
         """
-        return None if self._held_out is None else self._devices.read(self._held_out, None)
+        if self._validation_batches is None:
+            return None
+        return self._devices.read(self._validation_batches, None)
 
     def save(self, model: Siamese, out: Path | str) -> None:
-        """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and the rest.
+        """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and other commands.
 
-        The weight of the log-prior is chosen on the validation part, as `ranking.prior` says.
-        `config.yaml` is that of the data, with the epochs of the last `fit`; the model card has the
-        loss and the optimizer that the model was compiled with, as Keras writes them.
+        Chooses the weight of the log-prior on the validation split, as `ranking.prior` specifies.
+        `config.yaml` has this object's configuration with the epochs of the last `fit`. The model
+        card has the loss and the optimizer that the model was compiled with, as Keras serializes
+        them.
 
         Args:
-            model: of `build_model`, trained.
-            out: the run's directory, new.
+            model: a trained model from `build_model`.
+            out: directory of the run; it must not exist.
 
         Raises:
-            UserError: `out` exists, or the model was not compiled, or is not of this configuration.
+            UserError: `out` exists, or the model was not compiled or has other weights.
         """
         import keras
 
@@ -231,36 +238,36 @@ class ClickData:
         out, data = Path(out), self._data
         refuse_existing(out)
         if not model.compiled:
-            raise UserError("the model was not compiled; save one that `fit` has trained.")
+            raise UserError("the model was not compiled; save a model that `fit` has trained.")
         metrics = getattr(getattr(model, "history", None), "history", {})
         epochs = [
             dict(zip(metrics, map(float, epoch), strict=True))
             for epoch in zip(*metrics.values(), strict=True)
         ]
-        done = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
-        training = self.config.training.model_copy(update=done)
+        finished = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
+        training = self.config.training.model_copy(update=finished)
         config = self.config.model_copy(update={"training": training})
-        ranked = build_model(config.tower, config.shared_towers, data.vocabulary.size)
+        ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)
         try:
             weights = [keras.ops.convert_to_numpy(weight) for weight in model.weights]
-            assign_all(ranked.weights, weights)
+            assign_all(ranking_model.weights, weights)
         except ValueError as error:  # too few, or of other shapes
             reason = " ".join(str(error).split())
-            raise UserError(f"{reason} Save what `build_model` made.") from error
+            raise UserError(f"{reason} Save a model that `build_model` created.") from error
         task = validation_task(config.validation, data, self._warm_start, self._sources)
         titles = data.titles if self._warm_start is None else self._warm_start.titles
         weight, ndcg = tune_prior_weight(
             config.ranking.prior,
             TitlePrior(titles, data.rules),
             task,
-            Encoder(ranked, data.vocabulary),
+            Encoder(ranking_model, data.vocabulary),
         )
         result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
         result.set_sources(self._sources)
-        result.validated = "" if task is None else task.description
+        result.validation_description = "" if task is None else task.description
         with atomic_directory(out) as folder:
             start_run(config, data, folder, self._warm_start)
-            finish_run(ranked, config, result, data, folder, self._warm_start)
+            finish_run(ranking_model, config, result, data, folder, self._warm_start)
             compiled = json.dumps(dict(model.get_compile_config()), indent=2, default=str)
             with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
                 card.write(_COMPILED.format(compiled))
@@ -269,8 +276,8 @@ class ClickData:
 _COMPILED = """
 ## Compiled with
 
-Trained by Keras's `fit` from Python; the best epoch was not looked for. The loss and the optimizer
-were these, whatever the configuration says:
+Trained by Keras's `fit` from Python. This loss and this optimizer were used instead of those of the
+configuration:
 
 ```json
 {}
@@ -285,7 +292,7 @@ def _read_config(
         return load_config(find_config(str(config)), overrides)
     if overrides:
         raise UserError(
-            f"overrides {list(overrides)!r:.80} are for a configuration's file or name; put them "
-            "among the keys."
+            f"overrides {list(overrides)!r:.80} apply only to a file or a named configuration; "
+            "change the dictionary or the object instead."
         )
     return config if isinstance(config, Config) else parse_config(dict(config))

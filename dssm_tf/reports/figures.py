@@ -1,4 +1,4 @@
-"""Every figure is drawn here: the only module that knows matplotlib."""
+"""Draws all figures of the package; the only module that imports matplotlib."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 _DPI = 130
-# Blue and orange differ for every kind of sight, and in grey.
-_FOR, _AGAINST = "#1f5fa8", "#e08214"
+# Blue and orange can be told apart by color-blind readers, and in grayscale.
+_POSITIVE, _NEGATIVE = "#1f5fa8", "#e08214"
 
 
 def lines(
@@ -26,19 +26,19 @@ def lines(
     *,
     log: bool = False,
 ) -> Figure:
-    """Curves over places 1, 2, and so on, or over labels.
+    """Draws curves.
 
     Args:
-        title: what is drawn.
-        curves: values, a curve a name.
-        x_label: what the places are.
-        x: labels of the places; numbers from 1 if empty.
-        log: whether the values' axis is logarithmic, where all are above 0.
+        title: title of the figure.
+        curves: the values of each curve, by its name.
+        x_label: label of the x axis.
+        x: labels of the points on the x axis; 1, 2, ... if empty.
+        log: whether the y axis is logarithmic; ignored if a value is not above 0.
     """
     figure = Figure(figsize=(4.6, 3), layout="constrained")
     axis = figure.subplots()
     for number, (name, values) in enumerate(curves.items()):
-        # Dashes, so that curves differ without their colours, too.
+        # Dashes distinguish the curves without color.
         axis.plot(
             x or range(1, len(values) + 1),
             values,
@@ -59,12 +59,14 @@ def word_weights(
     title: str,
     measure: str = "cosine",
 ) -> Figure:
-    """What each word of a query and of a title adds, as bars; what is lost without it, as strokes.
+    """Draws the contributions of the words of a query and of a title to a score.
+
+    Bars are contributions; ticks are the loss when the word is removed.
 
     Args:
-        sides: of both, words, what they add and what is lost without them, each `(words,)`.
-        title: above it all.
-        measure: what they add to.
+        sides: for the query and the title: words, contributions and losses, each `(words,)`.
+        title: title of the figure.
+        measure: the score that the words contribute to.
 
     Returns:
         The figure, for `save`.
@@ -72,17 +74,17 @@ def word_weights(
     longest = max(len(words) for words, _, _ in sides.values())
     figure = Figure(figsize=(8.8, 1.6 + 0.32 * longest), layout="constrained")
     axes = figure.subplots(1, len(sides), sharex=True, squeeze=False)
-    for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
-        places = np.arange(len(words))
-        colours = np.where(np.asarray(adds) >= 0, _FOR, _AGAINST)
-        axis.barh(places, adds, color=colours, label=f"adds to the {measure}")
-        axis.plot(lost, places, "k|", markersize=12, label="lost without the word")
+    for axis, (side, (words, contributions, losses)) in zip(axes[0], sides.items(), strict=True):
+        rows = np.arange(len(words))
+        colors = np.where(np.asarray(contributions) >= 0, _POSITIVE, _NEGATIVE)
+        axis.barh(rows, contributions, color=colors, label=f"adds to the {measure}")
+        axis.plot(losses, rows, "k|", markersize=12, label="lost without the word")
         axis.axvline(0, color="black", linewidth=0.8)
-        axis.set_yticks(places, words)
+        axis.set_yticks(rows, words)
         axis.invert_yaxis()
         axis.set(title=side, xlabel=measure)
         axis.grid(alpha=0.3, axis="x")
-    handles, labels = axes[0, 0].get_legend_handles_labels()  # every side has the same
+    handles, labels = axes[0, 0].get_legend_handles_labels()  # the same for each side
     figure.legend(handles, labels, loc="outside lower center", ncols=2, framealpha=0)
     figure.suptitle(title)
     return figure
@@ -93,16 +95,16 @@ def heat_maps(
     words: Sequence[str],
     title: str,
     cells: Sequence[int] | None = None,
-    most: float = 1.0,
+    limit: float = 1.0,
 ) -> Figure:
-    """Values of cells at the words of a text, all in one range of colours.
+    """Draws the values of cells at each word of a text. All panels share one color scale.
 
     Args:
-        panels: `(words, cells)` each, by name.
-        words: of the text, in its order.
-        title: above it all.
-        cells: their numbers; 0 and up if not given.
-        most: the range is from minus this to this.
+        panels: values by the name of the panel, each `(words, cells)`.
+        words: the words of the text, in order.
+        title: title of the figure.
+        cells: the numbers of the cells; 0, 1, ... if None.
+        limit: the color scale extends from `-limit` to `limit`.
 
     Returns:
         The figure, for `save`.
@@ -113,29 +115,29 @@ def heat_maps(
         figsize=(1.4 + len(panels) * max(1.7, 0.42 * len(words)), 4.6), layout="constrained"
     )
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
-    colours = ScalarMappable(Normalize(-most, most), "PuOr_r")
+    colors = ScalarMappable(Normalize(-limit, limit), "PuOr_r")
     for axis, (name, values) in zip(axes[0], panels.items(), strict=True):
         axis.imshow(
-            values.T, cmap=colours.cmap, norm=colours.norm, aspect="auto", interpolation="nearest"
+            values.T, cmap=colors.cmap, norm=colors.norm, aspect="auto", interpolation="nearest"
         )
         axis.set_title(name)
         axis.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
         if cells is not None:
             axis.set_yticks(range(len(cells)), cells)
     axes[0][0].set_ylabel("cell")
-    figure.colorbar(colours, ax=list(axes[0]), label="activation", extend="both")
+    figure.colorbar(colors, ax=list(axes[0]), label="activation", extend="both")
     figure.suptitle(title, wrap=True)
     return figure
 
 
 def save(figure: Figure, path: Path) -> str:
-    """Writes a figure as `path.png` and `path.svg`, and closes it.
+    """Writes a figure as `path.png` and `path.svg`.
 
     Returns:
-        The SVG element, in the colour of the text around it.
+        The SVG element. Black parts have the text color of the page around it.
     """
     figure.savefig(f"{path}.png", dpi=_DPI)
-    # Text stays text, in the page's colour; and the same figure has the same bytes.
+    # Text is not drawn as paths, and equal figures have equal bytes.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dssm-tf"}):
         figure.savefig(f"{path}.svg", transparent=True, metadata={"Date": None})
     text = Path(f"{path}.svg").read_text("utf-8")

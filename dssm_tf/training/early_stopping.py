@@ -13,16 +13,16 @@ from dssm_tf.training.model_state import assign_all, ranking_weights
 
 
 class BestWeights(keras.callbacks.Callback):
-    """Keeps the weights of the best epoch, and stops when no epoch was better for a while.
+    """Keeps the weights of the best epoch, and stops after `patience` epochs without a better one.
 
-    Differs from `keras.callbacks.EarlyStopping` by the weights: it keeps those to rank with, which
-    are moving averages if the optimizer has them. Its state survives a kill; see `Checkpoint`.
+    Differs from `keras.callbacks.EarlyStopping` by the weights that it keeps: those to rank with,
+    which are moving averages if the optimizer has them. `Checkpoint` saves its state.
 
     Args:
         monitor: `ndcg@1`, `ndcg@3`, `ndcg@10`, which `RankingValidation` adds to the logs, or
-            `loss`, which is the validation loss. None keeps the last epoch.
-        patience: epochs without a better one before training stops; None never stops.
-        restore: whether the model has the kept weights when training ends.
+            `loss`, which is the validation loss. None keeps the weights of the last epoch.
+        patience: number of epochs; None never stops.
+        restore: whether the model gets the best weights when training ends.
 
     Attributes:
         weights: weights of the best epoch, in the order of `model.weights`.
@@ -50,7 +50,7 @@ class BestWeights(keras.callbacks.Callback):
         )
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Stops at once if a resumed training was already over."""
+        """Stops immediately if a resumed training had already ended."""
         del logs
         if self.patience_exhausted:
             self.model.stop_training = True
@@ -66,7 +66,9 @@ class BestWeights(keras.callbacks.Callback):
         try:
             weights = ranking_weights(self.model)
         except UserError as error:
-            raise UserError(f"epoch {len(self.history) + 1}: {error}{self._kept_note()}") from None
+            raise UserError(
+                f"epoch {len(self.history) + 1}: {error}{self._best_epoch_note()}"
+            ) from None
         self.history.append(dict(logs))
         if self._last_is_best():
             self.best_epoch, self.weights = len(self.history), weights
@@ -75,7 +77,7 @@ class BestWeights(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Gives the model the kept weights."""
+        """Assigns the best weights to the model."""
         del logs
         if self.restore and self.weights:
             assign_all(self.model.weights, self.weights)
@@ -86,7 +88,8 @@ class BestWeights(keras.callbacks.Callback):
         best, last = self.history[self.best_epoch - 1], self.history[-1]
         return monitored_value(last, self.monitor) > monitored_value(best, self.monitor)
 
-    def _kept_note(self) -> str:
+    def _best_epoch_note(self) -> str:
+        """The end of an error message: which epoch a resumed training continues from."""
         return f" Epoch {len(self.history)} is kept." if self.history else ""
 
 

@@ -1,4 +1,4 @@
-"""The click log beside which lists are read."""
+"""The click log that graded lists are trained on with."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 "use strict";
-// Texts of the data reach the page as text nodes and attributes only, never as HTML.
+// Texts from the data are inserted as text nodes and attributes only, never as HTML.
 const byId = (id) => document.getElementById(id);
 
 function make(tag, attributes, ...children) {
@@ -25,10 +25,10 @@ if (links.length) document.querySelector("h1")?.after(make("nav", {}, ...links))
 
 const UNITS = { "": 1, s: 1, K: 1e3, M: 1e6, G: 1e9, "%": 1 };
 
-/** The number that a cell begins with, such as 1.2M or 75 s; null where there is none. */
+/** The number at the start of a cell, such as 1.2M or 75 s; null if there is none. */
 function number(text) {
-  const found = /^([+-]?[\d,]*\.?\d+) ?([a-zA-Z%]*)/.exec(text.trim());
-  return found && Number(found[1].replaceAll(",", "")) * (UNITS[found[2]] ?? 1);
+  const match = /^([+-]?[\d,]*\.?\d+) ?([a-zA-Z%]*)/.exec(text.trim());
+  return match && Number(match[1].replaceAll(",", "")) * (UNITS[match[2]] ?? 1);
 }
 
 function sortTable(table, column, sign) {
@@ -36,7 +36,7 @@ function sortTable(table, column, sign) {
   const key = (row) => (words ? row.cells[0].textContent : number(row.cells[column].textContent));
   const order = (x, y) => (words ? x.localeCompare(y, "en", { numeric: true }) : x - y);
   const rows = [...table.tBodies[0].rows].map((row) => [key(row), row]);
-  // Rows without a number, failed systems among them, stay last either way.
+  // Rows without a number, such as failed systems, stay last in both orders.
   rows.sort(([x], [y]) => (x === null) - (y === null) || (x === null ? 0 : sign * order(x, y)));
   table.tBodies[0].append(...rows.map(([, row]) => row));
 }
@@ -81,7 +81,7 @@ function showEvaluation() {
     return names.map((_, system) => system).sort((a, b) => mean(b) - mean(a) || a - b);
   }
 
-  /** What a system gains over another, and whether that may be luck. */
+  /** The difference of two systems and its significance. */
   function test(a, b) {
     const { gained, p } = data.tests[chosen.metric];
     return { difference: mean(a) - mean(b), p: p[a][b], gained: gained[a][b], lost: gained[b][a] };
@@ -130,13 +130,13 @@ function showEvaluation() {
 
   // ------------------------------------------------------------------ query by query
 
-  /** A number per query, the same at each visit, so that equal values are not listed by id or text. */
+  /** A fixed pseudo-random number per query, which orders queries with equal values. */
   function lot(query) {
     const bits = Math.imul((query + 1) ^ ((query + 1) >>> 15), 0x2c1b3c6d);
     return Math.imul(bits ^ (bits >>> 12), 0x297a2d39) >>> 0;
   }
 
-  /** What queries are listed by, and which of them. */
+  /** For each order: the number that queries are sorted by, and which queries are listed. */
   const ORDERS = {
     gains: { number: (a, b) => a - b, listed: (x) => x > 0 },
     losses: { number: (a, b) => b - a, listed: (x) => x > 0 },
@@ -146,11 +146,11 @@ function showEvaluation() {
 
   function titleList(query, system) {
     const { top, grades } = data.rankings[query];
-    const lines = top[system].map((title, place) =>
+    const lines = top[system].map((title, index) =>
       make(
         "li",
         { class: grades[title] > 0 ? "good" : undefined },
-        make("span", { class: "rank" }, `${place + 1}`),
+        make("span", { class: "rank" }, `${index + 1}`),
         make("span", { class: "title" }, data.titles[title] || "(empty)"),
         make("span", { class: "grade" }, grades[title] > 0 ? `grade ${grades[title]}` : ""),
       ),
@@ -159,7 +159,7 @@ function showEvaluation() {
     return make("div", {}, make("h4", {}, side), make("ol", { class: "titles" }, ...lines));
   }
 
-  /** One line of the list, which opens if the page has the titles. */
+  /** A row of the list. It can be opened if the page has the titles of the query. */
   function queryItem(query, text, kind) {
     const parts = [make("span", { class: "query" }, data.queries[query] || "(empty)")];
     if (data.new.includes(query)) parts.push(make("span", { class: "tag" }, "not in the log"));
@@ -180,17 +180,17 @@ function showEvaluation() {
   function showQueries() {
     const { a, b, order } = chosen;
     const words = byId("words").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const holds = (query) => words.every((word) => data.queries[query].toLowerCase().includes(word));
+    const matches = (query) => words.every((word) => data.queries[query].toLowerCase().includes(word));
     const { number, listed } = ORDERS[order];
     const [ours, theirs] = [values(a), values(b)];
     const numbers = ours.map((value, query) => number(value, theirs[query]));
-    const bare = (query) => (data.rankings[query] ? 0 : 1);
-    const found = numbers
+    const withoutTitles = (query) => (data.rankings[query] ? 0 : 1);
+    const selected = numbers
       .map((_, query) => query)
-      .filter((query) => (words.length ? holds(query) : listed(numbers[query])))
-      .sort((x, y) => numbers[y] - numbers[x] || bare(x) - bare(y) || lot(x) - lot(y));
+      .filter((query) => (words.length ? matches(query) : listed(numbers[query])))
+      .sort((x, y) => numbers[y] - numbers[x] || withoutTitles(x) - withoutTitles(y) || lot(x) - lot(y));
     const differs = order === "gains" || order === "losses";
-    const items = found.slice(0, chosen.shown).map((query) => {
+    const items = selected.slice(0, chosen.shown).map((query) => {
       const difference = ours[query] - theirs[query];
       if (!differs) return queryItem(query, ours[query].toFixed(3), "");
       return queryItem(query, signed(difference, 3), difference > 0 ? "gain" : difference < 0 ? "loss" : "");
@@ -199,7 +199,7 @@ function showEvaluation() {
       chosen.shown += 20;
       showQueries();
     };
-    const left = found.length - items.length;
+    const left = selected.length - items.length;
     if (left > 0) items.push(make("button", { type: "button", class: "more", onclick }, `${left.toLocaleString("en")} more`));
     byId("list").replaceChildren(...(items.length ? items : [make("p", { class: "soft" }, "None.")]));
     const all = a === b ? {} : test(a, b);
@@ -210,7 +210,7 @@ function showEvaluation() {
           `${all.gained} queries gained, ${all.lost} lost, ${data.measured - all.gained - all.lost} did not change.`;
   }
 
-  // ------------------------------------------------------------------ what is chosen
+  // ------------------------------------------------------------------ selection
 
   function show() {
     for (const select of document.querySelectorAll("select")) select.value = chosen[select.dataset.key];

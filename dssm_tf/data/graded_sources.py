@@ -1,4 +1,4 @@
-"""Graded lists to train on besides clicks: read, and split by query."""
+"""Reads graded lists to train on besides clicks, and splits them by query."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.config.lists import JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.rows import Rows
-from dssm_tf.data.texts import Numbers
+from dssm_tf.data.rows import TrainingRows
+from dssm_tf.data.texts import TextIndexer
 from dssm_tf.tables.graded_lists import SCORES, GradedList, deal, read_lists
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
@@ -23,96 +23,99 @@ from dssm_tf.text.rules import Rules
 SOURCES = ("clicks", "judgments", "teacher")
 """The sources of labels, in the order of the losses of `BySource`."""
 
-_HELD_OUT = "graded validation"
+_SPLIT_PURPOSE = "graded validation"  # chooses other queries than splits of the log do
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file of lists, split into those to train on and those held out for validation.
+class GradedSource:
+    """A file of lists, split into training and validation lists.
 
     Args:
         name: one of `SOURCES`.
         section: its section of the configuration.
         training: lists to train on.
-        held_out: lists for validation; none of their queries is in `training`.
-        unknown_pairs: pairs of the lists whose title is not in the data directory.
+        validation: lists that are held out; none of their queries is in `training`.
+        unknown_pairs: (query, title) pairs whose title is not in the data directory.
         rules: text rules of the data directory.
-        clicked: number of pairs left out: titles of grade 0 that were clicked for the query.
+        clicked_pairs: number of pairs left out: titles of grade 0 that were clicked for the query.
     """
 
     name: str
     section: ListsConfig
     training: Sequence[GradedList]
-    held_out: Sequence[GradedList]
+    validation: Sequence[GradedList]
     unknown_pairs: Sequence[tuple[str, str]]
     rules: Rules
-    clicked: int
+    clicked_pairs: int
 
     @property
     def pairs(self) -> int:
-        """Number of (query, title) pairs, training and held out."""
-        return sum(len(graded.titles) for graded in (*self.training, *self.held_out))
+        """Number of (query, title) pairs, training and validation."""
+        return sum(len(graded.titles) for graded in (*self.training, *self.validation))
 
     @property
     def query_ids(self) -> NDArray[np.int64]:
-        """The id of each query, training and held out."""
-        return self.rules.column(graded.query for graded in (*self.training, *self.held_out))
+        """The id of each query, training and validation; see `Rules.id`."""
+        return self.rules.column(graded.query for graded in (*self.training, *self.validation))
 
     @property
     def description(self) -> str:
         """One sentence for a model card."""
-        what = "grades" if self.name == "judgments" else "scores"
+        values = "grades" if self.name == "judgments" else "scores"
+        queries = len(self.training) + len(self.validation)
         return (
-            f"{self.pairs:,} {what} of {len(self.training) + len(self.held_out):,} queries from "
+            f"{self.pairs:,} {values} of {queries:,} queries from "
             f"{Path(self.section.file).name} (SHA-256 {self.section.sha256[:16]}), "
-            f"{len(self.held_out):,} of the queries held out; loss {self.section.loss.summary()}, "
-            f"weight {self.section.weight:g}"
+            f"{len(self.validation):,} of the queries held out; loss "
+            f"{self.section.loss.summary()}, weight {self.section.weight:g}"
         )
 
     def summary_lines(self) -> Iterator[str]:
-        """Lines for the terminal before training: how much there is, and what is suspicious."""
+        """Lines for the terminal before training: sizes, and warnings about the data."""
         yield (
-            f"{self.name}: {self.pairs:,} pairs of {len(self.training):,} queries to learn from "
-            f"and {len(self.held_out):,} held out, {self.section.file}"
+            f"{self.name}: {self.pairs:,} pairs of {len(self.training):,} queries to train on "
+            f"and {len(self.validation):,} for validation, {self.section.file}"
         )
-        if self.clicked:
+        if self.clicked_pairs:
             yield (
-                f"{self.name}: {self.clicked:,} pairs of grade 0 are left out, because somebody "
-                "clicked the title for the query"
+                f"{self.name}: {self.clicked_pairs:,} pairs of grade 0 are left out, because the "
+                "title was clicked for the query"
             )
         if self.unknown_pairs:
             query, title = self.unknown_pairs[0]
             yield (
                 f"WARNING: {len(self.unknown_pairs):,} of {self.pairs:,} pairs of {self.name} have "
-                f"a title that the data directory does not hold, such as {title!r:.60} for "
+                f"a title that is not in the data directory, such as {title!r:.60} for "
                 f"{query!r:.40}; letter trigrams that only those titles have are not learned."
             )
 
 
 def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConfig]:
-    """The sections with the SHA-256 of each file, to which a run is then tied.
+    """The sections with the SHA-256 of each file, which a resumed run compares.
 
     Args:
         sections: by key of the configuration.
 
     Raises:
-        UserError: a file cannot be read, or is not the one that its section asks for.
+        UserError: a file cannot be read, or its SHA-256 is not that of its section.
     """
     hashed = {}
     for name, section in sections.items():
-        sha256 = fingerprint(Path(section.file))
+        sha256 = sha256_of(Path(section.file))
         if section.sha256 not in ("", sha256):
             raise UserError(
                 f"{name}.sha256: {section.file} has {sha256[:16]}..., the configuration asks for "
-                f"{section.sha256[:16]}...; give the file that it was written for, or "
-                f"take this one by dssm train --{name} {section.file}."
+                f"{section.sha256[:16]}...; give that file, or use this one: dssm train --{name} "
+                f"{section.file}."
             )
         hashed[name] = section.model_copy(update={"sha256": sha256})
     return hashed
 
 
-def read_sources(sections: Mapping[str, ListsConfig], data: Preprocessed) -> tuple[Source, ...]:
-    """The files of lists, each split by query into training and validation.
+def read_sources(
+    sections: Mapping[str, ListsConfig], data: Preprocessed
+) -> tuple[GradedSource, ...]:
+    """Reads the files of lists and splits each by query into training and validation.
 
     Args:
         sections: by key of the configuration.
@@ -125,12 +128,13 @@ def read_sources(sections: Mapping[str, ListsConfig], data: Preprocessed) -> tup
     return tuple(_read(name, section, data) for name, section in sections.items())
 
 
-def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
+def _read(name: str, section: ListsConfig, data: Preprocessed) -> GradedSource:
     """Reads and splits a file of lists.
 
-    Held out are the queries of the log's validation split, if it has one, and a fraction of the
-    queries that the log does not have: a query whose clicks are trained on would validate better
-    than a new one. Titles of grade 0 that were clicked are left out.
+    The validation lists are those of queries in the log's validation split, and a fraction of the
+    queries that are not in the log. Without a validation split of the log, the fraction is of all
+    queries. Queries whose clicks are trained on would validate better than new ones. Titles of
+    grade 0 that were clicked for the query are left out.
     """
     path, rules = Path(section.file), data.rules
     if isinstance(section, JudgmentsConfig):
@@ -138,13 +142,13 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         lists = read_lists(path, "grade", (0, section.max_grade), rules, layout)
     else:
         lists = read_lists(path, "score", SCORES, rules)
-    validation_queries = set(data.parts["validation"].query.tolist())
+    validation_queries = set(data.splits["validation"].query.tolist())
     query_indices = data.find("queries", [graded.query for graded in lists])
     title_indices = data.find("titles", [title for graded in lists for title in graded.titles])
     training: list[GradedList] = []
-    held_out: list[GradedList] = []
+    validation: list[GradedList] = []
     unknown_pairs: list[tuple[str, str]] = []
-    left_out = first_title = 0
+    clicked_pairs = first_title = 0
     for graded, query in zip(lists, query_indices.tolist(), strict=True):
         in_log = query >= 0
         clicked = data.clicked[query].as_py() if name == "judgments" and in_log else ()
@@ -153,45 +157,45 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
         first_title = end_title
         rows = list(zip(graded.titles, graded.values, indices, strict=True))
         unknown_pairs += [(graded.query, title) for title, _, index in rows if index < 0]
-        counted = [
+        usable = [
             (title, value) for title, value, index in rows if value > 0 or index not in clicked
         ]
-        left_out += len(rows) - len(counted)
-        if not counted:
+        clicked_pairs += len(rows) - len(usable)
+        if not usable:
             continue
-        titles, values = zip(*counted, strict=True)
+        titles, values = zip(*usable, strict=True)
         may_validate = not in_log or not validation_queries
         if query in validation_queries or (
-            may_validate and is_held_out(graded.query, section.validation, _HELD_OUT)
+            may_validate and is_held_out(graded.query, section.validation, _SPLIT_PURPOSE)
         ):
-            held_out.append(GradedList(graded.query, titles, values))
+            validation.append(GradedList(graded.query, titles, values))
         else:
             training.append(GradedList(graded.query, titles, values))
     if len(unknown_pairs) == len(title_indices):
         raise UserError(
-            f"{path}: none of its {len(title_indices):,} pairs has a title that the data directory "
-            f"holds, {unknown_pairs[0][1]!r:.60} for one; give the file that belongs to these "
+            f"{path}: none of the titles of its {len(title_indices):,} pairs is in the data "
+            f"directory, such as {unknown_pairs[0][1]!r:.60}; give the file that belongs to this "
             "data, or run preprocess with its titles as --corpus."
         )
     if all(len(set(graded.values)) < 2 for graded in training):
         raise UserError(
-            f"{path}: none of the {len(training):,} queries to learn from has two titles with "
-            "different numbers; titles are learned by comparing them with others of their query."
+            f"{path}: none of the {len(training):,} queries to train on has two titles with "
+            "different values; a list trains the model by the differences between its titles."
         )
-    return Source(name, section, training, held_out, unknown_pairs, rules, left_out)
+    return GradedSource(name, section, training, validation, unknown_pairs, rules, clicked_pairs)
 
 
-def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
-    """The lists of a source as rows, by split: a query, its titles, and their values as targets.
+def list_rows(source: GradedSource, indexer: TextIndexer) -> dict[str, TrainingRows]:
+    """The lists of a source as rows by split. A title's grade or score is its target.
 
     Args:
-        source: of lists.
-        numbers: of the run's texts; texts that the data directory lacks are added.
+        source: file of lists.
+        indexer: maps texts to indices; texts that the data directory lacks are added to it.
     """
     section = source.section
     chunks_by_split = {
         split: [chunk for graded in lists for chunk in deal(graded, section.titles)]
-        for split, lists in (("train", source.training), ("validation", source.held_out))
+        for split, lists in (("train", source.training), ("validation", source.validation))
         if lists
     }
     width = max(len(chunk.titles) for chunks in chunks_by_split.values() for chunk in chunks)
@@ -200,11 +204,11 @@ def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
         titles = np.full((len(chunks), width), -1, np.int32)
         targets = np.zeros((len(chunks), width), np.float32)
         for row, chunk in enumerate(chunks):
-            titles[row, : len(chunk.titles)] = numbers.of("titles", [*chunk.titles])
+            titles[row, : len(chunk.titles)] = indexer.indices("titles", [*chunk.titles])
             targets[row, : len(chunk.titles)] = chunk.values
-        rows[split] = Rows(
+        rows[split] = TrainingRows(
             SOURCES.index(source.name),
-            numbers.of("queries", [chunk.query for chunk in chunks]),
+            indexer.indices("queries", [chunk.query for chunk in chunks]),
             titles,
             np.ones(len(chunks), np.float32),
             section.batch_size,

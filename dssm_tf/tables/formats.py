@@ -1,0 +1,138 @@
+"""Formats of files: each becomes batches of columns of strings.
+
+| name | a row is | columns are named by |
+|---|---|---|
+| `.tsv` | a line; tabs between, nothing quoted | the first line |
+| `.csv` | a record; commas between, quoted as spreadsheets do | the first record |
+| `.jsonl`, `.ndjson` | a JSON object a line | its keys |
+| `.parquet` | a row | the schema |
+| `.txt` | a line, blank ones too | nothing; it is one cell, `text` |
+| `.trec` | a line; white space between | the reader |
+
+All but Parquet may be `.gz`. The case of these endings is free.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.batches import Batch, Contents, decoded
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.columns import Column
+from dssm_tf.tables.delimited import read_lines, read_trec_lines
+from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.lines import LineBlock, Lines
+from dssm_tf.tables.objects import open_objects
+from dssm_tf.tables.parquet import open_parquet
+from dssm_tf.tables.quoted import read_csv
+
+FORMATS = ("txt", "tsv", "csv", "jsonl", "parquet", "trec")
+TABLES = FORMATS[1:5]
+TEXTS = FORMATS[:5]
+_SAME = {"ndjson": "jsonl"}
+
+
+def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | None = None) -> str:
+    """The format that a file's name ends in.
+
+    Args:
+        path: the file.
+        known: what it may be.
+        otherwise: what any other name means; None: it is refused.
+
+    Raises:
+        UserError: the format is not known.
+    """
+    name = str(path).lower()
+    packed = name.endswith(".gz")
+    ending = name.removesuffix(".gz").rpartition(".")[2]
+    format = _SAME.get(ending, ending)
+    if format in known and not (packed and format == "parquet"):
+        return format
+    if otherwise is None:
+        endings = [*known, *(same for same, format in _SAME.items() if format in known)]
+        raise UserError(
+            f"{path} is of no known format; expected a name ending in "
+            f"{', '.join(f'.{ending}' for ending in endings)} (all but Parquet also .gz)."
+        )
+    return otherwise
+
+
+def open_contents(file: IO[bytes], where: str, format: str, layout: Layout) -> Contents:
+    """Reads the names of a file's columns.
+
+    Args:
+        file: its bytes.
+        where: its name, for messages.
+        format: one of `FORMATS`.
+        layout: what the name does not say.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    if format == "parquet":
+        return open_parquet(file, where, layout)
+    lines = Lines(file, where, layout)
+    if format == "jsonl":
+        return open_objects(lines, layout, where)
+    if format == "txt":
+        names = layout.names or ("text",)
+        return _text_contents(lines, names, names, partial(read_lines, separator=None), layout)
+    if format == "trec":
+        names = layout.names or ()
+        return _text_contents(lines, names, names, read_trec_lines, layout)
+    header = layout.names or _header(lines, layout, where, format)
+    names = layout.names or tuple(map(layout.name, header))
+    if format == "tsv":
+        read_block = partial(read_lines, separator="\t")
+        return _text_contents(lines, names, header, read_block, layout)
+    return Contents(
+        names,
+        header,
+        lambda columns: read_csv(lines, layout, names, columns),
+        lambda: lines.count,
+        lambda: lines.splittable,
+    )
+
+
+def _text_contents(
+    lines: Lines,
+    names: tuple[str, ...],
+    names_in_file: tuple[str, ...],
+    read_block: Callable[[LineBlock, Layout, Sequence[str], Sequence[Column]], Batch],
+    layout: Layout,
+) -> Contents:
+    return Contents(
+        names,
+        names_in_file,
+        lambda columns: (read_block(block, layout, names, columns) for block in lines),
+        lambda: lines.count,
+        lambda: lines.splittable,
+    )
+
+
+def _header(lines: Lines, layout: Layout, where: str, format: str) -> tuple[str, ...]:
+    """The names of columns in the first row that is not blank."""
+    while line := lines.take():
+        number, data = line
+        try:
+            text = decoded(data, layout)
+            if not text.strip():
+                continue
+            if format == "tsv":
+                return tuple(text.split("\t"))
+            more = (decoded(data, layout) for _, data in iter(lines.take, None))
+            texts = (f"{row}\n" for row in chain([text], more))
+            reader = csv.reader(texts, delimiter=layout.delimiter, strict=layout.strict_quotes)
+            return tuple(next(reader))
+        except BadRow as bad:
+            raise UserError(f"{where}:{number}: {bad.detail}.") from None
+        except csv.Error as error:
+            raise UserError(f"{where}:{number}: not CSV: {error}.") from None
+    return ()

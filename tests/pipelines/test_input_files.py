@@ -1,0 +1,152 @@
+"""Which files of an input are read, which are not, and what is said of them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from pipelines.sources import find_files
+
+ALL = ("--validation_fraction", "0")
+LOG = "query\ttitle\tclicks\nred hat\tRed Hat\t3\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("a.tsv", "b.TSV", "_SUCCESS", ".hidden.tsv", "_old.tsv", "c.tsv~"):
+        (folder / name).write_text(LOG.replace("red", f"{name[0]} red"), "utf-8")
+    (folder / "g.Tsv.GZ").write_bytes(gzip.compress(LOG.encode()))
+    (folder / "h.NDJSON").write_text('{"query": "q", "title": "Nd"}\n', "utf-8")
+    return folder
+
+
+def test_files_of_known_formats_are_read_whatever_the_case_of_their_names(run, folder):
+    assert [path.name for path in find_files([str(folder)]).paths] == [
+        "a.tsv", "b.TSV", "g.Tsv.GZ", "h.NDJSON"
+    ]  # fmt: skip
+    data = run(None, "--input", str(folder), *ALL)
+    assert {one.query for one in data.records()} == {"a red hat", "b red hat", "red hat", "q"}
+
+
+def test_a_folder_with_other_files_is_refused_unless_they_are_to_be_ignored(run, refused, folder):
+    for name in ("notes.txt", "part-00000", "a.tsv.bak", "c.tsv.bz2", "i.json"):
+        (folder / name).write_text(LOG, "utf-8")
+    (folder / "2023").mkdir()
+    message = refused(None, "--input", str(folder), *ALL)
+    assert "2023/, a.tsv.bak, c.tsv.bz2, i.json, notes.txt, part-00000" in message
+    assert "--ignore-other-files" in message
+    data = run(None, "--input", str(folder), *ALL, "--ignore-other-files")
+    assert len(data.records()) == 4
+
+
+def test_a_file_that_is_given_twice_is_read_once_with_a_warning(
+    run, write, tmp_path, monkeypatch, capsys
+):
+    path = write("log.tsv", LOG)
+    monkeypatch.chdir(tmp_path)
+    os.symlink(path, tmp_path / "link.tsv")
+    os.link(path, tmp_path / "hard.tsv")
+    names = ["log.tsv", str(path), "./log.tsv", "link.tsv", "hard.tsv"]
+    data = run(None, "--input", *names, *ALL)
+    assert [one.clicks for one in data.records()] == [3]
+    assert capsys.readouterr().err.count("it is read once") == 4
+
+
+def test_gzip_under_another_name_is_read(run, tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_bytes(gzip.compress(LOG.encode()))
+    assert [one.clicks for one in run(None, "--input", str(path), *ALL).records()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        (b"BZh91AY&SY\x00\x00", "holds bzip2 data"),
+        (b"PAR1\x15\x04", "holds Parquet data"),
+        (b"PK\x03\x04\x14\x00", "holds ZIP or Excel data"),
+        (b"\x28\xb5\x2f\xfd\x00", "holds zstd data"),
+        (LOG.encode("utf-16"), "not UTF-8; say what it is, such as --encoding utf-16"),
+    ],
+)
+def test_data_of_another_format_is_called_what_it_is(refused, tmp_path, start, said):
+    path = tmp_path / "log.tsv"
+    path.write_bytes(start)
+    assert said in refused(None, "--input", str(path), *ALL)
+
+
+def test_lines_that_end_in_carriage_returns_are_read(run, write):
+    for name, text in (("log.tsv", LOG), ("log.csv", LOG.replace("\t", ","))):
+        path = write(name, text.replace("\n", "\r"))
+        assert [one.clicks for one in run(None, "--input", str(path), *ALL).records()] == [3]
+
+
+def test_the_block_list_has_the_encoding_of_the_log(run, refused, write):
+    log, blocked = LOG + "café\tCafé\t2\n", write("block.txt", "café\n".encode("cp1252"))
+    path = write("cp1252.tsv", log.encode("cp1252"))
+    flags = ("--input", str(path), "--block-list", str(blocked), *ALL)
+    assert f"--block-list {blocked}:1: not UTF-8" in refused(None, *flags)
+    data = run(None, *flags, "--encoding", "cp1252")
+    assert [one.query for one in data.records()] == ["red hat"]
+
+
+def test_a_corpus_may_have_other_names_of_columns_than_the_log(run, write, refused):
+    log = write("log.tsv", "term\tproduct\nred hat\tRed Hat\n")
+    corpus = write("corpus.tsv", "sku\tname\n1\tGreen Tie\n")
+    flags = ("--input", str(log), "--corpus", str(corpus), *ALL)
+    flags = (*flags, "--columns", "query=term,title=product")
+    assert "'sku', 'name'; expected 'product'" in refused(None, *flags)
+    data = run(None, *flags, "--corpus-columns", "doc_id=sku,title=name")
+    assert {*data.titles} == {"Red Hat", "Green Tie"}
+
+
+@pytest.mark.parametrize("marker", [r"\N", "-", "NULL", "null", "None", "NaN", "n/a", "", " "])
+def test_null_markers_are_not_a_session(run, marker):
+    rows = "".join(f"query {n} word\tTitle {n}\t{marker}\n" for n in range(150))
+    data = run("query\ttitle\tsession_id\n" + rows, *ALL)
+    assert len(data.records()) == 150
+
+
+def test_a_log_that_is_mostly_robots_is_refused_and_the_flag_named(run, refused):
+    head = "query\ttitle\tsession_id\n"
+    rows = "".join(f"query {n}\tTitle {n}\tanonymous\n" for n in range(150))
+    others = "".join(f"other {n}\tTitle {n}\t{n}\n" for n in range(50))
+    message = refused(head + rows + others, *ALL)
+    assert "75.0% of the rows and 75.0% of the clicks are of sessions that look like" in message
+    assert "--max-robot-fraction" in message
+    assert "--max-queries-per-session" in message
+    kept = run(head + rows + others, *ALL, "--max-robot-fraction", "0.8")
+    assert len(kept.records()) == 50
+
+
+def test_csv_with_quoted_line_ends_is_one_piece_and_the_launcher_reads_its_start_alone(
+    run, write, monkeypatch
+):
+    monkeypatch.setattr("pipelines.sources.MIN_PIECE_BYTES", 100)
+    monkeypatch.setattr("pipelines.sources.PIECES", 1000)
+    plain = "".join(f"query {n},Title {n},1\n" for n in range(200))
+    quoted = plain + 'end,"Cotton shirt\nred, small, 1\nblue, large, 2",1\n'
+    for name, text, pairs in (("a.csv", plain, 200), ("b.csv", quoted, 201)):
+        path = write(name, "query,title,clicks\n" + text)
+        data = run(None, "--input", str(path), *ALL)
+        assert len(data.records()) == pairs
+    assert "Cotton shirt red, small, 1 blue, large, 2" in data.titles
+
+
+def test_a_directory_on_another_store_is_listed_in_the_same_way(monkeypatch):
+    from apache_beam.io.filesystem import FileMetadata, MatchResult
+    from apache_beam.io.filesystems import FileSystems
+
+    names = ("a.tsv", "_SUCCESS", "b.TSV.gz", "notes.txt")
+    inside = [FileMetadata(f"gs://bucket/log/{name}", 9) for name in names]
+    found = [MatchResult("", []), MatchResult("", inside)]
+    monkeypatch.setattr(FileSystems, "join", lambda *parts: "/".join(parts))
+    monkeypatch.setattr(FileSystems, "match", lambda patterns: found)
+    with pytest.raises(UserError, match=r"holds what is no table: notes\.txt\."):
+        find_files(["gs://bucket/log"])
+    files = find_files(["gs://bucket/log"], ignore_others=True).files
+    assert [file.path.rpartition("/")[2] for file in files] == ["a.tsv", "b.TSV.gz"]

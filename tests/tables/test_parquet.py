@@ -1,0 +1,70 @@
+"""Parquet: every kind of text that Arrow and Polars write, and rows that are not text."""
+
+from __future__ import annotations
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from dssm_tf.tables.click_log import read_logs
+from dssm_tf.tables.judgments import CorpusTitle, read_corpus
+from tests.tables.rows import logged
+
+TITLES = ["Red Hat", None, "Łódź", "tie"]
+
+
+def column(kind):
+    text = pa.array(TITLES)
+    if kind.startswith("dictionary"):
+        values = pa.string() if kind.endswith("string") else pa.binary()
+        return text.cast(values).dictionary_encode()
+    if kind == "fixed_size_binary":
+        return pa.array([title and title.encode().ljust(8) for title in TITLES], pa.binary(8))
+    return text.cast(getattr(pa, kind)())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["string", "large_string", "string_view", "binary", "large_binary", "binary_view",
+     "dictionary of string", "dictionary of binary", "fixed_size_binary"],
+)  # fmt: skip
+def test_every_type_that_arrow_writes_for_text_is_read(tmp_path, kind):
+    queries = pa.array([f"q{n}" for n in range(4)])
+    parquet.write_table(pa.table({"query": queries, "title": column(kind)}), tmp_path / "t.parquet")
+    rows, tally = read_logs([tmp_path / "t.parquet"], max_rejected=1)
+    assert rows["title"].to_list() == ["Red Hat", "Łódź", "tie"]
+    assert rows["#"].to_list() == [1, 3, 4]
+    assert tally.reasons == {"no title": 1}
+
+
+@pytest.mark.parametrize("type", [pl.String, pl.Categorical, pl.Enum(["a", "b"])])
+def test_every_type_that_polars_writes_for_text_is_read(tmp_path, type):
+    frame = pl.DataFrame({"query": pl.Series(["a", "b"], dtype=type), "title": ["A", "B"]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    assert [row.query for row in logged(tmp_path / "t.parquet")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.binary(), pa.large_binary(), pa.binary_view()])
+def test_a_cell_that_is_not_utf8_rejects_its_row_alone(tmp_path, type):
+    cells = pa.array([b"caf\xe9", *[b"pad %d" % n for n in range(19)]], pa.binary())
+    if type == pa.string():
+        cells = pa.Array.from_buffers(type, len(cells), cells.buffers())
+    else:
+        cells = cells.cast(type)
+    table = pa.table({"query": cells, "title": ["T"] * 20, "clicks": pa.array(range(1, 21))})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    rows, tally = read_logs([tmp_path / "t.parquet"])
+    assert len(rows) == 19
+    assert [(row.line, row.reason, row.clicks) for _, row in tally.largest] == [(1, "bad UTF-8", 1)]
+
+
+def test_ids_of_numbers_and_clicks_of_any_number_type_are_read(tmp_path):
+    corpus = {"doc_id": pa.array([7, 8], pa.int16()), "title": ["A", "B"]}
+    parquet.write_table(pa.table(corpus), tmp_path / "c.parquet")
+    assert read_corpus(tmp_path / "c.parquet") == [CorpusTitle("7", "A"), CorpusTitle("8", "B")]
+    decimals = pa.array(["1000.000", "2.000"]).cast(pa.decimal128(10, 3))
+    for clicks in ([1000.0, 2.0], pa.array([1000, 2], pa.uint16()), decimals):
+        log = pa.table({"query": ["a", "b"], "title": ["A", "B"], "clicks": clicks})
+        parquet.write_table(log, tmp_path / "l.parquet")
+        assert [row.clicks for row in logged(tmp_path / "l.parquet")] == [1000, 2]

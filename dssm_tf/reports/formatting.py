@@ -20,7 +20,7 @@ COSTS = {
 }
 """Keys of costs in `SeedResult.about`, with their column headings."""
 
-PARTS = {
+SUBSET_HEADINGS = {
     "known": "Queries in the log",
     "new": "Queries that are not in the log",
 }
@@ -61,14 +61,14 @@ def mean_cells(
 
 def significantly_worse(evaluation: Evaluation, system: str, metric: str) -> list[str]:
     """The systems of `against` that are worse than `system` with an adjusted p below 0.05."""
-    losers = {
+    worse_systems = {
         worse
         for test in evaluation.comparisons
         if test.metric == metric and test.p_adjusted < SIGNIFICANT
         for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
         if better == system
     }
-    return [name for name in evaluation.against if name in losers]
+    return [name for name in evaluation.against if name in worse_systems]
 
 
 def reference(evaluation: Evaluation, system: str) -> str | None:
@@ -93,7 +93,9 @@ def query_warnings(evaluation: Evaluation) -> list[str]:
     warnings = small_sample_warning("The means rest on", evaluation.measured_queries)
     if not warnings:  # otherwise every subset is small, too
         for name, mask in evaluation.query_subsets.items():
-            warnings += small_sample_warning(f"{PARTS[name]}: means rest on", int(mask.sum()))
+            warnings += small_sample_warning(
+                f"{SUBSET_HEADINGS[name]}: means rest on", int(mask.sum())
+            )
     if evaluation.fold is not None and _has_chosen(evaluation):
         folds = evaluation.fold[evaluation.task.has_relevant]
         half = min(int((folds == fold).sum()) for fold in (0, 1))
@@ -104,7 +106,7 @@ def query_warnings(evaluation: Evaluation) -> list[str]:
 
 
 def _has_chosen(evaluation: Evaluation) -> bool:
-    """Whether cross validation chose parameters."""
+    """Whether cross-validation chose parameters."""
     return any(
         isinstance(result.about.get("chosen"), list)
         for row in evaluation.rows

@@ -15,7 +15,7 @@ from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
 from dssm_tf.reports.formatting import (
     COSTS,
-    PARTS,
+    SUBSET_HEADINGS,
     MeanCell,
     cost,
     deciding_metric,
@@ -48,7 +48,7 @@ def show(evaluation: Evaluation, written: str = "") -> None:
     if written:
         say(written)
     for subset in evaluation.query_subsets:
-        say("", f"{PARTS[subset]}:", "", means(evaluation, subset, width))
+        say("", f"{SUBSET_HEADINGS[subset]}:", "", means(evaluation, subset, width))
     say("", means(evaluation, None, width))
 
 
@@ -63,7 +63,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
     ]
     for name, mask in evaluation.query_subsets.items():
         queries = plural(int(mask.sum()), "query", "queries")
-        sections += [f"## {PARTS[name]}", f"{queries}.", means(evaluation, name)]
+        sections += [f"## {SUBSET_HEADINGS[name]}", f"{queries}.", means(evaluation, name)]
     if choices := _choices(evaluation):
         sections += ["## Parameters chosen by cross-validation", bullets(choices)]
     sections += [*_tests(evaluation), *sweeps, *_first_titles(evaluation), *_lengths(evaluation)]

@@ -82,9 +82,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with nullcontext(options.work) if options.work else TemporaryDirectory() as folder:
         Path(folder).mkdir(exist_ok=True)
 
-        def run_directory(
-            name: str, rows: Sequence[str], seed: int, start: Path | None = None
-        ) -> Path:
+        def train_run(name: str, rows: Sequence[str], seed: int, start: Path | None = None) -> Path:
+            """Preprocesses the rows and trains a run, unless it exists; returns its directory."""
             started = process_time()
             log, data, run, cpu_file = (
                 Path(folder) / f"{name}-{seed}{end}" for end in (".tsv", "", "-run", "-seconds")
@@ -95,15 +94,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 return run
             log.write_text("\n".join(["\t".join(header), *rows]) + "\n", "utf-8")
             vocabulary = [] if start is None else ["--vocabulary-from", str(start)]
-            arguments = [
-                "--input",
-                str(log),
-                "--corpus",
-                str(options.corpus),
-                "--output",
-                str(data),
-            ]
-            arguments.append("--overwrite")
+            arguments = ["--input", str(log), "--corpus", str(options.corpus)]
+            arguments += ["--output", str(data), "--overwrite"]
             if preprocess([*arguments, *vocabulary]):
                 sys.exit(1)
             settings = [f"training.seed={seed}", *(options.warm if start is not None else ())]
@@ -114,19 +106,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             return run
 
         for seed in range(options.seeds):
-            first = yesterday = run_directory("first", day_rows[0], seed)
+            first = yesterday = train_run("first", day_rows[0], seed)
             for name in selected:
                 ndcg[name].append([])
             for day in range(1, options.days + 1):
                 rows_so_far = [row for slice_rows in day_rows[: day + 1] for row in slice_rows]
                 runs = {"stale": first}
                 if "anew" in selected:
-                    runs["anew"] = run_directory(f"anew-{day}", rows_so_far, seed)
+                    runs["anew"] = train_run(f"anew-{day}", rows_so_far, seed)
                 if "warm" in selected:
-                    yesterday = run_directory(f"warm-{day}", day_rows[day], seed, yesterday)
+                    yesterday = train_run(f"warm-{day}", day_rows[day], seed, yesterday)
                     runs["warm"] = yesterday
                 if "today" in selected:
-                    runs["today"] = run_directory(f"today-{day}", day_rows[day], seed)
+                    runs["today"] = train_run(f"today-{day}", day_rows[day], seed)
                 systems = {name: SemanticRanker.load(runs[name], name) for name in selected}
                 judgments = later_judgments(header, list(day_rows[day + 1]), ids)
                 evaluation = evaluate(systems, judgments, corpus, metrics=CUTOFFS)

@@ -130,10 +130,9 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
 
 def _judgments(test: Path, titles: Sequence[CorpusTitle]) -> list[Judgment]:
     """Judgments from the test clicks."""
-    by_name = {entry.title.split(SEPARATOR)[0]: entry.title for entry in titles}
-    ids = {entry.title: entry.doc_id for entry in titles}
-    clicks = ((row[0], by_name[row[1]], float(row[-1])) for row in _rows(test))
-    return judgments_from_clicks(clicks, FOLDED, ids)
+    ids = {entry.title.split(SEPARATOR)[0]: entry.doc_id for entry in titles}
+    clicks = ((row[0], ids[row[1]], float(row[-1])) for row in _rows(test))
+    return judgments_from_clicks(clicks, FOLDED, {entry.doc_id: entry.title for entry in titles})
 
 
 class _WithoutOwnTitle:

@@ -224,7 +224,7 @@ def test_every_mean_has_an_interval_and_the_report_warns_of_few_queries(benchmar
             assert 0 <= low <= entry[metric] <= high <= 1
     output = " ".join(benchmark_output[1].split())
     assert "The means rest on 30 queries, fewer than 200" in output
-    assert re.search(r"another seed moves \S+ by [\d.]+ to [\d.]+ here", output)
+    assert re.search(r"another seed changes \S+ by [\d.]+ to [\d.]+ here", output)
     assert re.search(r"chosen on halves, the smaller of \d+ queries, fewer than 200", output)
     assert [*metrics["settings"]["inputs"]] == ["clicks", "judgments", "corpus"]
     assert "tensorflow" in metrics["settings"]["versions"]

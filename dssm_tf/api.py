@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ from dssm_tf.config import Config, find_config, load_config, parse_config
 if TYPE_CHECKING:
     import keras
 
+    from dssm_tf.losses import RankingLoss
     from dssm_tf.model.siamese import Siamese
+    from dssm_tf.towers.tower import Tower
     from dssm_tf.training.ranking_validation import RankingValidation
 
 
@@ -38,9 +40,13 @@ class ClickData:
             `dssm train --set`: `["tower.cells=64", "training.batch_size=128"]`.
         start: a finished run to start from, as for `dssm train --from`; `directory` must be from
             `dssm preprocess --vocabulary-from RUN`.
+        tower: a function from a vocabulary size to the tower to train, in place of the
+            configuration's; see `dssm_tf.train`.
+        loss: the loss of the clicks, or its name, in place of the configuration's.
 
     Attributes:
         config: all settings.
+        vocabulary_size: number of letter n-grams and whole words, the rows of a first matrix.
         steps: batches per epoch, for `steps_per_epoch`.
         validation_steps: batches of the validation split; None without one.
 
@@ -55,6 +61,9 @@ class ClickData:
         config: Config | Mapping[str, Any] | Path | str | None = None,
         overrides: Sequence[str] = (),
         start: Path | str | None = None,
+        *,
+        tower: Callable[[int], Tower] | None = None,
+        loss: RankingLoss | str | None = None,
     ) -> None:
         if config is None:
             config = "dssm" if start is None else Path(start) / "config.yaml"
@@ -62,6 +71,7 @@ class ClickData:
         load_tensorflow()
         import tensorflow as tf
 
+        from dssm_tf.config.custom_parts import with_custom_parts
         from dssm_tf.data.graded_sources import read_sources
         from dssm_tf.data.preprocessed import Preprocessed
         from dssm_tf.training.batches import training_batches
@@ -71,6 +81,7 @@ class ClickData:
         from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
+        self.config = with_custom_parts(self.config, tower, loss)
         if (workers := read_cluster()[1]) > 1:
             raise UserError(
                 f"TF_CONFIG lists {workers} workers, but Keras's fit supports only one; use "
@@ -101,6 +112,7 @@ class ClickData:
             fixed_shapes=self._xla,
             sources=self._sources,
         )
+        self.vocabulary_size: int = self._data.vocabulary.size
         self._validation_batches = self._batches.validation()
         self.steps = self._batches.steps
         self.validation_steps = (
@@ -239,7 +251,14 @@ class ClickData:
         refuse_existing(out)
         if not model.compiled:
             raise UserError("the model was not compiled; save a model that `fit` has trained.")
-        metrics = getattr(getattr(model, "history", None), "history", {})
+        history = getattr(model, "history", None)
+        count = len(getattr(history, "epoch", ()))
+        # With `validation_freq`, the metrics of validation are there for some epochs only.
+        metrics = {
+            name: values
+            for name, values in getattr(history, "history", {}).items()
+            if len(values) == count
+        }
         epochs = [
             dict(zip(metrics, map(float, epoch), strict=True))
             for epoch in zip(*metrics.values(), strict=True)
@@ -276,8 +295,8 @@ class ClickData:
 _COMPILED = """
 ## Compiled with
 
-Trained by Keras's `fit` from Python. This loss and this optimizer were used instead of those of the
-configuration:
+Trained by Keras's `fit` from Python. The weights are those that `fit` ended with. This loss and
+this optimizer were used instead of those of the configuration:
 
 ```json
 {}

@@ -30,7 +30,7 @@ from dssm_tf.dse.networks import (
     DSEPair,
     DSETower,
     PSIPair,
-    Scores,
+    ScoreFunction,
     SSIPair,
     encode,
     pair_scores,
@@ -92,7 +92,7 @@ class Fitted:
     words: Sequence[str]
     bags: Matrix
 
-    def scores(self) -> Scores:
+    def scores(self) -> ScoreFunction:
         """Scores of every page for every page."""
         return pair_scores(self.model, self.bags, self.bags)
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from dssm_tf import UserError
-from dssm_tf.dse.networks import Scores
+from dssm_tf.dse.networks import ScoreFunction
 from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.settings import FineTuning, Pretraining
 from examples.dse_protocol import (
@@ -84,7 +84,7 @@ class Wikispeedia:
         self.weights: dict[str, float] = {}
         self.nearest_words: dict[str, list[str]] = {}
 
-    def loss(self, scores: Scores, links: Matrix | None = None) -> float:
+    def loss(self, scores: ScoreFunction, links: Matrix | None = None) -> float:
         """Rank loss in percent on the test links, or on the given ones."""
         links = self.links.test if links is None else links
         return rank_loss(scores, links, self.links.ignored > links)
@@ -104,7 +104,7 @@ class Wikispeedia:
         semantic = scores["dse"](np.arange(len(self.protocol.texts)))
         scale = float(np.std(semantic[:500])) or 1.0
 
-        def mixture(weight: float) -> Scores:
+        def mixture(weight: float) -> ScoreFunction:
             return lambda rows: (1 - weight) * semantic[rows] / scale + weight * lexical(rows)
 
         weight = min(WEIGHTS, key=lambda w: self.loss(mixture(w), self.links.validation))
@@ -113,7 +113,7 @@ class Wikispeedia:
             self.weights[str(size)] = weight
         return {name: self.loss(scores[name]) for name in names}
 
-    def cosines(self, size: int | None) -> Scores:
+    def cosines(self, size: int | None) -> ScoreFunction:
         """Cosines of TF-IDF vectors over the most frequent words, or over all."""
         bags = self.protocol.bags(Features(size, "tfidf", "length"))[1]
         return lambda rows: (bags[rows] @ bags.T).toarray()

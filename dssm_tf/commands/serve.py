@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.named import check_unique_names, split_name
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.terminal import say
-from dssm_tf.server.limits import DEFAULT, Limits
+from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from dssm_tf.server.models import Model
@@ -35,7 +35,7 @@ def serve(
     allow_host: tuple[str, ...] = (),
     port: int = 8500,
     rest_port: int = 8501,
-    limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT,
+    limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT_LIMITS,
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
 

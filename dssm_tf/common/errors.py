@@ -49,5 +49,5 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra; from a checkout, as the package is on no index."""
+    """The command that installs an extra from a checkout; the package is not published."""
     return f"{shlex.quote(sys.executable)} -m pip install '.[{extra}]' in a checkout of dssm-tf"

@@ -24,7 +24,7 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
 
 
 def added_losses(model: keras.Model) -> list[Any]:
-    """The losses of `add_loss` in the last forward pass, scaled by the number of replicas."""
+    """The losses of `add_loss` in the last forward pass, scaled for replicas as Keras does."""
     return [model._aggregate_additional_loss(loss) for loss in model.losses]
 
 

@@ -31,6 +31,23 @@ def read_json(path: Path, hint: str) -> Any:
         raise UserError(f"{path} is damaged, it is not JSON ({error}). {hint}") from None
 
 
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Safe YAML in which no mapping has a key twice; PyYAML would take the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [
+            key.value
+            for key, _ in node.value
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<"
+        ]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} occurs twice", node.start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
 def parse_yaml(text: str) -> Any:
     """Parses YAML of lists, mappings, strings, numbers, dates and booleans.
 
@@ -38,6 +55,6 @@ def parse_yaml(text: str) -> Any:
         ValueError: the text is not such YAML.
     """
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _UniqueKeyLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from typing import Any
 
 from dssm_tf.common.errors import UserError
@@ -11,7 +13,8 @@ def describe(instance: Any, base: type[Any]) -> tuple[str, dict[str, Any]]:
     """The registered name and the configuration of an instance.
 
     Raises:
-        UserError: its class is not registered with Keras, or does not extend `base`.
+        UserError: its class is not registered with Keras, or does not extend `base`; or its
+            `get_config` lacks an argument of the constructor.
     """
     import keras
 
@@ -24,7 +27,27 @@ def describe(instance: Any, base: type[Any]) -> tuple[str, dict[str, Any]]:
             f"{kind.__name__} is not registered with Keras, so a saved model could not be loaded; "
             f'decorate it with @keras.saving.register_keras_serializable(package="...").'
         )
-    return registered_name, dict(instance.get_config())
+    config = dict(instance.get_config())
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    missing = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and parameter.name not in ("self", *config)
+    ]
+    if missing:
+        raise UserError(
+            f"{kind.__name__}.get_config lacks {', '.join(missing)}; it must return every "
+            "argument of the constructor, or a saved model could not be loaded."
+        )
+    try:
+        config = json.loads(json.dumps(config))
+    except TypeError as error:
+        raise UserError(
+            f"{kind.__name__}.get_config returns a value that JSON cannot represent ({error}); "
+            "return plain numbers, texts, lists and dicts."
+        ) from None
+    return registered_name, config
 
 
 def registered_class(registered_name: str, base: type[Any]) -> type[Any]:

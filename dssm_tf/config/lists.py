@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dssm_tf.common.field_types import Fraction, PositiveFloat, PositiveInt
+from dssm_tf.common.field_types import Float, Fraction, PositiveFloat, PositiveInt
 from dssm_tf.config.losses import GradedLossConfig, KLConfig, ListwiseSoftmaxConfig
 from dssm_tf.config.section import Section
 
@@ -38,7 +38,7 @@ class JudgmentsConfig(ListsConfig):
     """A table of grades: the columns query, title, grade."""
 
     loss: GradedLossConfig = Field(ListwiseSoftmaxConfig(), description="Loss of a list.")
-    max_grade: Annotated[float, Field(gt=0, le=100)] = Field(
+    max_grade: Annotated[Float, Field(gt=0, le=100)] = Field(
         4.0, description="Largest grade; grades run from 0 to this."
     )
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from dssm_tf.common.field_types import PositiveFloat
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import Float, PositiveFloat
 from dssm_tf.config.section import Component, default_name
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class SigmoidConfig(FixedLoss):
 
     name: Literal["sigmoid"] = "sigmoid"
     gamma: PositiveFloat = GammaField
-    bias: float = Field(-5.0, description="Added to the scaled cosine.")
+    bias: Float = Field(-5.0, description="Added to the scaled cosine.")
 
     def build(self) -> RankingLoss:
         """The loss."""
@@ -131,7 +132,11 @@ class CustomLossConfig(FixedLoss):
         from dssm_tf.losses.ranking_loss import RankingLoss
 
         loss_class = registered_class(self.registered_name, RankingLoss)
-        loss: RankingLoss = loss_class.from_config(dict(self.config))
+        try:
+            loss: RankingLoss = loss_class.from_config(dict(self.config))
+        except TypeError as error:
+            reason = str(error).split("\n")[0]
+            raise UserError(f"loss: {self.registered_name}: {reason}") from None
         return loss
 
 

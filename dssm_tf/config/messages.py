@@ -33,12 +33,21 @@ def explain_override(
 ) -> UserError:
     """An error about the overrides, for a file that is valid without them."""
     text, first = explain(error), error.errors()[0]
-    section = str(first["loc"][0]) if first["loc"] else ""
-    if first["type"] == "unknown_key" and first["ctx"]["key"] in (raw.get(section) or ()):
+    keys = locate(first["loc"], Config)[0]
+    if first["type"] == "unknown_key" and first["ctx"]["key"] in _section_of_file(raw, keys):
+        section = ".".join(keys)
         text += (
             f" The file has it; replace the whole section, as in --set '{section}={{name: ...}}'."
         )
     return UserError(f"{' '.join(f'--set {override}' for override in overrides)}: {text}")
+
+
+def _section_of_file(raw: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
+    """The keys and values that a file has below some nested keys; empty if it has none."""
+    section: Any = raw
+    for key in keys:
+        section = section.get(key) if isinstance(section, Mapping) else None
+    return section if isinstance(section, Mapping) else {}
 
 
 def _dotted_key(problem: ErrorDetails) -> str:
@@ -62,6 +71,9 @@ def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
             prefix = f"{key}." if key else ""
             allowed = first["ctx"]["keys"].split(", ")
             return f"{prefix}{first['msg']}." + did_you_mean(first["ctx"]["key"], allowed)
+        case "union_tag_not_found" if not first["input"]:
+            names = component_names(locate(first["loc"], Config)[1])
+            return f"{key}.name is missing; it must be one of {', '.join(names)}."
         case "union_tag_invalid" | "union_tag_not_found":
             names = component_names(locate(first["loc"], Config)[1])
             name = first["input"].get("name")
@@ -79,5 +91,9 @@ def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
         case "missing":
             example = "; expected, e.g., `tower: {name: lstm}`" if key == "tower" else ""
             return f"{key} is missing{example}."
-    messages = dict.fromkeys(problem["msg"][0].lower() + problem["msg"][1:] for problem in same_key)
+    messages = dict.fromkeys(
+        # Pydantic has tuples where YAML has lists.
+        problem["msg"][0].lower() + problem["msg"][1:].replace("tuple", "list")
+        for problem in same_key
+    )
     return f"{key}: {', or '.join(messages)}; received {received}."

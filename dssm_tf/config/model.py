@@ -8,6 +8,7 @@ import yaml
 from pydantic import Field
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import Bool
 from dssm_tf.config.lists import JudgmentsConfig, ListsConfig, TeacherConfig
 from dssm_tf.config.losses import ClickSoftmaxConfig, LossConfig
 from dssm_tf.config.optimizer import KerasOptimizerConfig, OptimizerConfig
@@ -25,10 +26,10 @@ class Config(Section):
     """One model and how it is trained."""
 
     tower: TowerConfig = Field(description="The network that turns a text into a vector.")
-    shared_towers: bool = Field(
+    shared_towers: Bool = Field(
         False, description="One tower for queries and titles, or two as in the papers."
     )
-    whole_words: bool = Field(
+    whole_words: Bool = Field(
         False,
         description="Whether each word that log and corpus have twice gets its own row in the "
         "first matrix, beside the rows of its letter n-grams.",

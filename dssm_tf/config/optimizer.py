@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.field_types import Fraction, PositiveFloat
@@ -176,6 +177,25 @@ class KerasOptimizerConfig(OptimizerOptions):
     options: dict[str, Any] = Field(
         default_factory=dict, description="Further arguments of the Keras optimizer."
     )
+
+    @field_validator("options")
+    @classmethod
+    def _check_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Refuses options that are keys of the configuration."""
+        keys = {
+            "learning_rate": "optimizer.learning_rate",
+            "global_clipnorm": "optimizer.clip_norm",
+            "use_ema": "training.averaging",
+            "ema_momentum": "training.averaging",
+        }
+        for option in options:
+            if option in keys:
+                raise PydanticCustomError(
+                    "option_is_key",
+                    "{option} is not an option; set {key}",
+                    {"option": option, "key": keys[option]},
+                )
+        return options
 
     def build(self, total_steps: int = 1, averaging: float = 0.0) -> keras.optimizers.Optimizer:
         """See `OptimizerOptions.build`."""

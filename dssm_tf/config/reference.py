@@ -65,7 +65,7 @@ def page() -> str:
 def schema() -> str:
     """The JSON Schema of a configuration file, for completion and checks in YAML editors."""
     json_schema = Config.model_json_schema()
-    _allow_missing_names(json_schema)
+    _require_names(json_schema)
     return json.dumps(json_schema, indent=2) + "\n"
 
 
@@ -175,16 +175,26 @@ def _default(field: FieldInfo) -> str:
     return f"`{json.dumps(default)}`"
 
 
-def _allow_missing_names(schema: Any) -> None:
-    """Turns `oneOf` into `anyOf`: without its `name`, a section fits several components."""
-    if isinstance(schema, dict):
-        if "oneOf" in schema:
-            schema["anyOf"] = schema.pop("oneOf")
-        for value in schema.values():
-            _allow_missing_names(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            _allow_missing_names(value)
+def _require_names(schema: dict[str, Any]) -> None:
+    """Requires `name` wherever it chooses among components and has no default.
+
+    `loss` and `optimizer` have a default name. Without it, a section may fit several components,
+    so their `oneOf` becomes an `anyOf`.
+    """
+    definitions = schema["$defs"]
+    optional = [schema["properties"][key] for key in ("loss", "optimizer")]
+    required_everywhere = [schema, *definitions.values()]
+    for union in optional:
+        union["anyOf"] = union.pop("oneOf")
+    named = {
+        member["$ref"].rpartition("/")[2]
+        for part in required_everywhere
+        for union in part.get("properties", {}).values()
+        for member in union.get("oneOf", ())
+    }
+    for name in named:
+        definition = definitions[name]
+        definition["required"] = sorted({*definition.get("required", ()), "name"})
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from dssm_tf.common.field_types import Fraction, OddInt, PositiveInt, Widths
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.field_types import Bool, Float, Fraction, OddInt, PositiveInt, Widths
 from dssm_tf.config.section import Component
 
 if TYPE_CHECKING:
@@ -113,11 +114,11 @@ class LSTMOptions(RecurrentOptions):
     cells: PositiveInt = Field(
         96, description="Size of the cell state, and of the semantic vector per direction."
     )
-    peepholes: bool = Field(True, description="Whether the gates also read the cell state.")
-    forget_gate: bool = Field(
+    peepholes: Bool = Field(True, description="Whether the gates also read the cell state.")
+    forget_gate: Bool = Field(
         True, description="Whether the forget gate is learned; without it, its value is 1."
     )
-    forget_bias: float = Field(1.0, description="Initial bias of the forget gate.")
+    forget_bias: Float = Field(1.0, description="Initial bias of the forget gate.")
     peephole_initializer: BiasInitializer = Field(
         "zeros", description="Initializer of the peephole weights."
     )
@@ -180,7 +181,11 @@ class CustomTowerConfig(Component):
 
         tower_class = registered_class(self.registered_name, Tower)
         config = {**self.config, "vocabulary_size": vocabulary_size, **options}
-        tower: Tower = tower_class.from_config(config)
+        try:
+            tower: Tower = tower_class.from_config(config)
+        except TypeError as error:
+            reason = str(error).split("\n")[0]
+            raise UserError(f"tower: {self.registered_name}: {reason}") from None
         return tower
 
 

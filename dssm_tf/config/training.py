@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.field_types import (
+    Bool,
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
@@ -26,7 +27,7 @@ class NegativesConfig(Section):
     fresh: NonNegativeInt = Field(
         0, description="Negatives per query drawn from all titles, anew in each epoch."
     )
-    in_batch: bool = Field(
+    in_batch: Bool = Field(
         True, description="Whether the batch's other clicked titles are negatives."
     )
     mined: NonNegativeInt = Field(
@@ -55,7 +56,7 @@ class TrainingConfig(Section):
     patience: PositiveInt = Field(
         5, description="Training stops after this many epochs without a better one."
     )
-    monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = Field(
+    monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "val_loss"] = Field(
         "ndcg@10", description="Validation metric by which the best epoch is chosen."
     )
     folds: Annotated[int, Field(strict=True, ge=2)] | None = Field(
@@ -69,7 +70,7 @@ class TrainingConfig(Section):
         description="Momentum of a moving average of the weights. The average is what is "
         "validated, kept and ranked with.",
     )
-    clicks: bool = Field(
+    clicks: Bool = Field(
         True, description="`false` trains on `judgments` or a `teacher` only, not on clicks."
     )
     title_queries: NonNegativeFloat = Field(
@@ -83,12 +84,12 @@ class TrainingConfig(Section):
         description="Fraction of the queries whose longest word gets a typing error, redrawn in "
         "each epoch.",
     )
-    idf_start: bool = Field(
+    idf_start: Bool = Field(
         False,
         description="Whether the initial rows of the first matrix are scaled by the IDF of their "
         "letter n-grams.",
     )
-    refit: bool = Field(
+    refit: Bool = Field(
         False,
         description="Whether training continues on all records, validation included: from the "
         "best epoch's weights, for two thirds as many epochs.",
@@ -100,7 +101,7 @@ class TrainingConfig(Section):
         1_000, description="Steps between two checkpoints within an epoch."
     )
     seed: Seed = Field(0, description="Seed of weights, dropout and batches.")
-    xla: bool | Literal["auto"] = Field(
+    xla: Bool | Literal["auto"] = Field(
         "auto", description="Whether XLA compiles the steps; `auto` does so on GPUs."
     )
     precision: Literal["float32", "mixed_bfloat16"] = Field(

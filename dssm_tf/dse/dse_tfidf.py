@@ -16,7 +16,7 @@ from dssm_tf.dse.click_matrix import ClickMatrix, has_pairs
 from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.rankers import DSE, BagWeights
 
-WEIGHTS = tuple(np.round(np.linspace(0, 1, 21), 2).tolist())
+TFIDF_WEIGHTS = tuple(np.round(np.linspace(0, 1, 21), 2).tolist())
 """Weights of TF-IDF that validation chooses from."""
 
 
@@ -78,7 +78,7 @@ class DSEWithTfIdf(DSE):
         if self.weight is None and has_pairs(validation):
             semantic, lexical = scores([data.queries[row] for row in rows])
             tuned_weight = min(
-                WEIGHTS,
+                TFIDF_WEIGHTS,
                 key=lambda weight: rank_loss(_mix(semantic, lexical, scale, weight), validation),
             )
         weights = dse.learned

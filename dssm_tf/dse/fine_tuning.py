@@ -13,7 +13,7 @@ from keras import ops
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.networks import BagPair, Scores, dense_rows, margin_rank, pair_scores
+from dssm_tf.dse.networks import BagPair, ScoreFunction, dense_rows, margin_rank, pair_scores
 from dssm_tf.dse.pretraining import Callback
 from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.rbm import Tensor
@@ -45,7 +45,7 @@ class LinkTask:
     validation: sparse.csr_matrix | None = None
     weights: np.ndarray | None = None
 
-    def loss(self, scores: Scores, links: sparse.csr_matrix) -> float:
+    def loss(self, scores: ScoreFunction, links: sparse.csr_matrix) -> float:
         """Rank loss in percent on links; ignored pairs that are not among them are left out."""
         ignored = self.known if self.ignored is None else self.ignored
         return rank_loss(scores, links, ignored > links)

@@ -20,7 +20,7 @@ _ROWS = 1024  # encoded together
 Bags: TypeAlias = Any  # a sparse matrix, or a dense one
 """Vectors over words, `(texts, words)`, or over the units of a layer."""
 
-Scores = Callable[[NDArray[np.int64]], NDArray[np.floating[Any]]]
+ScoreFunction = Callable[[NDArray[np.int64]], NDArray[np.floating[Any]]]
 """From indices of queries to scores `(queries, titles)`."""
 
 
@@ -244,7 +244,7 @@ def encode(encoder: Callable[[NDArray[np.float32]], Any], bags: Bags) -> NDArray
     return np.concatenate([ops.convert_to_numpy(block) for block in blocks])
 
 
-def pair_scores(model: BagPair, queries: Bags, titles: Bags) -> Scores:
+def pair_scores(model: BagPair, queries: Bags, titles: Bags) -> ScoreFunction:
     """Scores of a pair model with its current weights; every title is encoded once."""
     answers = encode(model.title_vectors, titles).T
     return lambda rows: encode(model.query_vectors, queries[rows]) @ answers

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from dssm_tf.losses.ranking_loss import RankingLoss
+
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class BySource(keras.losses.Loss):
@@ -29,6 +31,10 @@ class BySource(keras.losses.Loss):
     ) -> None:
         super().__init__(name=name, **kwargs)
         self.losses = tuple(losses)
+        if not self.losses or not all(isinstance(loss, RankingLoss) for loss in self.losses):
+            raise ValueError(
+                f"BySource received losses={losses!r:.80}; expected one RankingLoss per source."
+            )
 
     def call(
         self, y_true: Mapping[str, keras.KerasTensor], y_pred: keras.KerasTensor

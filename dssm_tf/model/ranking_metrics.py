@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -18,14 +18,27 @@ class RankingMetrics:
     Here the labels are a dict, whose mask has the candidates that count.
 
     Args:
-        identifiers: Keras metrics, their names, or functions of labels and scores.
+        identifiers: Keras metrics, their names, or functions of labels and scores; a list of them,
+            or one. Metrics that compare the values of scores, such as `mse` or `crossentropy`, are
+            of no use: they read the very low scores too.
 
     Attributes:
         metrics: the Keras metrics.
+
+    Raises:
+        ValueError: a name is unknown, or two metrics have the same name.
     """
 
-    def __init__(self, identifiers: Iterable[Any] = ()) -> None:
+    def __init__(self, identifiers: Any = ()) -> None:
+        if isinstance(identifiers, (str, keras.metrics.Metric)) or callable(identifiers):
+            identifiers = [identifiers]
         self.metrics = [_metric(identifier) for identifier in identifiers]
+        names = [metric.name for metric in self.metrics]
+        for name in names:
+            if name == "loss" or names.count(name) > 1:
+                raise ValueError(
+                    f"metrics received the name {name!r} twice; give each metric its own name."
+                )
 
     def update(self, labels: Mapping[str, keras.KerasTensor], scores: keras.KerasTensor) -> None:
         """Adds a batch.
@@ -48,9 +61,14 @@ class RankingMetrics:
 
 def _metric(identifier: Any) -> keras.metrics.Metric:
     """A metric from a name, or from a function of labels and scores; a metric is returned as is."""
-    if identifier == "accuracy":
+    if identifier in ("accuracy", "acc", "Accuracy"):
         return keras.metrics.CategoricalAccuracy(name="accuracy")
-    metric = keras.metrics.get(identifier)
+    metric = None if identifier is None else keras.metrics.get(identifier)
     if isinstance(metric, keras.metrics.Metric):
         return metric
-    return keras.metrics.MeanMetricWrapper(metric, name=metric.__name__)
+    if not callable(metric) or isinstance(metric, keras.losses.Loss):
+        raise ValueError(
+            f"metrics received {identifier!r}; expected a Keras metric, the name of one, or a "
+            "function of labels and scores."
+        )
+    return keras.metrics.MeanMetricWrapper(metric, name=getattr(metric, "__name__", "metric"))

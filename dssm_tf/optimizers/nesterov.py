@@ -49,6 +49,19 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         name: str = "scheduled_nesterov",
         **kwargs: Any,
     ) -> None:
+        for label, value in (("momentum", momentum), ("edge_momentum", edge_momentum)):
+            if not 0 <= value < 1:
+                raise ValueError(
+                    f"ScheduledNesterov received {label}={value}; expected 0 <= {label} < 1."
+                )
+        if not 0 <= edge <= 1:
+            raise ValueError(f"ScheduledNesterov received edge={edge}; expected 0 <= edge <= 1.")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(f"ScheduledNesterov received clip_norm={clip_norm}; expected above 0.")
+        if total_steps < 1:
+            raise ValueError(
+                f"ScheduledNesterov received total_steps={total_steps}; expected at least 1."
+            )
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.total_steps = self.add_variable(
             (), keras.initializers.Constant(total_steps), "float32", name="total_steps"

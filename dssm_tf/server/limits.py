@@ -25,7 +25,7 @@ class Limits:
     seconds: float = 30.0
 
 
-DEFAULT = Limits()
+DEFAULT_LIMITS = Limits()
 
 INVALID = ("INVALID_ARGUMENT", 400)
 NOT_FOUND = ("NOT_FOUND", 404)

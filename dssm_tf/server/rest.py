@@ -64,7 +64,7 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
         async def work() -> bytes:
             body, max_bytes = bytearray(), service.limits.message_bytes
             try:
-                # A body that is too long is read to its end: clients read no response before.
+                # A body that is too long is read to its end: clients read the response only then.
                 async for part in request.stream():
                     if len(body) <= max_bytes:
                         body += part
@@ -109,8 +109,8 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
 def limited_protocol(limits: Limits) -> type[H11Protocol]:
     """An HTTP/1.1 protocol that limits the number and lifetime of connections and unsent bytes.
 
-    A connection is closed if there are too many, if it takes too long, or if the clients together
-    have not read the responses that `limits` allows.
+    A connection is closed if there are too many, after its time limit, or if responses that clients
+    have not read fill more memory than `limits` allows.
     """
 
     class LimitedProtocol(H11Protocol):

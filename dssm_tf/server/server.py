@@ -14,7 +14,7 @@ import grpc
 import uvicorn
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.server.limits import DEFAULT, Limits
+from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
 from dssm_tf.server.models import Model
 from dssm_tf.server.rest import limited_protocol, rest_app
 from dssm_tf.server.rpc import grpc_server
@@ -53,7 +53,7 @@ class Server:
     host: str = "127.0.0.1"
     port: int = 8500
     rest_port: int = 8501
-    limits: Limits = DEFAULT
+    limits: Limits = DEFAULT_LIMITS
     hosts: Sequence[str] = ()
     index: Index | None = None
     grpc_address = rest_address = ""

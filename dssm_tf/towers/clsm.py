@@ -49,9 +49,7 @@ class CLSM(Tower):
         ngram_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        widths = tuple(widths)
-        if not widths or min(widths) < 1:
-            raise ValueError(f"CLSM received widths={widths}; expected one or more, each >= 1.")
+        widths = self.check_widths(widths)
         convolution = WordNgramConvolution(
             window, features, name="convolution", dtype=kwargs.get("dtype")
         )

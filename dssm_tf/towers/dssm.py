@@ -40,9 +40,7 @@ class DSSM(Tower):
         ngram_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        widths = tuple(widths)
-        if not widths or min(widths) < 1:
-            raise ValueError(f"DSSM received widths={widths}; expected one or more, each >= 1.")
+        widths = self.check_widths(widths)
         super().__init__(vocabulary_size, widths[0], initializer, dropout, ngram_dropout, **kwargs)
         self.widths = widths
         self.semantic = [

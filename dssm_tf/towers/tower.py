@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+import numbers
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -66,6 +67,27 @@ class Tower(keras.layers.Layer, abc.ABC):
             dtype=full_precision,
         )
         self.drop = keras.layers.Dropout(dropout, name="drop", dtype=full_precision)
+
+    @classmethod
+    def check_widths(cls, widths: Sequence[int]) -> tuple[int, ...]:
+        """The numbers of units of some layers.
+
+        Raises:
+            ValueError: there is none, or one is not a positive whole number.
+        """
+        if (
+            not isinstance(widths, Sequence)
+            or not widths
+            or any(
+                not isinstance(width, numbers.Integral) or isinstance(width, bool) or width < 1
+                for width in widths
+            )
+        ):
+            raise ValueError(
+                f"{cls.__name__} received widths={widths}; expected one or more whole numbers, "
+                "each >= 1."
+            )
+        return tuple(widths)
 
     def build(self, *_: Any) -> None:
         """Builds the sublayers; no weight's shape depends on the input."""

@@ -59,6 +59,7 @@ class Checkpoint(keras.callbacks.Callback):
         self.save_every = save_every
         self.write = write
         self.step = 0
+        self._stopped = False
 
     @property
     def epoch(self) -> int:
@@ -69,7 +70,7 @@ class Checkpoint(keras.callbacks.Callback):
         """Restores the saved state, if there is a file.
 
         Args:
-            model: compiled, with a built optimizer.
+            model: a compiled model.
 
         Returns:
             Whether there was a file.
@@ -80,14 +81,22 @@ class Checkpoint(keras.callbacks.Callback):
         model.reset_metrics()
         if not self.path.exists():
             return False
+        if not model.optimizer.built:
+            model.optimizer.build(model.trainable_variables)
         arrays = read_arrays(self.path, "Remove the run's directory to start again.")
         progress, *values = arrays.values()
         variables = [*training_state(model), *model.metrics_variables]
         assign_all(variables, values[: len(variables)])
-        best = self.best_weights
-        best.weights = values[len(variables) :]
-        best.history, best.best_epoch, self.step = json.loads(progress.tobytes()).values()
+        saved = json.loads(progress.tobytes())
+        self.best_weights.set_state(values[len(variables) :], saved["history"], saved["best_epoch"])
+        self.step, self._stopped = saved["step"], saved["stopped"]
         return True
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Stops a resumed training that a callback had stopped."""
+        del logs
+        if self._stopped:
+            self.model.stop_training = True
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Saves after every `save_every` steps, except after the last step of an epoch."""
@@ -108,6 +117,7 @@ class Checkpoint(keras.callbacks.Callback):
             "history": self.best_weights.history,
             "best_epoch": self.best_weights.best_epoch,
             "step": self.step,
+            "stopped": bool(self.model.stop_training) and self.step == 0,
         }
         variables = [*training_state(self.model), *self.model.metrics_variables]
         # Every process reads the values: reading a metric sums it over all of them.

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
-from dssm_tf.common.errors import UserError
+import keras
+
+from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.config.lists import ListsConfig
+from dssm_tf.config.optimizer import ScheduleConfig
 from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 
@@ -30,6 +35,38 @@ def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
         )
 
 
+def check_callbacks(
+    callbacks: Sequence[keras.callbacks.Callback], schedule: ScheduleConfig
+) -> None:
+    """Raises UserError if a callback cannot be used, or does not fit the learning-rate schedule.
+
+    Args:
+        callbacks: what the user gave.
+        schedule: of the optimizer.
+    """
+    if isinstance(callbacks, keras.callbacks.Callback) or not isinstance(callbacks, Sequence):
+        raise UserError(
+            f"callbacks is a {type(callbacks).__name__}; expected a list of Keras callbacks."
+        )
+    for callback in callbacks:
+        name = type(callback).__name__
+        if not isinstance(callback, keras.callbacks.Callback):
+            raise UserError(
+                f"callbacks contains a {name}; expected instances of keras.callbacks.Callback."
+            )
+        if isinstance(callback, keras.callbacks.BackupAndRestore):
+            raise UserError(
+                "callbacks: BackupAndRestore would restore weights of its own; leave it out, "
+                "because the same call of train resumes an interrupted run."
+            )
+        sets_rate = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
+        if isinstance(callback, sets_rate) and schedule.name != "constant":
+            raise UserError(
+                f"callbacks: {name} sets the learning rate, and so does optimizer.schedule "
+                f"({schedule.name}); use one of both."
+            )
+
+
 def check_batch_sizes(
     training: TrainingConfig, lists: Mapping[str, ListsConfig], replicas: int
 ) -> None:
@@ -48,3 +85,14 @@ def check_batch_sizes(
                 f"{section}.batch_size: {size} cannot be divided among {replicas} devices; choose "
                 f"a multiple of {replicas}."
             )
+
+
+def check_tensorboard(directory: Path | None) -> None:
+    """Raises UserError if TensorBoard's files cannot be written to a directory."""
+    if directory is None:
+        return
+    if find_spec("tensorboard") is None:
+        command = install_command("tensorboard")
+        raise UserError(f"--tensorboard needs the package tensorboard: {command}")
+    if directory.exists() and not directory.is_dir():
+        raise UserError(f"--tensorboard {directory} is a file; give a directory.")

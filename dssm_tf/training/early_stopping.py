@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -19,10 +19,12 @@ class BestWeights(keras.callbacks.Callback):
     which are moving averages if the optimizer has them. `Checkpoint` saves its state.
 
     Args:
-        monitor: `ndcg@1`, `ndcg@3`, `ndcg@10`, which `RankingValidation` adds to the logs, or
-            `loss`, which is the validation loss. None keeps the weights of the last epoch.
-        patience: number of epochs; None never stops.
+        monitor: key of the logs, such as `ndcg@10`, which `RankingValidation` adds, or `val_loss`.
+            None keeps the weights of the last epoch.
+        patience: number of epochs, at least 1; None never stops.
         restore: whether the model gets the best weights when training ends.
+        mode: `max` if higher values are better, `min` if lower ones are. `auto` is `min` for keys
+            that contain `loss` or `error`, and `max` for all others.
 
     Attributes:
         weights: weights of the best epoch, in the order of `model.weights`.
@@ -31,15 +33,41 @@ class BestWeights(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, monitor: str | None = "ndcg@10", patience: int | None = None, restore: bool = True
+        self,
+        monitor: str | None = "ndcg@10",
+        patience: int | None = None,
+        restore: bool = True,
+        mode: Literal["auto", "min", "max"] = "auto",
     ) -> None:
         super().__init__()
+        if patience is not None and patience < 1:
+            raise ValueError(f"BestWeights received patience={patience}; expected at least 1.")
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"BestWeights received mode={mode!r}; expected auto, min or max.")
         self.monitor = monitor
         self.patience = patience
         self.restore = restore
+        self.mode = mode
+        self._continues = False
+        self._reset()
+
+    def _reset(self) -> None:
         self.weights: list[np.ndarray] = []
         self.best_epoch = 0
         self.history: list[dict[str, float]] = []
+
+    def set_state(
+        self, weights: list[np.ndarray], history: list[dict[str, float]], best_epoch: int
+    ) -> None:
+        """Sets the state from which the next training continues; `Checkpoint` calls it.
+
+        Args:
+            weights: weights of the best epoch.
+            history: the logs of each epoch.
+            best_epoch: number of the best epoch, from 1.
+        """
+        self.weights, self.history, self.best_epoch = weights, history, best_epoch
+        self._continues = True
 
     @property
     def patience_exhausted(self) -> bool:
@@ -50,8 +78,11 @@ class BestWeights(keras.callbacks.Callback):
         )
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Stops immediately if a resumed training had already ended."""
+        """Starts anew, or continues a resumed training, which stops if it had already ended."""
         del logs
+        if not self._continues:
+            self._reset()
+        self._continues = False
         if self.patience_exhausted:
             self.model.stop_training = True
 
@@ -63,6 +94,8 @@ class BestWeights(keras.callbacks.Callback):
         """
         del epoch
         logs = {} if logs is None else logs
+        if self.monitor is not None:
+            monitored_value(logs, self.monitor, self.mode)  # raises if the metric is missing
         try:
             weights = ranking_weights(self.model)
         except UserError as error:
@@ -86,23 +119,31 @@ class BestWeights(keras.callbacks.Callback):
         if not self.best_epoch or self.monitor is None:
             return True
         best, last = self.history[self.best_epoch - 1], self.history[-1]
-        return monitored_value(last, self.monitor) > monitored_value(best, self.monitor)
+        return monitored_value(last, self.monitor, self.mode) > monitored_value(
+            best, self.monitor, self.mode
+        )
 
     def _best_epoch_note(self) -> str:
         """The end of an error message: which epoch a resumed training continues from."""
         return f" Epoch {len(self.history)} is kept." if self.history else ""
 
 
-def monitored_value(logs: Mapping[str, float], monitor: str) -> float:
-    """The monitored metric of an epoch. Higher is better; losses are negated.
+def monitored_value(
+    logs: Mapping[str, float], monitor: str, mode: Literal["auto", "min", "max"] = "auto"
+) -> float:
+    """The monitored metric of an epoch, negated if lower values are better.
+
+    >>> monitored_value({"val_loss": 2.0}, "val_loss"), monitored_value({"ndcg@1": 0.5}, "ndcg@1")
+    (-2.0, 0.5)
 
     Raises:
-        UserError: the logs lack it.
+        UserError: the logs lack the metric.
     """
-    key = "val_loss" if monitor == "loss" else monitor
-    if key not in logs:
+    if monitor not in logs:
         raise UserError(
-            f"the logs of the epoch have no {key}, only {', '.join(logs) or 'nothing'}; put "
+            f"the logs of the epoch have no {monitor}, only {', '.join(logs) or 'nothing'}; put "
             "RankingValidation before BestWeights in the callbacks, or give validation data."
         )
-    return -logs[key] if monitor == "loss" else logs[key]
+    if mode == "auto":
+        mode = "min" if "loss" in monitor or "error" in monitor else "max"
+    return -logs[monitor] if mode == "min" else logs[monitor]

@@ -160,9 +160,11 @@ class TrainingLoop:
                 for step in range(checkpoint.step, steps):
                     calls.on_train_batch_begin(step)
                     calls.on_train_batch_end(step, self._train_step(iterator))
+                    if model.stop_training:
+                        break
                 logs = self._read_metrics()
                 if validation_batches is not None and validation is not None:
-                    logs |= self._validate(iter(validation), validation_batches.steps)
+                    logs |= self._validate(iter(validation), validation_batches.steps, calls)
                 calls.on_epoch_end(epoch, logs)
             calls.on_train_end(logs)
         assign_all(self.ranked.weights, best_weights.weights)
@@ -209,11 +211,15 @@ class TrainingLoop:
             callbacks.append(keras.callbacks.TensorBoard(directory, write_graph=False))
         return callbacks
 
-    def _validate(self, iterator: Any, steps: int) -> dict[str, float]:
+    def _validate(self, iterator: Any, steps: int, calls: _CallbackCalls) -> dict[str, float]:
         """Metrics of the validation batches, such as `val_loss`."""
-        for _ in range(steps):
-            self._test_step(iterator)
-        return {f"val_{name}": value for name, value in self._read_metrics().items()}
+        calls.on_test_begin()
+        for step in range(steps):
+            calls.on_test_batch_begin(step)
+            calls.on_test_batch_end(step, self._test_step(iterator))
+        metrics = self._read_metrics()
+        calls.on_test_end(metrics)
+        return {f"val_{name}": value for name, value in metrics.items()}
 
     def _read_metrics(self) -> dict[str, float]:
         """Reads and resets the metrics. Every process must call it, because it sums over them."""
@@ -260,13 +266,16 @@ class _CallbackCalls:
         for callback in callbacks:
             callback.set_model(model)
             callback.set_params({"epochs": epochs, "steps": steps, "verbose": 0})
-        with_batches = [callback for callback in callbacks if _has_batch_methods(callback)]
         takes_tensor = (Checkpoint, ProgressLines)
         self._with_tensor = [
-            callback for callback in with_batches if isinstance(callback, takes_tensor)
+            callback for callback in callbacks if isinstance(callback, takes_tensor)
         ]
-        self._with_float = [
-            callback for callback in with_batches if not isinstance(callback, takes_tensor)
+        others = [callback for callback in callbacks if not isinstance(callback, takes_tensor)]
+        self._train_batches = [
+            callback for callback in others if _has_methods(callback, _TRAIN_BATCH_METHODS)
+        ]
+        self._test_batches = [
+            callback for callback in others if _has_methods(callback, _TEST_BATCH_METHODS)
         ]
 
     def on_train_begin(self) -> None:
@@ -286,20 +295,52 @@ class _CallbackCalls:
             callback.on_epoch_end(epoch, logs)
 
     def on_train_batch_begin(self, step: int) -> None:
-        for callback in self._with_float:
+        for callback in self._train_batches:
             callback.on_train_batch_begin(step, {})
 
     def on_train_batch_end(self, step: int, loss: Any) -> None:
-        if self._with_float:
+        if self._train_batches:
             logs = {"loss": float(loss)}
-            for callback in self._with_float:
+            for callback in self._train_batches:
                 callback.on_train_batch_end(step, logs)
         for callback in self._with_tensor:
             callback.on_train_batch_end(step, {"loss": loss})
 
+    def on_test_begin(self) -> None:
+        for callback in self._callbacks:
+            callback.on_test_begin({})
 
-def _has_batch_methods(callback: keras.callbacks.Callback) -> bool:
-    """Whether a callback overrides a method that is called for each training batch."""
+    def on_test_end(self, logs: dict[str, float]) -> None:
+        for callback in self._callbacks:
+            callback.on_test_end(logs)
+
+    def on_test_batch_begin(self, step: int) -> None:
+        for callback in self._test_batches:
+            callback.on_test_batch_begin(step, {})
+
+    def on_test_batch_end(self, step: int, loss: Any) -> None:
+        if self._test_batches:
+            logs = {"loss": float(loss)}
+            for callback in self._test_batches:
+                callback.on_test_batch_end(step, logs)
+
+
+_TRAIN_BATCH_METHODS = (
+    "on_train_batch_begin",
+    "on_train_batch_end",
+    "on_batch_begin",
+    "on_batch_end",
+)
+_TEST_BATCH_METHODS = ("on_test_batch_begin", "on_test_batch_end")
+
+
+def _has_methods(callback: keras.callbacks.Callback, names: Sequence[str]) -> bool:
+    """Whether a callback has one of these methods, in its class or as an attribute.
+
+    `keras.callbacks.LambdaCallback` has attributes.
+    """
     base = keras.callbacks.Callback
-    names = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
-    return any(getattr(type(callback), name) is not getattr(base, name) for name in names)
+    return any(
+        getattr(getattr(callback, name), "__func__", None) is not getattr(base, name)
+        for name in names
+    )

@@ -84,11 +84,15 @@ def write_model_card(
             if result.untrained
             else ""
         )
+    introduction = (
+        f"{_description(type(model.query_tower))} The score of a title for a query is the cosine "
+        f"of two semantic vectors of length {model.query_tower.dimension}, plus "
+        f"{result.prior_weight:g} times the log of the title's fraction of the clicks. Input: raw "
+        "strings, in any language written in letters."
+    )
     text = f"""# {config.tower.name}
 
-{_description(type(model.query_tower))} The score of a title for a query is the cosine of two
-semantic vectors of length {model.query_tower.dimension}, plus {result.prior_weight:g} times the
-log of the title's fraction of the clicks. Input: raw strings, in any language written in letters.
+{fill(introduction, 100)}
 
 ## Training
 

@@ -27,19 +27,23 @@ def assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
 def ranking_weights(model: keras.Model) -> list[np.ndarray]:
     """The weights to rank with, in the order of `model.weights`.
 
-    All weights of the model must be trainable. The result is the moving averages if the optimizer
-    has them. With Nesterov's method it is the current point, not the look-ahead point at which the
-    next gradient is taken.
+    Trainable weights are the moving averages if the optimizer has them. With Nesterov's method they
+    are the current point, not the look-ahead point at which the next gradient is taken. Weights
+    that are not trainable are as they are.
 
     Raises:
         UserError: a weight is not a finite number.
     """
-    optimizer, variables = model.optimizer, model.weights
+    optimizer, trainable = model.optimizer, model.trainable_variables
+    current = trainable
     if optimizer.use_ema:
-        variables = moving_averages(optimizer)
+        current = moving_averages(optimizer)
     elif isinstance(optimizer, ScheduledNesterov):
-        variables = optimizer.without_look_ahead(variables)
-    values = [keras.ops.convert_to_numpy(variable) for variable in variables]
+        current = optimizer.without_look_ahead(trainable)
+    values_by_id = {id(weight): value for weight, value in zip(trainable, current, strict=True)}
+    values = [
+        keras.ops.convert_to_numpy(values_by_id.get(id(weight), weight)) for weight in model.weights
+    ]
     if not all(np.isfinite(value).all() for value in values):
         raise UserError(
             "a weight is not a finite number; lower optimizer.learning_rate, or set "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 
@@ -13,7 +12,7 @@ import keras
 import numpy as np
 from rich.console import Console
 
-from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
 from dssm_tf.config import Config
 from dssm_tf.config.lists import ListsConfig
@@ -26,7 +25,12 @@ from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.training.batches import training_batches
-from dssm_tf.training.checks import check_batch_sizes, check_data
+from dssm_tf.training.checks import (
+    check_batch_sizes,
+    check_callbacks,
+    check_data,
+    check_tensorboard,
+)
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.folds import choose_epochs_by_folds
 from dssm_tf.training.loop import LoopOptions, TrainingLoop
@@ -61,7 +65,8 @@ def train(
         start: an earlier run for a warm start; see `WarmStart`.
         quiet: prints nothing.
         callbacks: Keras callbacks. Each phase, the fit and the refit on all records, calls them as
-            one `fit`. The trainings of `training.folds` do not call them.
+            a `fit` of its own; the trainings of `training.folds` do not. Weights that a callback
+            sets when a phase ends have no effect: the run keeps the best epoch's.
         tensorboard: directory for TensorBoard, with a folder per phase.
 
     Raises:
@@ -83,14 +88,11 @@ def train(
             "training.folds is for training from scratch on a log; leave it out with --from, "
             "--judgments and --teacher."
         )
-    if tensorboard is not None and find_spec("tensorboard") is None:
-        raise UserError(
-            f"--tensorboard needs the package tensorboard: {install_command('tensorboard')}"
-        )
+    board = None if tensorboard is None else Path(tensorboard)
+    check_tensorboard(board)
+    check_callbacks(callbacks, config.optimizer.schedule)
     console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
-    options = LoopOptions(
-        out, console.quiet, callbacks, None if tensorboard is None else Path(tensorboard)
-    )
+    options = LoopOptions(out, console.quiet, callbacks, board)
     # On several hosts, only the first process writes.
     with exclusive_lock(out) if devices.chief else nullcontext():
         finished = load_finished_result(config, data, out, warm_start)

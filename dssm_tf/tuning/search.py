@@ -61,7 +61,7 @@ class Search:
         Losses are not comparable between trials with different loss functions or batches.
         """
         monitor = self.build_config().training.monitor
-        return "ndcg@10" if monitor == "loss" else monitor
+        return "ndcg@10" if monitor == "val_loss" else monitor
 
     @cached_property
     def space(self) -> dict[str, BaseDistribution]:

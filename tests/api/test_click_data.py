@@ -143,7 +143,7 @@ def test_without_a_validation_split_there_are_no_validation_batches(tmp_path):
     assert (clicks.validation(), clicks.validation_steps) == (None, None)
     model, _ = fitted(clicks)
     clicks.save(model, tmp_path / "run")
-    assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert "no validation split" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
 def test_keras_compiles_steps_only_if_the_configuration_enables_xla(data):
@@ -168,7 +168,7 @@ def test_untrainable_configurations_and_foreign_models_are_refused(
     assert not (tmp_path / "run").exists()
     for message, *arguments in (
         ("overrides", data.path, CONFIG, ["training.epochs=2"]),
-        ("9 asked for", data.path, "dssm", ["negatives.recorded=9"]),
+        ("received 9, but", data.path, "dssm", ["negatives.recorded=9"]),
     ):
         with pytest.raises(dssm_tf.UserError, match=message):
             dssm_tf.ClickData(*arguments)

@@ -170,7 +170,7 @@ def test_wrong_usage_is_reported_and_flags_may_have_underscores(command, code, m
         ("train --config dssm --out {0}/new --data {0}/nowhere",
          "nowhere/spec.json does not exist. Give the directory that preprocess wrote"),
         ("train --config {0}/mine.yaml --data {0}/data --out {0}/mine.yaml/run", "mine.yaml"),
-        ("export --model {0}/nowhere --out {0}/models", "holds no config.yaml"),
+        ("export --model {0}/nowhere --out {0}/models", "has no config.yaml"),
         ("evaluate --judgments J --out E --baselines bm52", r"mean 'bm25'\?$"),
         ("benchmark --clicks C --out {0}/new --systems lstn", r"mean 'lstm'\?$"),
         ("benchmark --clicks C --out {0}/new --systems tfdf", r"mean 'tfidf'\?$"),

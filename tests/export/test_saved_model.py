@@ -328,6 +328,6 @@ def test_an_unfinished_run_is_not_exported(run, tmp_path):
     (unfinished / "config.yaml").write_bytes((run / "config.yaml").read_bytes())
     with pytest.raises(UserError, match=r"is not finished\. Run the same"):
         export_saved_model(unfinished, tmp_path / "models")
-    with pytest.raises(UserError, match=r"holds no config.yaml"):
+    with pytest.raises(UserError, match=r"has no config.yaml"):
         export_saved_model(tmp_path / "elsewhere", tmp_path / "models")
     assert not (tmp_path / "models").exists()

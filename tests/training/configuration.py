@@ -26,7 +26,7 @@ CONFIG = {
         "epochs": EPOCHS,
         "batch_size": BATCH,
         "xla": False,
-        "monitor": "loss",
+        "monitor": "val_loss",
         "refit": False,
         "title_queries": 0,
     },

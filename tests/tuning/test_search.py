@@ -52,7 +52,7 @@ def test_trials_run_without_refit_and_the_monitored_metric_compares_them(folder)
     assert (trial.refit, trial.monitor, trial.epochs) == (False, "ndcg@1", 7)
     assert grid.build_config().training.refit is True
     assert grid.metric == "ndcg@1"
-    by_loss = search(folder, "loss.gamma=5", overrides=["training.monitor=loss"])
+    by_loss = search(folder, "loss.gamma=5", overrides=["training.monitor=val_loss"])
     assert by_loss.metric == "ndcg@10"
     assert search(folder, "loss.gamma=5").metric == "ndcg@10"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polars import col
 from pyarrow import parquet
 
-from dssm_tf.positions.curve import UNIT
+from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
 from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.frames import Part, Settings, Written, counted, write_part
@@ -101,7 +101,7 @@ def write_queries(
             add_drawn(rows, row, keys, avoided, pool)
         own = number[:, None]
         candidates = np.concatenate([own, np.where(rows == NONE, own, rows)], 1)
-        clicks = (part["weighted"] / UNIT).to_numpy()
+        clicks = (part["weighted"] / CLICK_WEIGHT_SCALE).to_numpy()
         data = pair_records(before + row, candidates, clicks, every, len(known))
         yield write_part(settings.directory, split, bucket, len(part), data)
         yield counted(

@@ -34,7 +34,7 @@ def make(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[s
     curve = manifest.curve
     lines = tally.lines() + listed(counts)
     if curve is not None:
-        lines.append(curve.in_words(options.max_position_weight))
+        lines.append(curve.summary(options.max_position_weight))
     return {
         "settings": {
             name: value
@@ -44,7 +44,7 @@ def make(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[s
         "rows": tally.described(),
         "counts": counts,
         "vocabulary": manifest.vocabulary.fingerprint,
-        "positions": curve and curve.described(options.max_position_weight),
+        "positions": curve and curve.to_dict(options.max_position_weight),
         "lines": lines,
     }
 

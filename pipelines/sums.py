@@ -16,7 +16,7 @@ from apache_beam.pvalue import TaggedOutput
 from numpy.typing import NDArray
 from polars import col
 
-from dssm_tf.positions.curve import UNIT
+from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
 from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
@@ -90,7 +90,7 @@ def sum_titles(group: Group, settings: Settings) -> Iterator[Any]:
     titles = best_texts(ranked, options.rules)
     titles = titles.join(total, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
-        (col("clicks", "all") / UNIT).round(mode="half_to_even").cast(pl.Int64),
+        (col("clicks", "all") / CLICK_WEIGHT_SCALE).round(mode="half_to_even").cast(pl.Int64),
         offered=col.fp.is_in(offered["fp"].implode()),
     )
     # A title of the corpus that the training part lacks has its trigrams known all the same.

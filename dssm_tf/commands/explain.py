@@ -40,7 +40,7 @@ def explain(
         refuse_existing(out)
     # Imported here so that --help is fast.
     from dssm_tf.analysis.explanation import explain as explain_match
-    from dssm_tf.analysis.show import markdown, write
+    from dssm_tf.analysis.rendering import markdown, write
     from dssm_tf.export.load import load
 
     explanation = explain_match(load(model), query, title)

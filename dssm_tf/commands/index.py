@@ -68,4 +68,4 @@ def index(
         search_index = Index.build(ranker, titles, kind, query_texts)
         task.update(1.0, "writing")
         search_index.save(aside)
-    say(f"{len(titles):,} titles; {search_index.nearest.measured}. Written: {out}", to=sys.stderr)
+    say(f"{len(titles):,} titles; {search_index.nearest.summary}. Written: {out}", to=sys.stderr)

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from dssm_tf.common.errors import UserError
 from dssm_tf.reports.markdown import html
 from dssm_tf.reports.page import document
-from dssm_tf.retrieval.index import SYSTEMS, Found, Index
+from dssm_tf.retrieval.index import SYSTEMS, Index, SearchResult
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
@@ -67,7 +67,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
         system: the ranking of the hit to explain.
     """
     query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
-    result = index.search(query, _RESULTS) if query else Found({}, "")
+    result = index.search(query, _RESULTS) if query else SearchResult({}, "")
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
         query=query, result=result, hits=any(result.rankings.values()), names=SYSTEMS,
@@ -82,7 +82,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
 def _why(index: Index, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
-    from dssm_tf.analysis.show import markdown
+    from dssm_tf.analysis.rendering import markdown
 
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:

@@ -11,7 +11,7 @@ import pytest
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.significance import holm, paired_t_test
-from dssm_tf.reports.wording import beaten
+from dssm_tf.reports.formatting import significantly_worse
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
@@ -171,7 +171,9 @@ def test_a_benchmark_depends_neither_on_the_order_of_rows_nor_on_ids(folder, tmp
 
 def test_superscripts_name_the_systems_that_are_significantly_worse(benchmark_output, folder):
     result, output, _ = benchmark_output
-    worse_systems = {row.name: beaten(result, row.name, "map") for row in result.measured_rows}
+    worse_systems = {
+        row.name: significantly_worse(result, row.name, "map") for row in result.measured_rows
+    }
     assert worse_systems["bm25"] == ["popularity"]  # which ignores the query
     assert re.search(r"bm25 ᵃ .*0\.\d{3}(\*\*)?ᵇ", output)
     assert "significantly better than ᵃ bm25, ᵇ popularity" in re.sub(r"\s+", " ", output)
@@ -222,7 +224,7 @@ def test_every_mean_has_an_interval_and_the_report_warns_of_few_queries(benchmar
             assert 0 <= low <= entry[metric] <= high <= 1
     output = " ".join(benchmark_output[1].split())
     assert "The means rest on 30 queries, fewer than 200" in output
-    assert re.search(r"another seed moves \S+ by [\d.]+ to [\d.]+ here", output)
+    assert re.search(r"another seed changes \S+ by [\d.]+ to [\d.]+ here", output)
     assert re.search(r"chosen on halves, the smaller of \d+ queries, fewer than 200", output)
     assert [*metrics["settings"]["inputs"]] == ["clicks", "judgments", "corpus"]
     assert "tensorflow" in metrics["settings"]["versions"]

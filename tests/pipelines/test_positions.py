@@ -71,7 +71,7 @@ def test_positions_change_nothing_unless_they_are_asked_for_and_say_something(
     # From a log in which no title moved a curve is too steep or too flat, and nothing shows which.
     capsys.readouterr()
     unmoved = run(placed, *HARVEST)
-    said = "no title was shown at several positions for one query; the log cannot tell"
+    said = "no title was shown at several positions for one query; examination cannot be estimated"
     (line,) = [one for one in capsys.readouterr().err.splitlines() if said in one]
     assert line.endswith("every click counts once")
     assert said in unmoved.page
@@ -88,7 +88,7 @@ def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run):
     assert report["method"] == "harvesting"
     assert report["basis"]["queries"] == 100
     assert report["weights"][1] == approx(2, abs=0.4)
-    assert "clicks at positions 1, 2, ... weigh 1.00, " in data.page
+    assert "clicks at positions 1, 2, ... have weights 1.00, " in data.page
     assert records(run(table([COLUMNS, *rows[::-1]]), *HARVEST)) == records(data)
 
 

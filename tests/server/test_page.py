@@ -91,7 +91,7 @@ def test_the_rankings_equal_those_of_the_run(run, search):
             expected = [hit.doc_id for hit in hits]
             assert [doc_id.replace("%22", '"') for doc_id in page.titles(system)] == expected
             if hits:
-                assert hits[0].parts().replace(",", "") in page.texts[f"{system}-1"]
+                assert hits[0].score_breakdown().replace(",", "") in page.texts[f"{system}-1"]
 
 
 def test_words_of_the_query_are_marked(search):
@@ -121,7 +121,7 @@ def test_the_page_reports_that_nothing_was_found(search):
 def test_poor_results_are_reported_and_collapsed(index, search, monkeypatch, query, cutoff, good):
     monkeypatch.setattr(index.model, "cutoff", cutoff)
     page = search(query)
-    assert ("Nothing good was found" in page.texts["results"]) != good
+    assert ("No good match was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
     assert page.titles("hybrid")  # the rankings are still in the page
     # The collapsed rankings open to show an explanation.

@@ -1,4 +1,4 @@
-"""What a log says of titles at positions: how often each was shown there, and clicked."""
+"""Impressions and clicks of a log by query, title and position."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Cell = tuple[int, int, int, int, int]
-"""Query and title (hashes or numbers), position, impressions, clicks."""
+"""Query and title (hashes or indices), position, impressions, clicks."""
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Titles at positions, a cell each (query, title, position); all are `(cells,)`.
+class ImpressionCounts:
+    """Impressions and clicks, one cell per (query, title, position). All arrays are `(cells,)`.
 
     Args:
-        query: numbers from 0.
-        pair: (query, title) pairs, numbers from 0, not decreasing.
-        position: from 1.
-        impressions: above 0.
-        clicks: at most as many as impressions.
+        query: index of the query, from 0.
+        pair: index of the (query, title) pair, from 0, in ascending order.
+        position: position in the list, from 1.
+        impressions: number of impressions, above 0.
+        clicks: number of clicks, at most `impressions`.
     """
 
     query: NDArray[np.int64]
@@ -31,11 +31,11 @@ class Shown:
     clicks: NDArray[np.float64]
 
     @classmethod
-    def of(cls, cells: Sequence[Cell] | NDArray[np.int64]) -> Shown:
-        """Cells as arrays, in an order of their own; those without an impression are left out.
+    def from_cells(cls, cells: Sequence[Cell] | NDArray[np.int64]) -> ImpressionCounts:
+        """Builds the arrays from cells, sorted by pair; cells without an impression are dropped.
 
         Args:
-            cells: each (query, title, position) once.
+            cells: `(cells, 5)`, each (query, title, position) at most once.
         """
         rows = np.array(cells, np.int64).reshape(-1, 5)
         rows = rows[rows[:, 3] > 0]
@@ -43,13 +43,13 @@ class Shown:
         query = np.unique(rows[:, 0], return_inverse=True)[1].ravel()
         pair = np.unique(rows[:, :2], axis=0, return_inverse=True)[1].ravel()
         impressions = rows[:, 3].astype(np.float64)
-        # A title that is shown once and clicked twice was attractive once.
+        # Several clicks per impression count as one.
         return cls(query, pair, rows[:, 2], impressions, np.minimum(rows[:, 4], impressions))
 
-    def first(self, positions: int) -> Shown:
-        """The cells at the first positions."""
+    def first(self, positions: int) -> ImpressionCounts:
+        """The cells at positions 1 to `positions`."""
         mask = self.position <= positions
-        return Shown(
+        return ImpressionCounts(
             np.unique(self.query[mask], return_inverse=True)[1].ravel(),
             np.unique(self.pair[mask], return_inverse=True)[1].ravel(),
             self.position[mask],
@@ -57,12 +57,12 @@ class Shown:
             self.clicks[mask],
         )
 
-    def at(self, values: NDArray[np.floating], positions: int) -> NDArray[np.float64]:
-        """Sums of values of cells by position, `(positions,)`."""
+    def sum_by_position(self, values: NDArray[np.floating], positions: int) -> NDArray[np.float64]:
+        """Sums the values of the cells by position: `(positions,)`."""
         sums = np.bincount(self.position - 1, values, minlength=positions)
         return sums[:positions].astype(np.float64)
 
     @property
-    def moved(self) -> NDArray[np.bool_]:
-        """Whether each cell's pair stood at other positions too, `(cells,)`."""
+    def at_several_positions(self) -> NDArray[np.bool_]:
+        """Mask of the cells whose pair was also shown at another position, `(cells,)`."""
         return np.bincount(self.pair)[self.pair] > 1

@@ -90,7 +90,7 @@ class ClickData:
         self.config, self._data = resolve_config(self.config, Preprocessed(Path(directory)))
         config = self.config
         self._devices = Devices(tf.distribute.get_strategy())
-        check_data(config.negatives, self._data)
+        check_data(config.negatives, config.training, self._data)
         check_batch_sizes(config.training, config.lists, self._devices.replicas)
         self._warm_start = None
         if start is not None:

@@ -75,7 +75,7 @@ def train(
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))
-    check_data(config.negatives, data)
+    check_data(config.negatives, config.training, data)
     config.optimizer.check()
     check_batch_sizes(config.training, config.lists, devices.replicas)
     warm_start = None

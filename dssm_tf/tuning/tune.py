@@ -64,7 +64,7 @@ def tune(
                 f"{log.directory} holds no validation records; preprocess with a larger "
                 "--validation-fraction, or --set training.folds=5."
             )
-        check_data(resolve_files(config).negatives, log)
+        check_data(resolve_files(config).negatives, config.training, log)
         config.optimizer.check()
     check_replaceable(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)

@@ -190,6 +190,30 @@ def test_records_without_any_negatives_are_refused(tmp_path):
         trained(none, tmp_path / "run")
 
 
+EVERY_TITLE = [Click(query, title) for query in ("fox", "red") for title in ("red fox", "fox fur")]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [Click("red", "red fox")],
+        [Click(query, "red fox") for query in ("fox", "red", "fur")],
+        EVERY_TITLE,
+    ],
+)
+@pytest.mark.parametrize("negatives", [{}, {"fresh": 2}, {"fresh": 2, "in_batch": False}])
+def test_a_log_in_which_every_query_clicked_every_title_is_refused(tmp_path, log, negatives):
+    data = write_data(tmp_path / "data", log, validation=())
+    with pytest.raises(UserError, match=r"nothing to learn from: it has [12] clicked titles? in"):
+        trained(data, tmp_path / "run", negatives=negatives)
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_title_that_one_query_did_not_click_is_enough_to_train(tmp_path):
+    data = write_data(tmp_path / "data", [*EVERY_TITLE, Click("owl", "fox fur")], validation=())
+    assert trained(data, tmp_path / "run", training__epochs=1).history[0]["loss"] > 0
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -153,7 +153,7 @@ def _tower(system: Fit) -> list[Candidate]:
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
     from dssm_tf.model.semantic_ranker import SemanticRanker
-    from dssm_tf.runtime import Ranker as CompactRanker
+    from dssm_tf.runtime import CompactRanker
     from dssm_tf.training.train import train
 
     job, folder = system.job, system.folder

@@ -183,7 +183,7 @@ class Index:
         directory = Path(directory)
         check_files(directory, None, _REBUILD_HINT)
         return cls(
-            runtime.Ranker.load(directory / MODEL),
+            runtime.CompactRanker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
             Nearest.open(directory / NEAREST),

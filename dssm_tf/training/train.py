@@ -31,8 +31,8 @@ from dssm_tf.training.checks import (
     check_data,
     check_tensorboard,
 )
+from dssm_tf.training.cross_validation import choose_epochs_by_folds
 from dssm_tf.training.devices import Devices
-from dssm_tf.training.folds import choose_epochs_by_folds
 from dssm_tf.training.loop import LoopOptions, TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.prior_weight import tune_prior_weight

@@ -25,7 +25,7 @@ from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 from dssm_tf.text_features import TextFeatures
 from tests.export.conftest import WEIGHT
 from tests.runs import finished_run
@@ -57,8 +57,8 @@ def exported(run, folder) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compact(run, folder) -> Ranker:
-    return Ranker.load(export_compact(run, folder / "compact"))
+def compact(run, folder) -> CompactRanker:
+    return CompactRanker.load(export_compact(run, folder / "compact"))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_only_core_operations_are_used(exported):
 # ------------------------------------------------------------------------------- the outputs
 
 
-def assert_agreement(compact: Ranker, signatures, texts) -> None:
+def assert_agreement(compact: CompactRanker, signatures, texts) -> None:
     """Asserts that the SavedModel and the NumPy runtime have equal vectors and scores."""
     for side, key in (("query", "queries"), ("title", "titles")):
         expected = getattr(compact, f"encode_{key}")(texts, prior=True)
@@ -195,7 +195,7 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     run = finished_run(folder / name, data, mixed, WEIGHT)
     directory = export_saved_model(run, folder / "models", name)
     assert not any("BFLOAT16" in str(node) for node in nodes(directory))
-    compact = Ranker.load(export_compact(run, folder / name / "compact"))
+    compact = CompactRanker.load(export_compact(run, folder / name / "compact"))
     assert_agreement(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
     ranker = SemanticRanker.load(run)
     tower, shared = ranker.config.tower, ranker.config.shared_towers

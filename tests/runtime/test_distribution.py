@@ -14,8 +14,8 @@ import pytest
 PROGRAM = """
 import json, sys
 sys.path[:] = [path for path in sys.path if "site-packages" not in path] + sys.argv[1:3]
-from dssm_tf.runtime import Ranker
-print(json.dumps(Ranker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolist()))
+from dssm_tf.runtime import CompactRanker
+print(json.dumps(CompactRanker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolist()))
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import SYSTEMS, Index
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 from dssm_tf.server.models import Model
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
@@ -36,7 +36,7 @@ CORPUS = [
 
 @pytest.fixture(scope="module")
 def index(compact):
-    return Index.build(Ranker.load(compact), CORPUS)
+    return Index.build(CompactRanker.load(compact), CORPUS)
 
 
 @pytest.fixture(scope="module")

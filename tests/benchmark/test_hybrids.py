@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark import fusion
+from dssm_tf.benchmark import hybrids
 from dssm_tf.benchmark.folds import assign_folds, join_folds, select_fold
-from dssm_tf.benchmark.fusion import Hybrid, weightings
+from dssm_tf.benchmark.hybrids import Hybrid, weightings
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.runs import make_run, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
@@ -33,7 +33,7 @@ def run_of_scores(task, table):
 
 
 def rank_hybrid(hybrid, members, log_prior, task, tune):
-    return fusion.rank_hybrid(hybrid, members, log_prior, task, assign_folds(task), tune)
+    return hybrids.rank_hybrid(hybrid, members, log_prior, task, assign_folds(task), tune)
 
 
 def ranks(run, task):
@@ -142,7 +142,7 @@ def test_a_row_with_the_prior_adds_the_weighted_log_prior_to_the_score(scale):
     assert ranks(run_of_scores(task, scores), task) == [2] * 8
     assert ranks(fused, task) == [1] * 8
     unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
-    smallest = min(w for w in fusion._PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
+    smallest = min(w for w in hybrids._PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
     for setting in (*(fold["values"] for fold in about["chosen"]), about["final"]):
         assert setting["prior"] == pytest.approx(smallest * unit)
     columns, fused_scores = first_ranking(fused, task)

@@ -22,14 +22,14 @@ WORDS = 50_000
 _TEXTS = 256  # encoded at once, so that intermediate results fit the CPU caches
 
 
-class Ranker(VectorRanker):
+class CompactRanker(VectorRanker):
     """A trained model that needs NumPy only, with the same vectors and scores as the Keras model.
 
     Unlike a SavedModel it caches, between calls, the vectors that the first layer computes for
     words. A ranker may be used by several threads.
 
-    >>> from dssm_tf.runtime import Ranker
-    >>> Ranker.load("nowhere")
+    >>> from dssm_tf.runtime import CompactRanker
+    >>> CompactRanker.load("nowhere")
     Traceback (most recent call last):
     dssm_tf.common.errors.UserError: nowhere does not exist; ...
     """
@@ -49,7 +49,7 @@ class Ranker(VectorRanker):
         self._encoders = {"query": encoders[0], "title": encoders[-1]}
 
     @classmethod
-    def load(cls, directory: Path | str) -> Ranker:
+    def load(cls, directory: Path | str) -> CompactRanker:
         """Loads a compact model.
 
         The cache of word vectors takes four bytes per word and column of the first matrix: at most

@@ -1,4 +1,4 @@
-"""What Beam logs: nothing at its import, and little while a command runs."""
+"""Limits the log of Beam, at its import and while a command runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEAM_LOG = logging.getLogger("apache_beam")
 
 
 def load_beam() -> None:
-    """Imports Beam without its warning, by the root logger, that its Google extra is missing."""
+    """Imports Beam without the warning on the root logger that its Google extra is missing."""
     root = logging.getLogger()
     root.addFilter(_is_not_about_google)
     try:
@@ -26,9 +26,9 @@ def _is_not_about_google(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def quiet_log() -> Iterator[None]:
-    """Limits Beam's log to one line when a store fails and is asked again; ends with the block.
+    """Inside the block, limits Beam's log to one line per retry of a failed request to a store.
 
-    `DSSM_DEBUG=1` leaves the log as it is.
+    `DSSM_DEBUG=1` leaves the log unchanged.
     """
     if os.environ.get("DSSM_DEBUG"):
         yield

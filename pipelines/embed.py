@@ -1,7 +1,8 @@
 """Encodes a corpus of any size: `python -m pipelines.embed --model MODEL --input C --output OUT`.
 
-On any Beam runner what `dssm embed --out FILE.parquet` does on one machine: Parquet files with
-`id`, `text` and `vector`, to be loaded into a search engine. Beam is loaded when it runs.
+Does on any Beam runner what `dssm embed --out FILE.parquet` does on one machine: it writes Parquet
+files with `id`, `text` and `vector`, for example for a search engine. Beam is imported when the
+command runs.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ def embed(
 
     Args:
         beam_flags: flags of Beam and of its runner.
-        model: a run, or directory that `dssm export` wrote, where all workers see it, as in their
-            image; one of --format compact needs no TensorFlow.
-        input: corpora with doc_id and title, or the columns that the model's titles are made of:
+        model: a run, or a directory that `dssm export` wrote, at a path that all workers can read,
+            such as in their image; --format compact needs no TensorFlow.
+        input: corpora with doc_id and title, or with the columns that make up the model's titles:
             .tsv .csv .jsonl (also .gz) or .parquet files, globs or directories.
         output: directory to write, such as gs://BUCKET/V.
         runner: any Beam runner.
 
     Raises:
-        UserError: bad input; no file of vectors is left.
+        UserError: bad input; no output is left.
     """
     load_beam()
     from pipelines.encode import encode_corpus
@@ -48,7 +49,7 @@ def embed(
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Runs embed as the command line does; returns 0 done, 1 failed, 2 wrong usage."""
+    """Runs embed with arguments of a command line; returns 0 success, 1 failure, 2 wrong usage."""
     return run_command("pipelines.embed", embed, argv)
 
 

@@ -1,7 +1,6 @@
 """The pipeline of `pipelines.embed`: a corpus of any size as Parquet files of vectors.
 
-Every runner writes the same bytes: the titles of a file are encoded at once, wherever they are
-encoded.
+Every runner writes the same bytes, because the titles of each output file are one batch.
 """
 
 from __future__ import annotations
@@ -25,56 +24,56 @@ from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.columns import CORPUS
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import rebatch
-from pipelines.frames import Release, Written, write_part
 from pipelines.output import output_directory, save
 from pipelines.runners import prepare
 from pipelines.runners import run as run_pipeline
-from pipelines.sources import Piece, find_files, opened
+from pipelines.shards import OutputFile, VersionGuard, write_output_file
+from pipelines.sources import Piece, find_files, open_piece
 
 NAME = "vectors"
-TITLES_A_FILE = 1 << 14
-At = tuple[int, int]
-"""A corpus, and which part of it becomes a file."""
-Titles = tuple[At, list[tuple[str, str]]]
-"""Ids and titles that become a file."""
+TITLES_PER_FILE = 1 << 14
+ChunkKey = tuple[int, int]
+"""Numbers of a corpus and of a chunk of its titles; each chunk becomes one file."""
+Chunk = tuple[ChunkKey, list[tuple[str, str]]]
+"""A chunk: its key, and the id and text of each title."""
 
 
-def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
+def _read(file: tuple[int, str], layout: Layout) -> Iterator[Chunk]:
     number, path = file
-    with opened(Piece(number, path), layout) as table:
+    with open_piece(Piece(number, path), layout) as table:
         frames = (frame for frame, _ in table.scan(CORPUS))
-        for part, titles in enumerate(rebatch(frames, TITLES_A_FILE)):
-            yield (number, part), titles.select("doc_id", "title").rows()
+        for chunk, titles in enumerate(rebatch(frames, TITLES_PER_FILE)):
+            yield (number, chunk), titles.select("doc_id", "title").rows()
 
 
-class Encoder(ModelHandler[Titles, tuple[At, Written], VectorRanker]):
-    """Encodes the titles of each file by themselves and writes it; a worker loads the model once.
+class Encoder(ModelHandler[Chunk, tuple[ChunkKey, OutputFile], VectorRanker]):
+    """Encodes each chunk of titles and writes it as a file; a worker loads the model once.
 
     Args:
-        model: its directory.
+        model: directory of the model.
         directory: where workers write.
     """
 
     def __init__(self, model: str, directory: str) -> None:
-        super().__init__(min_batch_size=1, max_batch_size=1)  # of files
+        super().__init__(min_batch_size=1, max_batch_size=1)  # in chunks
         self._model, self._directory = model, directory
-        self._release = Release()
+        self._version_guard = VersionGuard()
 
     def load_model(self) -> VectorRanker:
         """Loads the model."""
         return load.load_model(self._model)
 
     def run_inference(
-        self, batch: Sequence[Titles], model: VectorRanker, inference_args: Any = None
-    ) -> Iterator[tuple[At, Written]]:
-        """Encodes and writes each file by itself."""
-        for at, rows in batch:
+        self, batch: Sequence[Chunk], model: VectorRanker, inference_args: Any = None
+    ) -> Iterator[tuple[ChunkKey, OutputFile]]:
+        """Encodes and writes each chunk."""
+        for key, rows in batch:
             ids, texts = zip(*rows, strict=True)
             vectors = model.encode_titles(list(texts), prior=True)
             vector = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
             columns, file = {"id": ids, "text": texts, "vector": vector}, BytesIO()
             parquet.write_table(pa.table(columns), file, compression="zstd")
-            yield at, write_part(self._directory, NAME, 0, len(rows), file.getvalue())
+            yield key, write_output_file(self._directory, NAME, 0, len(rows), file.getvalue())
 
 
 def encode_corpus(
@@ -88,17 +87,17 @@ def encode_corpus(
     """Writes the vectors of a corpus.
 
     Args:
-        model: its directory.
-        input: corpora.
+        model: directory of the model.
+        input: files, globs or directories of corpora.
         output: directory to write.
         beam_flags: flags of Beam and of its runner.
         runner: any Beam runner.
 
     Returns:
-        How many vectors were written, and their dimension.
+        The number of vectors and their dimension.
 
     Raises:
-        UserError: bad input; no file of vectors is left.
+        UserError: bad input; no output is left.
     """
     prepare(beam_flags, [*input, output])
     layout = Layout(title_fields=load.model_title_fields(Path(model)))
@@ -106,7 +105,7 @@ def encode_corpus(
     matched = find_files(input)
     say(*matched.notes, to=sys.stderr)
     files = [*enumerate(file.path for file in matched.files)]
-    with output_directory(output, overwrite=False) as place:
+    with output_directory(output, overwrite=False) as target:
 
         def add_steps(pipeline: beam.Pipeline) -> None:
             written = (
@@ -115,20 +114,23 @@ def encode_corpus(
                 | "Spread files" >> beam.Reshuffle()
                 | "Read titles" >> beam.FlatMap(_read, layout)
                 | "Spread titles" >> beam.Reshuffle()
-                | "Encode and write" >> RunInference(Encoder(model, place.workers))
+                | "Encode and write" >> RunInference(Encoder(model, target.workers))
             )
             _ = (
                 pipeline
-                | "Once" >> beam.Create([place.workers])
+                | "Once" >> beam.Create([target.workers])
                 | "List files"
                 >> beam.Map(lambda to, files: save(to, NAME, sorted(files)), pvalue.AsIter(written))
             )
 
         run_pipeline(add_steps, runner, beam_flags, ("--model", "--input", "--output"))
-        parts: list[Written] = [one for _, one in place.load(NAME)]
-        if not parts:
+        vector_files: list[OutputFile] = [file for _, file in target.load(NAME)]
+        if not vector_files:
             raise UserError(f"{' '.join(input)} holds no title.")
-        place.take(
-            {one.path: f"{NAME}-{at:05}-of-{len(parts):05}.parquet" for at, one in enumerate(parts)}
+        target.rename(
+            {
+                file.path: f"{NAME}-{number:05}-of-{len(vector_files):05}.parquet"
+                for number, file in enumerate(vector_files)
+            }
         )
-    return sum(one.rows for one in parts), dimension
+    return sum(file.rows for file in vector_files), dimension

@@ -1,4 +1,4 @@
-"""The whole pipeline, from pieces of logs to a manifest that names every file written."""
+"""The graph of all Beam steps, from pieces of logs to a manifest of the written files."""
 
 from __future__ import annotations
 
@@ -15,37 +15,44 @@ from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import record_transforms, sums, transforms
-from pipelines.frames import Counts, Settings, Written, by_bucket, outputs, sum_counts
+from pipelines import aggregate, parse_log, write_records
 from pipelines.options import NONE
 from pipelines.output import save
-from pipelines.sources import Piece, may_have_quotes, whole_if_quoted
+from pipelines.shards import (
+    Counts,
+    OutputFile,
+    PipelineContext,
+    by_bucket,
+    multi_output,
+    sum_counts,
+)
+from pipelines.sources import Piece, join_if_quoted, may_have_quotes
 
 MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
-"""Of the log, for as many buckets as keep each small."""
+"""Bytes of input per bucket, unless `--shards` sets the number of buckets."""
 
 
 class Manifest(NamedTuple):
-    """What the pipeline hands to the launcher.
+    """Results of the pipeline that the launcher reads.
 
     Args:
         counts: by name.
         vocabulary: the letter trigrams.
-        files: those written, by kind and bucket.
-        rejects: files of pickled rejects by piece, each with the first one's line in the piece.
-        curve: that clicks are weighted by.
+        files: the written files, by kind and bucket.
+        rejects: files of pickled rejects, in the order of their rows.
+        curve: examination probabilities by which clicks are weighted.
     """
 
     counts: Counts
     vocabulary: Vocabulary
-    files: list[Written]
-    rejects: list[Written]
+    files: list[OutputFile]
+    rejects: list[OutputFile]
     curve: ExaminationCurve | None
 
 
 def unpacked_size(files: Iterable[FileMetadata]) -> int:
-    """The bytes of files, those of `.gz` and Parquet unpacked, about four times as many."""
+    """Total bytes of files when unpacked: `.gz` and Parquet files count four times."""
     return sum(
         file.size_in_bytes * (4 if file.path.lower().endswith((".gz", ".parquet")) else 1)
         for file in files
@@ -55,7 +62,7 @@ def unpacked_size(files: Iterable[FileMetadata]) -> int:
 def build(
     pipeline: beam.Pipeline,
     pieces: Sequence[Piece],
-    settings: Settings,
+    context: PipelineContext,
     corpus: Sequence[Piece],
     known: Vocabulary,
 ) -> None:
@@ -64,42 +71,42 @@ def build(
     Args:
         pipeline: to add to.
         pieces: of the log.
-        settings: what all steps are told.
-        corpus: pieces of tables of titles that may be ranked.
-        known: an earlier vocabulary, whose trigrams keep their ids; perhaps empty.
+        context: settings of all steps.
+        corpus: pieces of tables with the titles to rank.
+        known: an earlier vocabulary whose trigrams keep their ids; may be empty.
     """
-    options = settings.options
-    # No bucket is left out because nothing is in it: each becomes a file.
-    every = pipeline | "Every bucket" >> beam.Create(
-        [(bucket, None) for bucket in range(1 << settings.bits)]
+    options = context.options
+    # Empty buckets become files too.
+    every_bucket = pipeline | "Every bucket" >> beam.Create(
+        [(bucket, None) for bucket in range(1 << context.bits)]
     )
     log = _spread(pipeline | "Pieces" >> beam.Create([*pieces]), "the log", pieces)
     curve: Any = None
     if options.position_weights not in (NONE, HARVESTING):
         curve = read_curve(options.position_weights)
     elif options.position_weights == HARVESTING:
-        curve = pvalue.AsSingleton(log | "EstimateCurve" >> transforms.estimate_curve(options))
-    read = log | "ReadPieces" >> outputs(
-        transforms.read_piece, settings, curve, tags=("titles", "sessions", "rejects")
+        curve = pvalue.AsSingleton(log | "EstimateCurve" >> parse_log.estimate_curve(options))
+    read = log | "ReadPieces" >> multi_output(
+        parse_log.read_piece, context, curve, tags=("titles", "sessions", "rejects")
     )
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
-        transforms.clean_sessions, settings, tags=["titles"]
+        parse_log.clean_sessions, context, tags=["titles"]
     )
-    offered = _spread(
+    corpus_titles = _spread(
         pipeline | "Pieces of the corpus" >> beam.Create([*corpus]), "the corpus", corpus
-    ) | "ReadCorpus" >> outputs(transforms.read_corpus, settings, tags=())
-    queries = (read.main, sessions.main, every) | "SumQueries" >> by_bucket(
-        sums.sum_queries, settings, tags=("titles", "words", "sizes")
+    ) | "ReadCorpus" >> multi_output(parse_log.read_corpus, context, tags=())
+    queries = (read.main, sessions.main, every_bucket) | "SumQueries" >> by_bucket(
+        aggregate.sum_queries, context, tags=("titles", "words", "sizes")
     )
     titles = (
         queries.titles,
         read.titles,
         sessions.titles,
-        offered.main,
-        every,
-    ) | "SumTitles" >> by_bucket(sums.sum_titles, settings, tags=("words", "all"))
-    words = (queries.words, titles.words, every) | "SumWords" >> by_bucket(
-        sums.sum_words, settings, tags=("prints", "ngrams")
+        corpus_titles.main,
+        every_bucket,
+    ) | "SumTitles" >> by_bucket(aggregate.sum_titles, context, tags=("words", "all"))
+    words = (queries.words, titles.words, every_bucket) | "SumWords" >> by_bucket(
+        aggregate.sum_words, context, tags=("fingerprints", "ngrams")
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
@@ -107,29 +114,27 @@ def build(
         | "ChooseTrigrams"
         >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
     )
-    known_texts = pvalue.AsIter(words.prints), pvalue.AsIter(titles.all), Shared()
-    hashed = words.main | "WriteWords" >> beam.Map(
-        record_transforms.write_words, settings, vocabulary
-    )
+    known_texts = pvalue.AsIter(words.fingerprints), pvalue.AsIter(titles.all), Shared()
+    hashed = words.main | "WriteWords" >> beam.Map(write_records.write_words, context, vocabulary)
     tables = titles.main | "WriteTitles" >> beam.Map(
-        record_transforms.write_titles, settings, *known_texts
+        write_records.write_titles, context, *known_texts
     )
-    records = queries.main | "WriteQueriesAndPairs" >> outputs(
-        record_transforms.write_queries,
-        settings,
+    records = queries.main | "WriteQueriesAndPairs" >> multi_output(
+        write_records.write_queries,
+        context,
         *known_texts,
         pvalue.AsIter(queries.sizes),
         tags=(),
     )
     counts = (
-        tuple(one.counts for one in (read, offered, sessions, queries, titles, records))
+        tuple(step.counts for step in (read, corpus_titles, sessions, queries, titles, records))
         | "All counts" >> beam.Flatten()
         | "Sum counts" >> beam.CombineGlobally(sum_counts)
     )
     files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
     _ = (
         pipeline
-        | "Once" >> beam.Create([settings.directory])
+        | "Once" >> beam.Create([context.directory])
         | "Write manifest"
         >> beam.Map(
             _write_manifest, pvalue.AsSingleton(counts), vocabulary, pvalue.AsIter(files),
@@ -139,9 +144,9 @@ def build(
 
 
 def _spread(created: Any, name: str, pieces: Sequence[Piece]) -> Any:
-    """Pieces among workers; files of CSV with quotes in one piece."""
+    """Distributes pieces among workers; a CSV file with quotes becomes one piece."""
     if may_have_quotes(pieces):
-        return created | f"Join quoted files of {name}" >> whole_if_quoted()
+        return created | f"Join quoted files of {name}" >> join_if_quoted()
     return created | f"Spread {name}" >> beam.Reshuffle()
 
 
@@ -149,10 +154,10 @@ def _write_manifest(
     directory: str,
     counts: Counts,
     vocabulary: Vocabulary,
-    files: Iterable[Written],
-    rejects: Iterable[Written],
+    files: Iterable[OutputFile],
+    rejects: Iterable[OutputFile],
     curve: ExaminationCurve | None,
 ) -> None:
-    in_order = sorted(rejects, key=lambda one: (one.bucket, one.rows))
+    in_order = sorted(rejects, key=lambda file: (file.bucket, file.rows))
     manifest = Manifest(dict(sorted(counts.items())), vocabulary, sorted(files), in_order, curve)
     save(directory, MANIFEST, manifest)

@@ -1,4 +1,4 @@
-"""A run of preprocess: what is checked before, the pipeline, and what is written after it."""
+"""A run of preprocess: checks of the input, the pipeline, and the files written after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import Tally
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
-from pipelines.frames import BlockList, Settings
 from pipelines.graph import BUCKET_BYTES, MANIFEST, Manifest, build, unpacked_size
 from pipelines.options import FLAGS, NONE, TRAIN, PreprocessOptions
 from pipelines.output import (
@@ -37,9 +36,10 @@ from pipelines.output import (
     open_bytes,
     output_directory,
 )
+from pipelines.parse_log import CORPUS_TITLES
 from pipelines.runners import LOCAL_RUNNERS, prepare, run
+from pipelines.shards import BlockList, PipelineContext
 from pipelines.sources import Piece, find_files, plan
-from pipelines.transforms import CORPUS_TITLES
 
 
 def preprocess(
@@ -53,13 +53,13 @@ def preprocess(
     Args:
         options: the settings.
         beam_flags: flags of Beam and of its runner.
-        runner: any of Beam's.
+        runner: name of any Beam runner.
 
     Returns:
-        What `report.json` holds.
+        The content of `report.json`.
 
     Raises:
-        UserError: bad input or settings; nothing is left at the output.
+        UserError: bad input or settings; no output is left.
     """
     prepare(beam_flags, [*options.input, *options.corpus, options.output])
     ignore = options.ignore_other_files
@@ -73,31 +73,34 @@ def preprocess(
     titles = plan(corpus, options.layout.corpus, CORPUS_TITLES)
     bits = ((options.shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        store = str(output.local / PARTS) if runner in LOCAL_RUNNERS else None
-        settings = Settings(options, bits, output.workers, store, block_list)
+        shard_directory = str(output.local / PARTS) if runner in LOCAL_RUNNERS else None
+        context = PipelineContext(options, bits, output.workers, shard_directory, block_list)
         with ExitStack() as stack:
-            if store:
-                folder = Path(store)
+            if shard_directory:
+                folder = Path(shard_directory)
 
-                def done() -> str:
+                def progress_state() -> str:
                     read, written = (len([*folder.glob(f"{name}-*")]) for name in ("read", TRAIN))
                     return (
                         f"{read:,} of {len(pieces):,} pieces read, "
                         f"{written:,} of {2**bits:,} buckets written"
                     )
 
-                stack.enter_context(progress_of("preprocess", None, True, unit="", state=done))
-                # Beam's temporary directory goes with ours, even if this process is killed.
+                stack.enter_context(
+                    progress_of("preprocess", None, True, unit="", state=progress_state)
+                )
+                # Beam's temporary files are inside our directory. If this process is killed,
+                # the next run removes it.
                 stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
-                tempfile.tempdir = store
+                tempfile.tempdir = shard_directory
             run(
-                lambda pipeline: build(pipeline, pieces, settings, titles, known),
+                lambda pipeline: build(pipeline, pieces, context, titles, known),
                 runner, beam_flags, FLAGS, size=size,
             )  # fmt: skip
         manifest = output.load(MANIFEST)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
-        return _finish(manifest, settings, output, tally)
+        return _finish(manifest, context, output, tally)
 
 
 def _block_list(options: PreprocessOptions) -> BlockList:
@@ -112,10 +115,10 @@ def _block_list(options: PreprocessOptions) -> BlockList:
 
 
 def _known(options: PreprocessOptions) -> Vocabulary:
-    """The vocabulary that this one goes on from, perhaps empty.
+    """The vocabulary of `--vocabulary-from`, which this one extends; empty without the flag.
 
     Raises:
-        UserError: there is none, or it was made with other text rules.
+        UserError: the directory has no vocabulary, or one with other text rules.
     """
     if not options.vocabulary_from:
         return Vocabulary((), options.rules)
@@ -128,18 +131,24 @@ def _known(options: PreprocessOptions) -> Vocabulary:
 def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> Tally:
     """Lists the malformed rows, each with its file and its line in that file."""
     counts = manifest.counts
-    most = (number for name, number in counts.items() if name.startswith("most clicks "))
+    max_clicks = (count for name, count in counts.items() if name.startswith("most clicks "))
     tally = Tally()
-    tally.add(counts.get("rows: read", 0), counts.get("clicks: read", 0), max(most, default=0))
-    before, lines = [], Counter[str]()
+    tally.add(
+        counts.get("rows: read", 0), counts.get("clicks: read", 0), max(max_clicks, default=0)
+    )
+    first_lines, lines = [], Counter[str]()
     for piece in pieces:
-        before.append(lines[piece.path])
+        first_lines.append(lines[piece.path])
         lines[piece.path] += counts.get(f"lines {piece.number}", 0)
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write("file\tline\treason\tclicks\ttext\n")
-        for part in manifest.rejects:
-            name = pieces[part.bucket].path
-            rows = [replace(row, line=row.line + before[part.bucket]) for row in load(part.path)]
+        for reject_file in manifest.rejects:
+            piece_number = reject_file.bucket
+            name = pieces[piece_number].path
+            rows = [
+                replace(row, line=row.line + first_lines[piece_number])
+                for row in load(reject_file.path)
+            ]
             tally.reject(name, rows)
             for row in rows:
                 clicks = "unknown" if row.clicks is None else row.clicks
@@ -148,7 +157,7 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
 
 
 def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None:
-    """Refuses logs that are empty, or of which too much is malformed or dropped."""
+    """Raises UserError if the log is empty, or too much of it is malformed or dropped."""
     where = " ".join(options.input)
     if not tally.rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
@@ -157,15 +166,15 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None
     if f"{TRAIN}: pairs" not in manifest.counts:
         raise UserError(
             f"Nothing of the {tally.rows:,} rows of {where} is left to learn from "
-            f"({'; '.join(tally.lines() + report.listed(manifest.counts))})."
+            f"({'; '.join(tally.lines() + report.count_lines(manifest.counts))})."
         )
 
 
 def _refuse_robots(manifest: Manifest, options: PreprocessOptions) -> None:
-    """Refuses a log of which most is dropped as the sessions of robots.
+    """Checks how much of a log is dropped as the sessions of robots.
 
     Raises:
-        UserError: rather one name stands for many people, or a limit is too low.
+        UserError: too much. Probably one session_id stands for many users, or a limit is too low.
     """
     counts = manifest.counts
     queries, clicks = "session with many queries", "session with many clicks"
@@ -189,21 +198,21 @@ def _refuse_robots(manifest: Manifest, options: PreprocessOptions) -> None:
 
 def _finish(
     manifest: Manifest,
-    settings: Settings,
+    context: PipelineContext,
     output: Output,
     tally: Tally,
 ) -> dict[str, Any]:
-    """Names the workers' files and writes what describes them."""
-    options, vocabulary = settings.options, manifest.vocabulary
+    """Renames the files of workers and writes the spec, the vocabulary and the report."""
+    options, vocabulary = context.options, manifest.vocabulary
     names = {
-        one.path: file_name(one.kind, one.bucket, 1 << settings.bits) for one in manifest.files
+        file.path: file_name(file.kind, file.bucket, 1 << context.bits) for file in manifest.files
     }
-    output.take(names)
+    output.rename(names)
     vocabulary.save(output.local / VOCABULARY)
-    result = report.make(manifest, options, tally)
+    result = report.build_report(manifest, options, tally)
     if manifest.curve is not None and not manifest.curve.problem:
         write_curve(output.local / CURVE, manifest.curve)
-    report.write(result, output.local)
+    report.write_report(result, output.local)
     Spec(
         rules=options.rules,
         title_fields=options.fields,
@@ -212,9 +221,9 @@ def _finish(
         negatives=options.negatives,
         negative_alpha=options.negative_alpha,
         clicks=manifest.counts[f"{TRAIN}: clicks"],
-        # in order of buckets
-        rows={kind: [one.rows for one in manifest.files if one.kind == kind] for kind in KINDS},
-        files={names[one.path]: one.digest for one in manifest.files}
+        # in the order of buckets
+        rows={kind: [file.rows for file in manifest.files if file.kind == kind] for kind in KINDS},
+        files={names[file.path]: file.digest for file in manifest.files}
         | {VOCABULARY: sha256_of(output.local / VOCABULARY)},
     ).save(output.local)
     return result

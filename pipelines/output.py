@@ -1,4 +1,4 @@
-"""The output: parts that workers write, and the move when all is complete."""
+"""The output directory: files that workers write, and the move when all of them are complete."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from dssm_tf.data.format import SPEC, VOCABULARY
 
 CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
-OWN = (
+OUTPUT_PATTERNS = (
     SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", "*-[0-9]*-of-[0-9]*.parquet", CURVE, REJECTS,
     "report.html", "report.md", "report.json", VOCABULARY,
 )  # fmt: skip
-"""Names of all files of an output, as patterns: a directory of others is never replaced."""
+"""Patterns of all file names of an output. A directory with other files is never replaced."""
 PARTS = "parts"
+"""Directory for files of workers until they get their final names."""
 
 
 def is_local(path: str) -> bool:
@@ -39,89 +40,93 @@ def create(path: str) -> IO[bytes]:
 
 def open_bytes(path: str) -> IO[bytes]:
     """Opens a file for reading bytes as they are, on any file system."""
-    # Beam's own decompression passes over a truncated file in silence.
+    # Beam's decompression ignores that a file is truncated.
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 def save(directory: str, name: str, value: object) -> None:
-    """Hands a value to the launcher, among the parts of an output."""
+    """Pickles a value for the launcher into the `PARTS` of an output."""
     with create(FileSystems.join(directory, PARTS, name)) as file:
         pickle.dump(value, file)
 
 
 def load(path: str) -> Any:
-    """What `save` has saved."""
+    """Loads a value that `save` pickled."""
     with open_bytes(path) as file:
         return pickle.load(file)
 
 
 class Output(NamedTuple):
-    """A directory in the making.
+    """An output directory before it is complete.
 
     Args:
-        workers: where workers write, in `PARTS`; on the same file system as the result.
-        local: a directory of this machine for the files that the launcher writes; what is in its
-            `PARTS` is no part of the result.
+        workers: workers write into its `PARTS`; on the same file system as the result.
+        local: a directory on this machine for files of the launcher. Files in its `PARTS` do not
+            become part of the result.
     """
 
     workers: str
     local: Path
 
     def load(self, name: str) -> Any:
-        """What a worker has saved."""
+        """Loads a value that a worker saved under a name."""
         return load(FileSystems.join(self.workers, PARTS, name))
 
-    def take(self, parts: Mapping[str, str]) -> None:
-        """Gives workers' parts their names in the result."""
-        names = [FileSystems.join(self.workers, name) for name in parts.values()]
-        FileSystems.rename(list(parts), names)
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Renames files of workers; `names` maps each path to its name in the result."""
+        targets = [FileSystems.join(self.workers, name) for name in names.values()]
+        FileSystems.rename(list(names), targets)
 
 
 @contextmanager
 def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
     """Yields an `Output` that becomes `path` when the block succeeds.
 
-    On the local file system one rename makes it appear. Elsewhere there is no such rename: the
-    files are moved one by one, the spec last, without which no reader accepts it.
+    On the local file system, one rename makes it appear. Other file systems cannot rename a
+    directory: files are moved one by one, and the spec last, because no reader accepts a directory
+    without it.
 
     Raises:
-        UserError: `path` exists and may not be replaced, see `check_replaceable`, or nothing can be
-            written there.
+        UserError: `path` exists and may not be replaced, see `check_replaceable`, or it cannot be
+            written.
     """
     if is_local(path):
-        with atomic_directory(Path(path), owned_patterns=OWN if overwrite else ()) as directory:
-            yield from _filled(str(directory), directory)
+        with atomic_directory(
+            Path(path), owned_patterns=OUTPUT_PATTERNS if overwrite else ()
+        ) as directory:
+            yield from _with_parts(str(directory), directory)
         return
     parts = _probe(path)
     with tempfile.TemporaryDirectory() as local:
         try:
-            yield from _filled(path, Path(local))
-            for file in sorted(Path(local).iterdir(), key=lambda one: one.name == SPEC):
-                with create(FileSystems.join(path, file.name)) as target, file.open("rb") as own:
-                    shutil.copyfileobj(own, target)
+            yield from _with_parts(path, Path(local))
+            for file in sorted(Path(local).iterdir(), key=lambda file: file.name == SPEC):
+                with create(FileSystems.join(path, file.name)) as target, file.open("rb") as source:
+                    shutil.copyfileobj(source, target)
         finally:
-            with suppress(BeamIOError):  # a store without directories has nothing left of it
+            with suppress(BeamIOError):  # a store without directories no longer has it
                 FileSystems.delete([parts + "/"])
 
 
-def _filled(workers: str, local: Path) -> Iterator[Output]:
+def _with_parts(workers: str, local: Path) -> Iterator[Output]:
+    """Yields the output with a directory `PARTS`, and removes this directory afterwards."""
     (local / PARTS).mkdir()
     yield Output(workers, local)
     shutil.rmtree(local / PARTS)
 
 
 def _probe(path: str) -> str:
-    """Makes the place for parts; refuses one where something is or nothing can be written."""
-    parts, found = FileSystems.join(path, PARTS), None
+    """Creates `PARTS` on a remote store; raises UserError if the path exists or is not writable."""
+    parts, existing = FileSystems.join(path, PARTS), None
     try:
         with suppress(BeamIOError):
-            found = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
+            existing = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
         FileSystems.mkdirs(parts)
         with create(FileSystems.join(parts, "probe")) as file:
             file.write(b"-")
-    except Exception as error:  # each store has its own
+    except Exception as error:  # each store has its own exceptions
         reason = " ".join(str(error).split())
         raise UserError(f"--output {path} cannot be written: {reason}") from error
-    if found:
+    if existing:
         raise UserError(f"{path} exists already; choose another name, or remove it first.")
     return parts

@@ -33,31 +33,31 @@ def preprocess(
         runner: any Beam runner.
 
     Raises:
-        UserError: bad input or settings; nothing is left at the output.
+        UserError: bad input or settings; no output is left.
     """
     load_beam()
-    from pipelines.launcher import preprocess as start
+    from pipelines.launcher import preprocess as run_preprocess
 
     started = time.monotonic()
     with quiet_log():
-        report = start(options, beam_flags, runner=runner)
+        report = run_preprocess(options, beam_flags, runner=runner)
     rows, seconds = report["rows"]["in"], time.monotonic() - started
-    said = [
-        f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",
+    summary_lines = [
+        f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} per second)",
         *report["lines"],
         f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
     ]
-    sys.stderr.write("\n".join(said) + "\n")
+    sys.stderr.write("\n".join(summary_lines) + "\n")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Runs preprocess as the command line does.
+    """Runs preprocess with arguments of a command line.
 
     Args:
         argv: the arguments; those of the process when None.
 
     Returns:
-        0 done, 1 failed with a one-line reason, 2 wrong usage.
+        The exit code: 0 success, 1 failure with a one-line reason, 2 wrong usage.
     """
     return run_command("dssm preprocess", preprocess, argv)
 

@@ -1,6 +1,6 @@
-"""TFRecords of words and of pairs, gzipped; protobuf is written by hand, without TensorFlow.
+"""Gzipped TFRecords of words and of pairs; protobuf is encoded here, without TensorFlow.
 
-An Example is a map from names to lists of values; here it is written in the order of its names.
+An Example maps names to lists of values; here it is encoded in the order of its names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from google_crc32c import value as crc32c
 from numpy.typing import NDArray
 
 BYTES, FLOATS, INTEGERS = 1, 2, 3
-"""Kinds of lists of a Feature."""
+"""Field numbers of the kinds of lists of a Feature."""
 _GZIP_LEVEL = 1  # numbers hardly compress; higher levels cost more than they save
 
 
@@ -23,7 +23,7 @@ def example(**features: tuple[int, bytes]) -> bytes:
     """An encoded Example.
 
     Args:
-        **features: by name, sorted: the kind of the list, and its values as they are encoded.
+        **features: by name, in sorted order: the kind of the list and its encoded values.
     """
     entries = []
     for name, (kind, data) in features.items():
@@ -33,7 +33,7 @@ def example(**features: tuple[int, bytes]) -> bytes:
 
 
 def word_records(words: Iterable[tuple[str, Sequence[int]]]) -> bytes:
-    """TFRecords of `{ngrams: int64*, word: bytes}`, of words and the ids of their trigrams."""
+    """TFRecords `{ngrams: int64*, word: bytes}` of words and the ids of their trigrams."""
     return _tfrecords(
         example(ngrams=(INTEGERS, b"".join(map(_varint, ids))), word=(BYTES, word.encode()))
         for word, ids in words
@@ -47,17 +47,17 @@ def pair_records(
     queries: int,
     all_titles: int,
 ) -> bytes:
-    """TFRecords of `{clicks: float, query: int64, titles: int64*}`, all of one length.
+    """TFRecords `{clicks: float, query: int64, titles: int64*}`, all of the same length.
 
-    A number has as many bytes as the largest could need: protobuf allows it, and records can be
-    written, and read, as rows of a matrix of bytes.
+    Every integer is padded to the bytes of the largest one. Protobuf allows it, and so records can
+    be written and read as rows of a byte matrix.
 
     Args:
         query: `(pairs,)`.
         titles: `(pairs, 1 + negatives)`.
         clicks: `(pairs,)`.
-        queries: how many queries there are.
-        all_titles: how many titles there are.
+        queries: total number of queries.
+        all_titles: total number of titles.
     """
     values = {
         "clicks": (FLOATS, np.ascontiguousarray(clicks, "<f4").view(np.uint8).reshape(-1, 4)),
@@ -65,7 +65,7 @@ def pair_records(
         "titles": (INTEGERS, _varints(titles, all_titles)),
     }
     sizes = {name: (kind, rows.shape[1]) for name, (kind, rows) in values.items()}
-    # All examples have the same bytes but for their values, which are where two of them differ.
+    # All bytes but those of the values are equal; a value is where two filled examples differ.
     template, other = _filled_example(sizes, b"\1"), _filled_example(sizes, b"\2")
     records = np.tile(template, (len(query), 1))
     records[:, template != other] = np.concatenate([rows for _, rows in values.values()], 1)
@@ -73,17 +73,21 @@ def pair_records(
 
 
 def _filled_example(sizes: Mapping[str, tuple[int, int]], byte: bytes) -> NDArray[np.uint8]:
-    """An example whose features, kinds and sizes by name, have the same byte everywhere."""
+    """An example whose features repeat one byte; `sizes` has kinds and lengths by name."""
     features = {name: (kind, byte * size) for name, (kind, size) in sizes.items()}
     return np.frombuffer(example(**features), np.uint8)
 
 
 def _varints(numbers: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
-    """The varints of each row's numbers below a count, of one width, end to end."""
+    """Varints of integers below `count`, padded to one width and concatenated per row."""
     width = -(-max(count - 1, 1).bit_length() // 7)
     shifted = numbers[..., None] >> (7 * np.arange(width))
-    more = np.where(np.arange(width) < width - 1, 0x80, 0)
-    return (shifted & 0x7F | more).astype(np.uint8).reshape(len(numbers), numbers.shape[1] * width)
+    continuation = np.where(np.arange(width) < width - 1, 0x80, 0)
+    return (
+        (shifted & 0x7F | continuation)
+        .astype(np.uint8)
+        .reshape(len(numbers), numbers.shape[1] * width)
+    )
 
 
 @cache
@@ -93,25 +97,27 @@ def _varint(number: int) -> bytes:
 
 
 def _field(number: int, data: bytes) -> bytes:
-    """A field of protobuf with a length: bytes, text, a message or packed numbers."""
+    """A length-delimited protobuf field: bytes, text, a message or packed numbers."""
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 
 def _tfrecords(records: Iterable[bytes]) -> bytes:
-    """Records as TFRecord frames them, in a gzip stream without name and time."""
+    """Frames records as TFRecords, in a gzip stream without file name and time."""
     framed: list[bytes] = []
     for record in records:
-        framed += _head(len(record)), record, _checksum(record)
-    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
-    return packer.compress(b"".join(framed)) + packer.flush()
+        framed += _header(len(record)), record, _checksum(record)
+    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+    return compressor.compress(b"".join(framed)) + compressor.flush()
 
 
 @cache
-def _head(size: int) -> bytes:
+def _header(size: int) -> bytes:
+    """Length of a record and its checksum."""
     length = struct.pack("<Q", size)
     return length + _checksum(length)
 
 
 def _checksum(data: bytes) -> bytes:
+    """Masked CRC-32C, as in TFRecord files."""
     crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)

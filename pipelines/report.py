@@ -1,4 +1,4 @@
-"""What happened to a log, for programs (`report.json`) and for people (`report.md` and `.html`)."""
+"""Reports on a preprocessed log: `report.json` for programs, `report.md` and `.html` for people."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pipelines.options import PreprocessOptions
 REPORT_JSON = "report.json"
 
 
-def make(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[str, Any]:
+def build_report(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[str, Any]:
     """The report as plain data.
 
     Args:
-        manifest: what the pipeline counted.
+        manifest: results of the pipeline.
         options: the settings.
-        tally: how much of the log was malformed.
+        tally: counts of good and malformed rows.
     """
     counts = {
         **{name: number for name, number in manifest.counts.items() if ": " in name},
         "letter trigrams: in all": len(manifest.vocabulary.ngrams),
     }
     curve = manifest.curve
-    lines = tally.lines() + listed(counts)
+    lines = tally.lines() + count_lines(counts)
     if curve is not None:
         lines.append(curve.summary(options.max_position_weight))
     return {
@@ -41,7 +41,7 @@ def make(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[s
             for name, value in asdict(options).items()
             if name not in ("output", "overwrite")
         },
-        "rows": tally.described(),
+        "rows": tally.to_dict(),
         "counts": counts,
         "vocabulary": manifest.vocabulary.fingerprint,
         "positions": curve and curve.to_dict(options.max_position_weight),
@@ -49,21 +49,21 @@ def make(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[s
     }
 
 
-def listed(counts: Mapping[str, int]) -> list[str]:
-    """Counts in words, those of one kind in a line, as in `train: 2 clicks, 3 pairs`.
+def count_lines(counts: Mapping[str, int]) -> list[str]:
+    """Formats counts, one line per kind, such as `train: 2 clicks, 3 pairs`.
 
-    Those without a kind are for the launcher alone.
+    A name without a kind is left out; only the launcher uses such counts.
     """
     kinds = defaultdict(list)
-    for name, number in counts.items():
-        kind, colon, of = name.partition(": ")
+    for name, count in counts.items():
+        kind, colon, label = name.partition(": ")
         if colon:
-            kinds[kind].append(f"{number:,} {of}")
-    return [f"{kind}: {', '.join(numbers)}" for kind, numbers in kinds.items()]
+            kinds[kind].append(f"{count:,} {label}")
+    return [f"{kind}: {', '.join(items)}" for kind, items in kinds.items()]
 
 
 def _setting(value: object) -> str:
-    """The value of a flag as it is typed."""
+    """The value of a flag as a user writes it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (tuple, list)):
@@ -71,7 +71,7 @@ def _setting(value: object) -> str:
     return str(value)
 
 
-def write(report: Mapping[str, Any], directory: Path) -> None:
+def write_report(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json`, `report.md` and `report.html`."""
     text = json.dumps(report, indent=2, ensure_ascii=False)
     (directory / REPORT_JSON).write_text(f"{text}\n", "utf-8")
@@ -79,11 +79,11 @@ def write(report: Mapping[str, Any], directory: Path) -> None:
         [f"--{name.replace('_', '-')}", plain(_setting(value))]
         for name, value in report["settings"].items()
     ]
-    parts = [
+    sections = [
         "# Click log to training records",
         bullets(report["lines"]),
         "Rejected rows are malformed. rejects.tsv lists each with its file, line and reason.",
         "## Settings",
         table(["flag", "value"], settings, text=2),
     ]
-    markdown.write(directory, "\n\n".join(parts))
+    markdown.write(directory, "\n\n".join(sections))

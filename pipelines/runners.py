@@ -1,4 +1,4 @@
-"""Runs a pipeline on the Beam runner of a name: offline, in silence, and failing in one line."""
+"""Runs a pipeline on any Beam runner: offline if local, without logs, with one-line errors."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ from dssm_tf.common.errors import UserError, did_you_mean
 from pipelines.beam_log import BEAM_LOG
 
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
-"""On this machine, in processes of ours."""
+"""Runners on this machine, in processes that this module starts."""
 MANY_BYTES = 50 << 20
-"""Of input, from which on worker processes are worth the seconds in which they start."""
-_THREADS_END = 1.0  # seconds
-# What a person can mend, in the traceback that Beam makes of what a worker raised.
-_FROM_WORKER = re.compile(
+"""Bytes of input above which starting worker processes, which takes seconds, pays off."""
+_THREAD_TIMEOUT = 1.0  # seconds
+# Errors that a user can fix, inside the traceback text of a worker.
+_USER_ERROR = re.compile(
     r"(?:(?:User|Option)Error: |(?:Error|Exception): (?=\[Errno \d))(.*?)(?: \[while running|\n|$)"
 )
 
 
 def prepare(flags: Sequence[str], paths: Sequence[str]) -> None:
-    """Gives Beam's file systems their flags.
+    """Configures Beam's file systems.
 
     Args:
-        flags: Beam's own.
-        paths: that are to be read or written.
+        flags: of Beam.
+        paths: to read or write.
 
     Raises:
-        UserError: one is of S3, without credentials; Beam would try again for minutes.
+        UserError: a path is on S3 and there are no credentials; Beam would retry for minutes.
     """
     options = S3Options([*flags])
     FileSystems.set_options(options)
-    stored = [path for path in paths if path.startswith("s3://")]
-    if stored and boto3 and not (options.s3_access_key_id or boto3.Session().get_credentials()):
+    s3_paths = [path for path in paths if path.startswith("s3://")]
+    if s3_paths and boto3 and not (options.s3_access_key_id or boto3.Session().get_credentials()):
         raise UserError(
-            f"{stored[0]}: there are no credentials for S3; set AWS_ACCESS_KEY_ID and "
+            f"{s3_paths[0]}: there are no credentials for S3; set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
         )
 
@@ -73,34 +73,33 @@ def run(
 ) -> None:
     """Runs a pipeline to its end.
 
-    Beam's DirectRunner hands a pipeline to Prism, which it downloads; a local run must not need
-    the network, so it gets the runner that DirectRunner otherwise falls back to, FnApiRunner.
-    Every other runner is passed through as it is.
+    Beam's DirectRunner uses Prism, which it downloads. A local run must not need the network, so
+    it uses FnApiRunner, the fallback of DirectRunner. All other runners are used as they are.
 
     Args:
-        add_steps: to the pipeline.
-        name: of the runner, as `--runner` has it.
-        flags: Beam's own. A local run that has much to do gets a worker a core unless they say how
-            it runs.
-        known: flags that are not Beam's, of which an unknown one may be a typo.
+        add_steps: adds the steps to a pipeline.
+        name: of the runner, as in `--runner`.
+        flags: of Beam. A large local run gets one worker per core, unless a flag starts with
+            `--direct_`.
+        known: flags of this command, suggested for an unknown flag.
         size: bytes of input.
 
     Raises:
-        UserError: what a worker met that a person can mend; there is no such runner, or it cannot
-            be used; a flag has a bad value or, for a local run, is unknown. Other runners may bring
-            flags of their own.
+        UserError: a worker raised an error that a user can fix; the runner does not exist or cannot
+            be used; a flag has a bad value or, for a local run, is unknown. Other runners may
+            define further flags.
     """
     local, flags = name in LOCAL_RUNNERS, [*flags]
     if local and (unknown := _unknown_flags(flags)):
-        typed = unknown[0].partition("=")[0]
-        raise UserError(f"Neither this command nor Beam has {typed}.{did_you_mean(typed, known)}")
+        flag = unknown[0].partition("=")[0]
+        raise UserError(f"Neither this command nor Beam has {flag}.{did_you_mean(flag, known)}")
     if not local:
         flags.append(f"--runner={name}")
-    elif size > MANY_BYTES and not any(one.startswith("--direct_") for one in flags):
+    elif size > MANY_BYTES and not any(flag.startswith("--direct_") for flag in flags):
         flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags)
     with ExitStack() as stack:
-        # The log is the engine's; a LOOPBACK worker prints what it raises.
+        # Other engines have their own log; a LOOPBACK worker prints its exceptions.
         if not (local or os.environ.get("DSSM_DEBUG")):
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
@@ -111,13 +110,13 @@ def run(
             pipeline = beam.Pipeline(runner=runner, options=options)
             add_steps(pipeline)
             state = pipeline.run().wait_until_finish()
-        except Exception as error:  # Beam's word for whatever a worker raised
-            if found := _FROM_WORKER.search(f"{type(error).__name__}: {error}"):
-                raise UserError(found[1].strip()) from error
+        except Exception as error:  # Beam wraps all exceptions of workers
+            if user_error := _USER_ERROR.search(f"{type(error).__name__}: {error}"):
+                raise UserError(user_error[1].strip()) from error
             if local:
                 raise
-            said = error.details() if isinstance(error, grpc.Call) else str(error)
-            reason = " ".join((said or "").split())
+            message = error.details() if isinstance(error, grpc.Call) else str(error)
+            reason = " ".join((message or "").split())
             if isinstance(error, (grpc.RpcError, grpc.FutureTimeoutError)):
                 server = options.view_as(PortableOptions).job_endpoint
                 reason = (
@@ -131,24 +130,24 @@ def run(
 
 @contextmanager
 def _quiet_threads() -> Iterator[None]:
-    """Drops what the threads of a block raise, as those of a LOOPBACK worker do when it ends.
+    """Hides exceptions of threads that start in the block, such as those of a LOOPBACK worker.
 
-    They may raise after the block, so they get a moment to end.
+    They may raise after the block, so it waits up to a second for them to end.
     """
-    others, show = set(threading.enumerate()), threading.excepthook
+    earlier_threads, excepthook = set(threading.enumerate()), threading.excepthook
 
-    def show_others(error: threading.ExceptHookArgs) -> None:
-        if error.thread in others:
-            show(error)
+    def hide_new_threads(error: threading.ExceptHookArgs) -> None:
+        if error.thread in earlier_threads:
+            excepthook(error)
 
-    threading.excepthook = show_others
+    threading.excepthook = hide_new_threads
     try:
         yield
     finally:
-        end = time.monotonic() + _THREADS_END
-        for thread in set(threading.enumerate()) - others:
+        end = time.monotonic() + _THREAD_TIMEOUT
+        for thread in set(threading.enumerate()) - earlier_threads:
             thread.join(max(end - time.monotonic(), 0))
-        threading.excepthook = show
+        threading.excepthook = excepthook
 
 
 class _Flags(argparse.ArgumentParser):
@@ -157,7 +156,7 @@ class _Flags(argparse.ArgumentParser):
 
 
 def _unknown_flags(flags: Sequence[str]) -> list[str]:
-    """What none of Beam's option classes takes; Beam itself drops it with a warning."""
+    """Flags that none of Beam's option classes defines; Beam only warns about them."""
     parser = _Flags(allow_abbrev=False, add_help=False, conflict_handler="resolve")
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(parser)
@@ -165,6 +164,7 @@ def _unknown_flags(flags: Sequence[str]) -> list[str]:
 
 
 def _local_runner(options: PipelineOptions) -> Any:
+    """A FnApiRunner, with worker processes if the options request them."""
     from apache_beam.portability.api import beam_provision_api_pb2
     from apache_beam.runners.portability.fn_api_runner import fn_runner
     from apache_beam.runners.portability.portable_runner import JobServiceHandle
@@ -178,13 +178,13 @@ def _local_runner(options: PipelineOptions) -> Any:
     direct = options.view_as(DirectOptions)
     environment = None
     if direct.direct_running_mode == "multi_processing":
-        # Processes of ours instead of the runner's own choice, which logs to the terminal.
+        # Our own worker command, because that of the runner logs to the terminal.
         direct.direct_running_mode = "in_memory"
-        environment = environments.SubprocessSDKEnvironment.from_command_string(_worker())
+        environment = environments.SubprocessSDKEnvironment.from_command_string(_worker_command())
     return fn_runner.FnApiRunner(default_environment=environment, provision_info=provision)
 
 
-def _worker() -> str:
+def _worker_command() -> str:
     """The shell command that starts a worker with this Python and this package."""
     root = str(Path(pipelines.__file__).resolve().parents[1])
     code = (
@@ -193,5 +193,5 @@ def _worker() -> str:
         f"logging.getLogger({BEAM_LOG.name!r}).setLevel({BEAM_LOG.level}); "
         "from apache_beam.runners.worker.sdk_worker_main import main; main([])"
     )
-    # There is a worker a core.
+    # There is one worker per core.
     return f"POLARS_MAX_THREADS=1 {shlex.quote(sys.executable)} -c {shlex.quote(code)}"

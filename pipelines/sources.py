@@ -1,4 +1,4 @@
-"""Which files to read, in which pieces, and the rows of one piece."""
+"""Finds input files, divides them into pieces, and opens a piece."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ MIN_PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 8 << 20
 PIECES = 64
 IGNORE_FLAG = "--ignore-other-files"
-_LISTED = 10
+_MAX_LISTED = 10
 
 
 class Piece(NamedTuple):
     """A part of a file that one worker reads.
 
     Args:
-        number: position in reading order over all files; orders the rejects.
-        path: the file.
-        names: the header's; None if the piece holds the header, or has no use for one.
+        number: index in reading order over all files; orders the rejects.
+        path: of the file.
+        names: of the columns; None if the piece contains the header or needs none.
         start: first byte.
-        end: byte after the last; None for a whole file.
-        pieces: how many pieces of the plan this one stands for.
+        end: byte after the last; None for the full file.
+        pieces: number of pieces of the plan that this one replaces.
     """
 
     number: int
@@ -55,7 +55,7 @@ class InputFiles(NamedTuple):
 
     Args:
         files: each once, in path order.
-        notes: what was left out, in sentences.
+        notes: sentences about files that were left out.
     """
 
     files: list[FileMetadata]
@@ -70,19 +70,19 @@ class InputFiles(NamedTuple):
 def find_files(
     patterns: Sequence[str], flag: str = "--input", *, ignore_others: bool = False
 ) -> InputFiles:
-    """The tables of paths, globs and directories, each once, in path order.
+    """Finds the tables of paths, globs and directories, each once, in path order.
 
     In a directory, files of known formats are read. Names that begin with `_` or `.` or end with
-    `~` are left out; anything else is an error.
+    `~` are left out. Any other file or directory is an error.
 
     Args:
-        patterns: of the user.
-        flag: that they are from, for messages.
-        ignore_others: whether files of other formats and subdirectories are left out.
+        patterns: paths, globs and directories.
+        flag: of the patterns, for messages.
+        ignore_others: whether to leave out files of other formats and subdirectories.
 
     Raises:
-        UserError: a pattern matches nothing, a file is of no known format, or a directory holds
-            something else.
+        UserError: a pattern matches nothing, a file has an unknown format, or a directory contains
+            other files and `ignore_others` is False.
     """
     files: dict[str, FileMetadata] = {}
     notes = []
@@ -91,17 +91,17 @@ def find_files(
         first = files.setdefault(_identity(file.path), file)
         if first is not file:
             notes.append(f"{flag}: {file.path} is the same file as {first.path}; it is read once")
-    if len(notes) > _LISTED:
-        notes[_LISTED:] = [f"{flag}: {len(notes) - _LISTED:,} more files are given twice"]
+    if len(notes) > _MAX_LISTED:
+        notes[_MAX_LISTED:] = [f"{flag}: {len(notes) - _MAX_LISTED:,} more files are repeated"]
     in_order = sorted(files.values(), key=lambda file: file.path)
-    filled = [file for file in in_order if file.size_in_bytes]
-    if files and not filled:
+    nonempty = [file for file in in_order if file.size_in_bytes]
+    if files and not nonempty:
         raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?")
-    return InputFiles(filled, notes)
+    return InputFiles(nonempty, notes)
 
 
 def _identity(path: str) -> str:
-    """What two names of one file have in common."""
+    """A key that is equal for all paths of one file."""
     if not is_local(path):
         return path
     status = os.stat(path)
@@ -113,14 +113,14 @@ def plan(
     layout: Layout,
     columns: Sequence[Column] = CLICK_LOG,
 ) -> list[Piece]:
-    """Cuts files into pieces, reading each header; the cut depends on the files alone.
+    """Divides files into pieces and checks each header; pieces depend only on the files.
 
-    Quoted cells of CSV may hold line ends, so `whole_if_quoted` has to look at its pieces.
+    Quoted cells of CSV may contain line ends; `join_if_quoted` checks the pieces for quotes.
 
     Args:
         files: tables.
-        layout: what their names do not say.
-        columns: those that a header must have, and others.
+        layout: encoding and column names of the files.
+        columns: required and optional columns.
 
     Raises:
         UserError: a file cannot be read, or its header lacks a column.
@@ -130,24 +130,24 @@ def plan(
     pieces: list[Piece] = []
     for file in files:
         path, end = file.path, file.size_in_bytes
-        with opened(Piece(0, path), layout) as table:
-            cut = format_of(path) != "parquet" and table.splittable
+        with open_piece(Piece(0, path), layout) as table:
+            splittable = format_of(path) != "parquet" and table.splittable
             names: tuple[str, ...] = ()
             if format_of(path) != "jsonl":
                 table.check(columns)
                 names = table.names
-        for start in range(0, end, size if cut else end):
-            stop = min(start + size, end) if cut else None
+        for start in range(0, end, size if splittable else end):
+            stop = min(start + size, end) if splittable else None
             pieces.append(Piece(len(pieces), path, names if start else None, start, stop))
     return pieces
 
 
 @beam.ptransform_fn
-def whole_if_quoted(pieces: Any) -> Any:
-    """Puts the pieces of CSV files that have quotes together again.
+def join_if_quoted(pieces: Any) -> Any:
+    """Joins the pieces of each CSV file that has quotes.
 
-    A quoted cell may hold line ends, so such a file cannot be read from the middle. Workers look
-    for quotes, because the launcher would have to read all of a file.
+    A quoted cell may contain line ends, so such a file cannot be read from the middle. Workers look
+    for quotes, because the launcher would have to read every file to its end.
 
     Input:  PCollection[Piece].
     Output: PCollection[Piece]; a file with quotes is one piece.
@@ -167,20 +167,20 @@ def may_have_quotes(pieces: Iterable[Piece]) -> bool:
 
 
 def _with_quotes(piece: Piece) -> tuple[str, tuple[Piece, bool]]:
-    """A piece under its file's path, and whether a quote is in it."""
+    """The path of a piece, the piece, and whether it contains a quote."""
     quoted = False
     if may_have_quotes([piece]):
         with reading(piece.path), open_bytes(piece.path) as file:
             file.seek(piece.start)
-            left = (piece.end or 0) - piece.start
-            while left and not quoted and (block := file.read(min(left, 1 << 20))):
-                left -= len(block)
+            remaining = (piece.end or 0) - piece.start
+            while remaining and not quoted and (block := file.read(min(remaining, 1 << 20))):
+                remaining -= len(block)
                 quoted = b'"' in block
     return piece.path, (piece, quoted)
 
 
 def _joined(file: tuple[str, Iterable[tuple[Piece, bool]]]) -> Iterator[Piece]:
-    """The pieces of a file; one, if any has a quote."""
+    """The pieces of a file, joined to one if any of them has a quote."""
     pieces = sorted(file[1])
     if not any(quoted for _, quoted in pieces):
         yield from (piece for piece, _ in pieces)
@@ -190,15 +190,15 @@ def _joined(file: tuple[str, Iterable[tuple[Piece, bool]]]) -> Iterator[Piece]:
 
 
 @contextmanager
-def opened(piece: Piece, layout: Layout) -> Iterator[Table]:
-    """Opens a piece of a file of any of Beam's file systems; its lines are numbered from 1.
+def open_piece(piece: Piece, layout: Layout) -> Iterator[Table]:
+    """Opens a piece of a file on any of Beam's file systems; its lines are numbered from 1.
 
     Raises:
         UserError: the file cannot be read.
     """
     layout = replace(layout, names=piece.names)
     with reading(piece.path):
-        raw = open_bytes(piece.path)  # what is packed is unpacked by the table
+        raw = open_bytes(piece.path)  # the table decompresses it
         if piece.end is not None:
             with raw as file:
                 raw = BytesIO(_lines_within(file, piece.start, piece.end))
@@ -207,13 +207,13 @@ def opened(piece: Piece, layout: Layout) -> Iterator[Table]:
 
 
 def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
-    """The lines that start within a range of a file; of the last one, as much as a row may have."""
+    """The lines that start in a range of bytes; the last is truncated to `MAX_LINE_BYTES`."""
     file.seek(max(start - 1, 0))
-    # A line that starts before belongs to the piece before; it may go on behind this one.
-    part = b"" if start else b"\n"
-    while not part.endswith(b"\n"):
-        part = file.readline(min(max(end - file.tell(), 0), MAX_LINE_BYTES))
-        if not part:
+    # A line that starts before `start` belongs to an earlier piece; it may end after this piece.
+    skipped = b"" if start else b"\n"
+    while not skipped.endswith(b"\n"):
+        skipped = file.readline(min(max(end - file.tell(), 0), MAX_LINE_BYTES))
+        if not skipped:
             return b""
     lines = file.read(max(end - file.tell(), 0))
     if lines and not lines.endswith(b"\n"):
@@ -222,16 +222,16 @@ def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
 
 
 def _match(pattern: str, flag: str, ignore_others: bool) -> list[FileMetadata]:
-    """The tables that a pattern means; a hidden one only if it is named itself."""
+    """The tables that match a pattern; a hidden file only if the pattern is its path."""
     try:
         tables, others = _match_local(pattern) if is_local(pattern) else _match_remote(pattern)
     except (BeamIOError, OSError, ValueError) as error:
         raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
     if others and not ignore_others:
-        listed = ", ".join(sorted(others)[:_LISTED])
-        more = f" and {len(others) - _LISTED:,} more" if len(others) > _LISTED else ""
+        listed = ", ".join(sorted(others)[:_MAX_LISTED])
+        more = f" and {len(others) - _MAX_LISTED:,} more" if len(others) > _MAX_LISTED else ""
         raise UserError(
-            f"{flag} {pattern} holds what is no table: {listed}{more}. Tables end in "
+            f"{flag} {pattern} contains files that are not tables: {listed}{more}. Tables end in "
             f"{', '.join(f'.{format}' for format in TABLES)} or .ndjson, all but Parquet also in "
             f".gz. Move the others away, name the files to read, or leave the others out with "
             f"{IGNORE_FLAG}."
@@ -245,22 +245,22 @@ def _match(pattern: str, flag: str, ignore_others: bool) -> list[FileMetadata]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a name is one of those that programs leave beside tables."""
+    """Whether a name is of a file that programs write next to tables, such as `_SUCCESS`."""
     return name.startswith(("_", ".")) or name.endswith("~")
 
 
 def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
-    """The tables of a path, a directory or a glob, and the names of what else is there."""
-    path = Path(pattern)  # of this very name, whatever brackets are in it
+    """The tables of a path, a directory or a glob, and the names of other entries."""
+    path = Path(pattern)  # a path may contain brackets
     if path.is_file():
         format_of(path)
         return [FileMetadata(str(path), path.stat().st_size)], []
     if path.is_dir():
-        inside = [*path.iterdir()]
+        entries = [*path.iterdir()]
     else:
-        inside = [file for file in map(Path, glob(pattern, recursive=True)) if not file.is_dir()]
+        entries = [file for file in map(Path, glob(pattern, recursive=True)) if not file.is_dir()]
     tables, others = [], []
-    for file in inside:
+    for file in entries:
         if _is_hidden(file.name):
             continue
         if file.is_file() and format_of(file.name, otherwise=""):
@@ -271,9 +271,9 @@ def _match_local(pattern: str) -> tuple[list[FileMetadata], list[str]]:
 
 
 def _match_remote(pattern: str) -> tuple[list[FileMetadata], list[str]]:
-    """The tables of a file, a glob or a directory of a store, and the names of what else is there.
+    """The tables of a file, glob or directory of a remote store, and the names of other entries.
 
-    What is in subdirectories has their names before its own.
+    Names of entries in subdirectories begin with those of the subdirectories.
     """
     matches = FileSystems.match([pattern, FileSystems.join(pattern, "*")])
     tables, others = [], []

@@ -1,11 +1,11 @@
-"""`tfds.load("click_log", ...)`: what `dssm preprocess` wrote, as a TensorFlow dataset.
+"""`tfds.load("click_log", ...)`: an output of `dssm preprocess` as a TensorFlow dataset.
 
     import tensorflow_datasets as tfds
     import pipelines.tfds_builder  # registers the name "click_log"
 
     train = tfds.load("click_log", split="train", builder_kwargs={"data": "DATA"})
 
-Nothing is downloaded. A dataset is prepared once for each output of preprocess.
+Nothing is downloaded. The dataset is prepared once per output of preprocess.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 
-_TEXT, _NUMBER = tfds.features.Text(), np.int64
+_TEXT, _INTEGER = tfds.features.Text(), np.int64
 _LIST = tfds.features.Sequence
 _FEATURES = {
     "clicks": np.float32,
     "query": _TEXT,
-    "query_ngrams": _LIST(_LIST(_NUMBER)),  # ids of the trigrams of each word
-    "query_number": _NUMBER,
-    "titles": _LIST(_TEXT),  # the clicked one, then the negatives
-    "title_ngrams": _LIST(_LIST(_LIST(_NUMBER))),
-    "title_numbers": _LIST(_NUMBER),
-    "clicked_numbers": _LIST(_NUMBER),  # of all titles that were clicked for the query
+    "query_ngrams": _LIST(_LIST(_INTEGER)),  # ids of the trigrams of each word
+    "query_number": _INTEGER,
+    "titles": _LIST(_TEXT),  # the clicked title, then the negatives
+    "title_ngrams": _LIST(_LIST(_LIST(_INTEGER))),
+    "title_numbers": _LIST(_INTEGER),
+    "clicked_numbers": _LIST(_INTEGER),  # of all titles clicked for the query
 }
 
 
 class ClickLog(tfds.core.GeneratorBasedBuilder):
     """Query and clicked title pairs with negatives, hashed to letter trigrams.
 
-    Differs from the batches of `dssm_tf.data` by going through tfds: its files, its splits and its
-    caching. Numbers are looked up in the tables; the order is that of the records.
+    Differs from the batches of `dssm_tf.data` by using the files, splits and caching of tfds. Texts
+    are looked up in the tables by number. Examples are in the order of the records.
 
     Args:
-        data: directory that `dssm preprocess` wrote.
-        **tfds_arguments: passed on to tfds.
+        data: directory written by `dssm preprocess`.
+        **tfds_arguments: of `tfds.core.GeneratorBasedBuilder`.
     """
 
     name = "click_log"
@@ -70,20 +70,20 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
 
 def read_examples(data: Preprocessed, split: str) -> Iterator[dict[str, Any]]:
-    """The pairs of a split that preprocess wrote, as features by name, in file order."""
+    """The pairs of a split as features by name, in the order of the files."""
     queries, titles = data.texts("queries"), data.texts("titles")
     query_words, title_words = data.words("queries"), data.words("titles")
     _, ngrams = data.distinct_words
-    for query, row, clicks in zip(*(one.tolist() for one in data.splits[split]), strict=True):
-        numbers = [one for one in row if one >= 0]
+    for query, row, clicks in zip(*(column.tolist() for column in data.splits[split]), strict=True):
+        numbers = [number for number in row if number >= 0]
         yield {
             "clicks": clicks,
             "query": queries[query],
             "query_ngrams": [ngrams[word].as_py() for word in query_words[query].as_py()],
             "query_number": query,
-            "titles": [titles[one] for one in numbers],
+            "titles": [titles[number] for number in numbers],
             "title_ngrams": [
-                [ngrams[word].as_py() for word in title_words[one].as_py()] for one in numbers
+                [ngrams[word].as_py() for word in title_words[number].as_py()] for number in numbers
             ],
             "title_numbers": numbers,
             "clicked_numbers": data.clicked[query].as_py(),

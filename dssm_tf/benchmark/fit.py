@@ -172,7 +172,7 @@ def _tower(system: Fit) -> list[Candidate]:
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
         "megabytes": size_mb(compact),
-        **about_vocabulary(ranker.vocabulary.unknown_share(system.task.queries)),
+        **about_vocabulary(ranker.vocabulary.unknown_fraction(system.task.queries)),
     }
     if result.convergence_warning:
         about["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
@@ -186,7 +186,7 @@ def _saved(system: Fit) -> list[Candidate]:
     ranker: Any = load(path, system.job["name"])
     about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
     if not isinstance(ranker, Baseline):
-        about |= about_vocabulary(ranker.vocabulary.unknown_share(system.task.queries))
+        about |= about_vocabulary(ranker.vocabulary.unknown_fraction(system.task.queries))
     judged_in_log = in_training_log(system.task.queries, path)
     # A training log without judged queries contains no judged clicks.
     if judged_in_log is None or judged_in_log.any():

@@ -235,7 +235,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         summary_lines.append("each judged query has a typing error")
     RankingTask(judgments, corpus)  # raises errors before the slow steps
     facts |= {
-        "rows": tally.described(),
+        "rows": tally.to_dict(),
         "split": "" if sources.judgments else split.summary(),
         "said": summary_lines,
     }

@@ -1,4 +1,4 @@
-"""`dssm data`: published data sets, your own log or judgments, as clicks, corpus and judgments."""
+"""`dssm data`: converts published data sets or your own log to clicks, corpus and judgments."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NOTES = "NOTES.md"
 def list_(name: str | None = None, /) -> None:
     """List the data sets: files, licences, grades.
 
-    Says of each which files it needs, where they are described and what is allowed.
+    For each data set, shows the required files, their description and their license.
 
         dssm data list wands
 
     Args:
-        name: one data set only
+        name: of a data set; by default all are listed
 
     Raises:
         UserError: there is no such data set.
@@ -36,8 +36,8 @@ def list_(name: str | None = None, /) -> None:
 
     if name is not None:
         check_name("source", name, ADAPTERS)
-    for each in ADAPTERS if name is None else [name]:
-        say(each, *(f"  {line}" for line in _description(ADAPTERS[each])), "")
+    for source in ADAPTERS if name is None else [name]:
+        say(source, *(f"  {line}" for line in _description(ADAPTERS[source])), "")
 
 
 def convert(
@@ -53,8 +53,8 @@ def convert(
     """Convert the files of a published data set, or of your own search application.
 
     Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the licence and the counts. You
-    must obtain the files yourself and comply with their licences; `dssm data list` says which
-    files, where they are described and what is allowed. A failed conversion leaves nothing behind.
+    must obtain the files yourself and comply with their licences; see `dssm data list`. A failed
+    conversion leaves no output.
 
         dssm data convert wands DOWNLOADED wands
 
@@ -62,10 +62,10 @@ def convert(
         name: a data set of `dssm data list`
         source: directory with its files
         out: directory to write, new
-        held_out: share of the queries, or of the latest clicks, that become judgments and not
+        held_out: fraction of the queries, or of the latest clicks, that become judgments instead of
             clicks, from 0 to 1; only if the publisher has not split the data
         settings: KEY=VALUE, an option of the data set; may be repeated
-        encoding: encoding of the files, unless their publisher says otherwise
+        encoding: encoding of the files, unless the data set has a fixed one
 
     Raises:
         UserError: an unknown name or option, a file or column is missing, too many rows are
@@ -78,20 +78,21 @@ def convert(
 
     check_name("source", name, ADAPTERS)
     adapter = ADAPTERS[name]
-    options, share = _options(name, adapter, settings), _share(name, adapter, held_out)
+    options = _options(name, adapter, settings)
+    fraction = _held_out_fraction(name, adapter, held_out)
     refuse_existing(out)
     files = Source(source, True, encoding)
     with atomic_directory(out) as aside:
-        with Output(aside, adapter.columns, share) as output:
+        with Output(aside, adapter.columns, fraction) as output:
             adapter.convert(files, output, options)
             output.dropped += files.rejected
             output.finish(str(source))
-        chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
+        flag = "" if adapter.held_out is None else f" with --held-out {fraction:g}"
         tables = (CLICKS, CORPUS, JUDGMENTS)
         counts = [f"{output.rows[table]:,} rows of {table}" for table in tables]
         dropped = [f"left out: {n:,} x {reason}" for reason, n in output.dropped.most_common()]
         lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
-        _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{chosen}",
+        _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{flag}",
                      [*lines, *counts, *dropped])  # fmt: skip
     say(f"{out}: {', '.join(counts)}", f"licence: {adapter.licence}", *dropped)
 
@@ -109,26 +110,24 @@ def split(
 ) -> None:
     """Split your own click log into clicks and judgments.
 
-    Writes clicks.tsv, to learn from (`preprocess --input`), and judgments.tsv, made from the
+    Writes clicks.tsv for training (`preprocess --input`), and judgments.tsv, derived from the
     other clicks (`dssm evaluate --judgments`): for each query, grade 3 for the most clicked title,
     2 for titles with at least half of its clicks, else 1. corpus.tsv has the titles to rank.
-    `dssm benchmark` splits a log the same way with the same flags. A split that fails leaves
-    nothing behind.
+    `dssm benchmark` splits a log the same way with the same flags. A failed split leaves no
+    output.
 
         dssm data split --clicks clicks.csv --judge-later 0.2 --out PARTS
 
     Args:
         clicks: click logs: TSV, CSV, JSONL or Parquet files, globs or directories
         out: directory to write, new
-        corpus: table with doc_id, title; clicks join it by the log's doc_id, else by title. If not
-            given, the titles of the log under its doc_id
-        judge_later: share of the rows, the latest ones, that become judgments, however many clicks
-            a row stands for
-        hold_out_queries: share of the queries whose clicks become judgments
-        max_reject_fraction: fail if a larger share of the rows, or of the clicks, is malformed
-        ignore_other_files: leave out what else directories hold: files of other formats and
-            subdirectories
-        tables: how the files are laid out
+        corpus: table with doc_id, title; clicks are matched to it by the doc_id of the log, else by
+            title. By default the titles of the log with its doc_id
+        judge_later: fraction of the rows, the latest ones, that become judgments
+        hold_out_queries: fraction of the queries whose clicks become judgments
+        max_reject_fraction: fail if a larger fraction of the rows, or of the clicks, is malformed
+        ignore_other_files: ignore files of other formats and subdirectories in directories
+        tables: encoding and columns of the files
 
     Raises:
         UserError: a flag or the log is unusable, or the output exists.
@@ -156,27 +155,27 @@ def split(
     ranked = read_corpus(corpus, layout.corpus) if corpus else None
 
     rows, tally = read_logs(files.paths, layout, max_reject_fraction)
-    # No figure depends on the order of a log.
-    parts = splits.split_log(rows.sort(*SCHEMA), judge_later, hold_out_queries)
-    judgments, titles, notes = splits.judged_by_clicks(parts, ranked)
-    words = [
+    # Sorted, so that no result depends on the order of the log.
+    log_split = splits.split_log(rows.sort(*SCHEMA), judge_later, hold_out_queries)
+    judgments, titles, notes = splits.judged_by_clicks(log_split, ranked)
+    summary_lines = [
         *files.notes,
         *tally.lines(),
-        parts.summary(),
+        log_split.summary(),
         f"{len(judgments):,} judgments of {len({row.query_id for row in judgments}):,} queries, "
         f"{len(titles):,} titles",
         *notes,
     ]
     with atomic_directory(out) as aside:
-        write_log(aside / CLICKS, parts.train)
+        write_log(aside / CLICKS, log_split.train)
         write_judgments(aside / JUDGMENTS, judgments)
         write_corpus(aside / CORPUS, titles)
-        _write_notes(aside, "A click log, split by `dssm data split`", words)
+        _write_notes(aside, "A click log, split by `dssm data split`", summary_lines)
     log, judged, ranked_titles = (
         shlex.quote(str(out / name)) for name in (CLICKS, JUDGMENTS, CORPUS)
     )
     say(
-        *words,
+        *summary_lines,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
         f"next: dssm preprocess --input {log} --corpus {ranked_titles} --output DATA",
         f"      and, after training, dssm evaluate --model RUN --judgments {judged} "
@@ -193,7 +192,7 @@ def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
 
 
 def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, str]:
-    """The source's options, defaults first."""
+    """The options of the data set: its defaults, overridden by `--set`."""
     options = {key: text.split(" ", 1)[0] for key, text in adapter.options.items()}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -206,13 +205,13 @@ def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, 
     return options
 
 
-def _share(name: str, adapter: Adapter, held_out: float | None) -> float:
+def _held_out_fraction(name: str, adapter: Adapter, held_out: float | None) -> float:
     if held_out is None:
         return adapter.held_out or 0.0
     if adapter.held_out is None:
         raise UserError(f"--held-out: the publisher has split {name}: {adapter.split}.")
     if not 0.0 <= held_out <= 1.0:
-        raise UserError(f"--held-out is {held_out}; expected a share from 0 to 1.")
+        raise UserError(f"--held-out is {held_out}; expected a fraction from 0 to 1.")
     return held_out
 
 

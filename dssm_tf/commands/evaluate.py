@@ -89,7 +89,7 @@ def evaluate(
         systems[name] = ranker = load(path, name)
         if not isinstance(ranker, Baseline):
             texts = list(dict.fromkeys(row.query for row in grades))
-            about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
+            about[name] = about_vocabulary(ranker.vocabulary.unknown_fraction(texts))
     converted_runs = {name: read_run(path, layout.encoding) for name, path in run_files.items()}
     evaluation = measure(systems, grades, titles, runs=converted_runs, about=about, progress=True)
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}

@@ -15,7 +15,7 @@ from dssm_tf.config.lists import JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import TrainingRows
 from dssm_tf.data.texts import TextIndexer
-from dssm_tf.tables.graded_lists import SCORES, GradedList, deal, read_lists
+from dssm_tf.tables.graded_lists import SCORES, GradedList, chunk_list, read_lists
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
@@ -194,7 +194,7 @@ def list_rows(source: GradedSource, indexer: TextIndexer) -> dict[str, TrainingR
     """
     section = source.section
     chunks_by_split = {
-        split: [chunk for graded in lists for chunk in deal(graded, section.titles)]
+        split: [chunk for graded in lists for chunk in chunk_list(graded, section.titles)]
         for split, lists in (("train", source.training), ("validation", source.validation))
         if lists
     }

@@ -1,6 +1,6 @@
-r"""Published data sets as clicks, corpus and judgments, one source a file; and bundled data.
+r"""Published data sets as clicks, corpus and judgments, one source per file; and bundled data.
 
-Each bundled folder holds its own ATTRIBUTION.md. May import tables, text and common.
+Each folder of bundled data has an ATTRIBUTION.md. May import tables, text and common.
 
 Example:
     >>> from importlib.resources import files

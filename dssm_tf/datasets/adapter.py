@@ -1,4 +1,4 @@
-"""What every adapter is: how a published data set becomes clicks, corpus and judgments."""
+"""`Adapter`: describes a published data set and converts it to clicks, corpus and judgments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from dssm_tf.datasets.source import Source
 Convert = Callable[[Source, Output, Mapping[str, str]], None]
 """Reads the source by the options, and writes the output."""
 
-SPLIT_BY_QUERY = "no split is published: a share of the queries (--held-out) is judged only"
-SPLIT_BY_TIME = "the latest share of the clicks (--held-out) becomes judgments"
+SPLIT_BY_QUERY = (
+    "no split is published: a fraction of the queries (--held-out) becomes judgments only"
+)
+SPLIT_BY_TIME = "the latest clicks (the fraction --held-out) become judgments"
 BY_LATER_CLICKS = "by later clicks, per query: 3 most clicked, 2 at least half of that, 1 clicked"
 
 
@@ -21,17 +23,17 @@ class Adapter:
     """One source of data.
 
     Args:
-        title: what it is, in a few words.
-        described: who publishes it, and under which name its files are described.
-        licence: what may be done with it, as far as its publisher says.
+        title: of the data set, in a few words.
+        described: its publisher, and the name of the description of its files.
+        licence: as stated by the publisher.
         files: the files that are read.
-        grades: where judgments and their grades come from.
-        split: how clicks and judgments are kept apart.
-        convert: does the work.
-        held_out: the default share of queries or clicks that become judgments; None where the
+        grades: the origin of judgments and their grades.
+        split: how clicks and judgments are separated.
+        convert: reads the source and writes the output.
+        held_out: default fraction of queries or clicks that become judgments; None if the
             publisher has split the data.
-        options: defaults of further settings by name, each with what it is after a space.
-        columns: of the click log beside query, title, clicks and doc_id.
+        options: defaults of further settings by name, each followed by a space and a description.
+        columns: of the click log besides query, title, clicks and doc_id.
     """
 
     title: str

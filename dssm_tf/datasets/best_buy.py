@@ -16,7 +16,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Titles come from XML: one file, or the many of the big competition."""
     names = ("small_product_data.xml", "products_*.xml", "product*.xml")
     for path in source.find_all(*names) or [source.find(*names)]:
-        try:  # as bytes, whose encoding XML tells
+        try:  # as bytes, because XML declares the encoding
             source.read(
                 path, LINE, output.add_title, format="txt", encoding="latin-1", parts=_products
             )
@@ -30,7 +30,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
 
 
 def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The sku and the name of each `<product>`, one in memory at a time."""
+    """The sku and the name of each `<product>`, with only one in memory at a time."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     depth = 0
     for number, (line,) in lines:

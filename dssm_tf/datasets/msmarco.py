@@ -16,7 +16,7 @@ _TITLES = ("para.title.txt", "titles.tsv")
 
 
 def _passages(source: Source, output: Output, options: Mapping[str, str]) -> None:
-    """Passages under their page's title where a file of titles lies beside, else their text."""
+    """Passages with the title of their page if there is a file of titles, else with their text."""
     titles: dict[str, str] = {}
 
     def title(doc_id: str, text: str) -> None:
@@ -37,7 +37,7 @@ def _passages(source: Source, output: Output, options: Mapping[str, str]) -> Non
 
 
 def _orcas(source: Source, output: Output, options: Mapping[str, str]) -> None:
-    """Every clicked pair of ORCAS under the title of its document; queries of dev judge."""
+    """Clicks are the pairs of ORCAS with document titles; judgments are those of dev."""
 
     def document(doc_id: str, _: str, title: str, __: str) -> None:
         output.add_title(doc_id, title)
@@ -53,12 +53,12 @@ def _orcas(source: Source, output: Output, options: Mapping[str, str]) -> None:
 
 
 def _read(source: Source, columns: Sequence[str], use: Callable[..., object], *names: str) -> None:
-    """Reads a table without header and quotes, tabs between."""
+    """Reads a tab-separated table without header and quotes."""
     source.read(source.find(*names), columns, use, format="tsv", header=False)
 
 
 def _read_qrels(source: Source, output: Output, *names: str, clicks: bool = False) -> None:
-    """The queries are known by now."""
+    """Reads qrels as judgments or as clicks; their queries must have been read before."""
 
     def judged(query_id: str, doc_id: str, grade: float) -> None:
         if not clicks:

@@ -1,4 +1,4 @@
-"""What an adapter writes: clicks, corpus, judgments; titles and events are held in memory."""
+"""The output of an adapter: clicks, corpus, judgments. Titles and events are kept in memory."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _UNPRINTABLE = re.compile(r"[\t\r\n\x00]+")
 
 
 class Output(ExitStack):
-    """Writes the three tables into a directory; a context that closes them.
+    """Writes three tables into a directory; a context manager that closes the files.
 
-    Titles come first; clicks and judgments then name them by id. Rows that cannot be used (an
-    empty text, an id that nothing stands for, a repeated pair) are left out and counted in
-    `dropped` by reason. Memory grows with titles and events, about 500 bytes each.
+    Titles must be added first; clicks and judgments refer to them by id. Rows that cannot be used
+    (an empty text, an unknown id, a repeated pair) are left out and counted in `dropped` by
+    reason. Memory grows with titles and events, about 500 bytes each.
 
     Args:
         folder: exists; see `dssm_tf.common.files.atomic_directory`.
-        extra: columns of the click log beside query, title, clicks and doc_id.
-        held_out: the share of the queries, or of the latest clicks, that becomes judgments.
+        extra: columns of the click log besides query, title, clicks and doc_id.
+        held_out: fraction of the queries, or of the latest clicks, that becomes judgments.
 
     Attributes:
         titles: by id.
-        judged: ids of the queries and titles of the judgments.
-        rows: how many a table has.
+        judged: ids of the query and the title of each judgment.
+        rows: number of rows of each table.
     """
 
     def __init__(self, folder: Path, extra: Sequence[str] = (), held_out: float = 0.0) -> None:
@@ -62,18 +62,18 @@ class Output(ExitStack):
         self.rows.clear()
 
     def add_title(self, doc_id: object, title: object) -> None:
-        """Adds a title to the corpus; of several with one id the first counts."""
+        """Adds a title to the corpus; later titles with the same id are dropped."""
         doc_id, title = clean(doc_id), clean(title)
         if not doc_id or not title:
             self.dropped["title without text or id"] += 1
         elif doc_id in self.titles:
-            self.dropped["title whose id was there already"] += 1
+            self.dropped["title with a repeated id"] += 1
         else:
             self.titles[doc_id] = title
             self._write(CORPUS, doc_id, title)
 
     def add_query(self, query_id: object, query: object) -> None:
-        """Notes the text of a query; of several with one id the first counts."""
+        """Stores the text of a query; later texts with the same id are ignored."""
         self._queries.setdefault(clean(query_id), clean(query))
 
     def query(self, query_id: object) -> str:
@@ -88,7 +88,7 @@ class Output(ExitStack):
         Args:
             query: its text.
             doc_id: of the title.
-            clicks: how many the row stands for; 0 for a title that was only shown.
+            clicks: number of clicks; 0 for a title that was displayed and not clicked.
             extra: cells of the further columns.
         """
         query, doc_id = clean(query), clean(doc_id)
@@ -96,7 +96,7 @@ class Output(ExitStack):
             self._write(CLICKS, query, self.titles[doc_id], str(clicks), doc_id, *map(clean, extra))
 
     def add_judgment(self, query_id: object, query: object, doc_id: object, grade: float) -> None:
-        """Writes a judgment; of several for one pair the first counts."""
+        """Writes a judgment; later judgments of the same pair are dropped."""
         query_id, query, doc_id = clean(query_id), clean(query), clean(doc_id)
         if (query_id, doc_id) in self.judged:
             self.dropped["judgment of a pair that was judged already"] += 1
@@ -112,10 +112,10 @@ class Output(ExitStack):
 
         Args:
             query_id: of the query.
-            query: its text, which decides whether it is held out, see `is_held_out`.
+            query: its text; `is_held_out` depends on it.
             doc_id: of the title.
             grade: of the pair.
-            clicked_from: the least grade that counts as a click.
+            clicked_from: minimum grade that counts as a click.
         """
         if is_held_out(query, self._held_out, HELD_OUT):
             self.add_judgment(query_id, query, doc_id, grade)
@@ -125,34 +125,34 @@ class Output(ExitStack):
     def add_event(
         self, query: object, doc_id: object, clicks: int, timestamp: str, *extra: object
     ) -> None:
-        """Keeps a row of a log until `finish` divides it by time.
+        """Stores a row of a log until `finish` splits the rows by time.
 
         Raises:
             BadRow: its time stamp cannot be read, or compared with those before.
         """
         try:
-            at = self._clock(timestamp) if self._clock else 0.0
+            time = self._clock(timestamp) if self._clock else 0.0
         except UserError as error:
             raise BadRow("no usable time stamp", str(error).rstrip(".")) from None
-        self._events.append((at, clean(query), clean(doc_id), clicks, (timestamp, *extra)))
+        self._events.append((time, clean(query), clean(doc_id), clicks, (timestamp, *extra)))
 
     def finish(self, source: str) -> None:
-        """Completes the tables; one without a row is taken away.
+        """Completes the tables and deletes those without rows.
 
-        Of events the earlier ones become clicks; the latest, the share that is held out, grade
-        titles as `judgments_from_clicks` does.
+        Earlier events become clicks. The latest events, the held-out fraction, become judgments as
+        in `judgments_from_clicks`.
 
         Raises:
             UserError: there is no title, or neither a click nor a judgment.
         """
         limit = sum(clicks for _, _, _, clicks, _ in self._events) * (1.0 - self._held_out)
-        seen, later = 0, []
-        for _, query, doc_id, clicks, extra in sorted(self._events, key=lambda one: one[:3]):
-            if seen < limit:
+        cumulative_clicks, later = 0, []
+        for _, query, doc_id, clicks, extra in sorted(self._events, key=lambda event: event[:3]):
+            if cumulative_clicks < limit:
                 self.add_click(query, doc_id, clicks, extra)
             elif self._usable("click", query, doc_id):
                 later.append((query, doc_id, float(clicks)))
-            seen += clicks
+            cumulative_clicks += clicks
         for judged in judgments_from_clicks(later, FOLDED, self.titles):
             self.add_judgment(judged.query_id, judged.query, judged.doc_id, judged.grade)
         self.close()
@@ -167,13 +167,13 @@ class Output(ExitStack):
             if not self.rows[name]:
                 (self.folder / name).unlink()
 
-    def _usable(self, what: str, query: str, doc_id: str) -> bool:
-        """Whether a pair can be written; counts it if not."""
+    def _usable(self, kind: str, query: str, doc_id: str) -> bool:
+        """Whether a pair can be written; otherwise counts it as dropped."""
         reason = "for a title that the corpus lacks" if doc_id not in self.titles else ""
         if not FOLDED.key(query):
             reason = "for a query that is unknown or has no word"
         if reason:
-            self.dropped[f"{what} {reason}"] += 1
+            self.dropped[f"{kind} {reason}"] += 1
         return not reason
 
     def _write(self, name: str, *cells: str) -> None:
@@ -182,7 +182,7 @@ class Output(ExitStack):
 
 
 def clean(value: object) -> str:
-    r"""A cell's text on one line, as UTF-8 can hold it, without white space at its ends.
+    r"""The text of a cell on one line, as valid UTF-8, without white space at its ends.
 
     >>> clean(" caf\u00e9\n\ud800 "), clean(None)
     ('café ?', '')

@@ -1,4 +1,4 @@
-"""The files a publisher gives: matches by name, and read row by row by one method."""
+"""The files of a publisher: found by name, and read row by row."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 LINE = ("text",)
-"""The column of a line of text, which is the only one; blank lines are no rows."""
+"""Columns of a text file: the line. Blank lines are skipped."""
 LONGEST = (1 << 31) - 1
-"""Bytes of a line, which may hold a document."""
+"""Maximum bytes of a line, which may be a document."""
 
 NumberedRow = tuple[int, Any]
-_SHOWN = 500  # characters
+"""A line number and the cells of the row."""
+_MAX_LISTED = 500  # characters
 _PROGRESS_ROWS = 1 << 12
 
 
 class Source:
     """A directory as it was downloaded, or one file of it.
 
-    Files are looked for in the directory and two levels below it, with and without `.gz`.
+    Files are searched in the directory and two levels below it, with and without `.gz`.
 
     Args:
         path: the directory, or a file whose directory holds the others.
-        progress: whether it is shown.
-        encoding: of files of which the adapter does not know better.
+        progress: whether to show progress.
+        encoding: of files, unless the adapter sets it.
 
     Attributes:
         rejected: rows left out, by reason and file.
@@ -53,23 +54,23 @@ class Source:
         self._encoding = encoding
 
     def find(self, *patterns: str) -> Path:
-        """The file of one of the names, the first pattern first.
+        """The file that matches one of the patterns; earlier patterns take precedence.
 
         Raises:
-            UserError: there is none, or several for one pattern.
+            UserError: no file or several files match.
         """
         matches = self.find_all(*patterns)
         if len(matches) != 1:
-            there = sorted(path.name for path in matches or self._files())
+            names = sorted(path.name for path in matches or self._files())
             raise UserError(
                 f"{self.folder} has {'several files for' if matches else 'no'} "
                 f"{' or '.join(patterns)} (also .gz); expected one, found: "
-                f"{', '.join(there)[:_SHOWN] or 'no file'}."
+                f"{', '.join(names)[:_MAX_LISTED] or 'no file'}."
             )
         return matches[0]
 
     def find_all(self, *patterns: str) -> list[Path]:
-        """All files of the first pattern that any file has, by name."""
+        """All files that match the first pattern with a match, sorted by path."""
         files = self._files()
         for pattern in patterns:
             matches = [path for path in files if Path(path.name.removesuffix(".gz")).match(pattern)]
@@ -98,19 +99,20 @@ class Source:
         encoding: str = "",
         parts: Callable[[Iterable[NumberedRow]], Iterable[NumberedRow]] = iter,
     ) -> None:
-        """Reads a file: what cannot be used of it is left out and counted.
+        """Reads a file; rows that cannot be used are left out and counted.
 
         Args:
             path: the file.
-            columns: whose cells are wanted, as strings unless they say otherwise; what is nested in
-                JSON stays JSON. A JSON object may lack some, which are None then.
-            use: takes the cells of a row; raises `BadRow` if it is malformed.
-            format: of `open_table`, if not that of the name.
-            header: whether the first row names the columns; else they are all the columns.
-            names: of all columns, where the first row does not name them.
+            columns: to read, by name (as unchanged strings) or as `Column`. Nested JSON values stay
+                JSON. Columns that a JSON object lacks are None.
+            use: called with the cells of each row; raises `BadRow` if the row is malformed.
+            format: of `open_table`; by default that of the name.
+            header: whether the first row has the names of the columns; else `columns` are all
+                columns of the file.
+            names: of all columns, if the first row does not have them.
             delimiter: between the cells of CSV.
-            encoding: if the publisher's is known.
-            parts: makes other numbered rows of those of the file.
+            encoding: of the publisher, if known.
+            parts: converts the numbered rows of the file to other numbered rows.
 
         Raises:
             UserError: the file cannot be read, a column is missing, or too many rows are
@@ -120,7 +122,7 @@ class Source:
         layout = Layout(
             encoding or self._encoding,
             delimiter=delimiter,
-            strict_quotes=False,  # publishers' quotes are not always whole
+            strict_quotes=False,  # quotes of published files are not always balanced
             longest=LONGEST,
             names=tuple(names) or None,
         )

@@ -18,7 +18,7 @@ _TOPIC = ("query_id", "_id", "id", "qid")
 
 
 def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
-    """Judged pairs are split by query; a run's titles that nobody judged get grade 0."""
+    """Splits judged pairs by query; titles of a run without a judgment get grade 0."""
     topics, qrels = source.find("*topics*", "queries*"), source.find("*qrels*")
     documents = source.find_all("*docs*", "*documents*", "corpus*")
     judged_queries = set[str]()
@@ -36,7 +36,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     def judge(query_id: str, doc_id: str, grade: float) -> None:
         query = output.query(query_id)
         if not query and query_id.isdecimal():
-            # Topics are numbered 051 where qrels say 51; 0a1 and a1 are two topics.
+            # Topic 051 may be 51 in the qrels; 0a1 and a1 are two topics.
             same = numbered.get(int(query_id), [])
             query = output.query(same[0]) if len(same) == 1 else ""
         output.add_graded(query_id, query, doc_id, grade, _CLICKED_FROM)
@@ -65,14 +65,14 @@ def _first_filled(cells: Iterable[str]) -> str:
 def _read(
     source: Source, path: Path, ids: Sequence[str], texts: Sequence[str], use: Callable[..., None]
 ) -> None:
-    """Reads ids and texts: of JSON objects under any of these keys, else id, tab, text."""
+    """Reads ids and texts: the first of the keys in JSON objects, else lines of id, tab, text."""
 
     def named(*cells: object) -> None:
-        found = [*map(clean, cells)]
-        name = _first_filled(found[: len(ids)])
+        values = [*map(clean, cells)]
+        name = _first_filled(values[: len(ids)])
         if not name:
             raise BadRow(f"no {ids[0]}", f"expected one of the keys {', '.join(ids)}")
-        use(name, *found[len(ids) :])
+        use(name, *values[len(ids) :])
 
     def line(name: str, text: str) -> None:
         if name not in ids:  # a header, as in our own corpus.tsv
@@ -89,13 +89,13 @@ ADAPTER = Adapter(
     described="NIST's TREC (topics, qrels, runs); JSON lines as in the project BEIR",
     licence="that of the collection: newswire needs an agreement with its owner",
     files=(
-        "*topics* or queries*: .jsonl, else an id, a tab and the text a line; mark-up of TREC's "
+        "*topics* or queries*: .jsonl, else an id, a tab and the text per line; mark-up of TREC's "
         "disks as ir_datasets exports it",
         "*qrels*",
         "*docs*, *documents* or corpus*: .jsonl, else an id, a tab and the title; any number",
         "*run* or *.trec (if there: their titles are ranked too)",
     ),
-    grades="as in the qrels, negative ones 0; titles of a run that nobody judged 0; pairs graded 1 "
+    grades="as in the qrels, negative ones 0; titles of a run without a judgment 0; pairs graded 1 "
     "or more count as clicks",
     split=SPLIT_BY_QUERY,
     convert=convert,

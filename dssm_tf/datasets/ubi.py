@@ -23,7 +23,7 @@ _IDS = ("object_id", "doc_id", "id", "_id")
 def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Joins events to queries by `query_id`; titles from a catalogue or from the events."""
     clicks = set(filter(None, options["clicks"].split(",")))
-    shown = set(filter(None, options["impressions"].split(",")))
+    impressions = set(filter(None, options["impressions"].split(",")))
     events = source.find("ubi_events.*json*", "events.*json*")
     catalogue = source.find_all("corpus.*json*", "products.*json*")
     title, actions = options["title"], set[str]()
@@ -45,7 +45,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
         action = str(action)[:40]
         actions.add(action)
         clicked = action in clicks
-        if clicked or action in shown:
+        if clicked or action in impressions:
             query, doc_id = output.query(query_id), clean(_inside(about, "object", "object_id"))
             if not query or not doc_id:
                 output.dropped["event without a known query or an object"] += 1
@@ -54,9 +54,9 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
                 output.add_title(doc_id, _inside(about, "object", "description"))
             session = session or _inside(about, "session_id") or client
             position = _inside(about, "position", "ordinal")
-            impressions = "" if clicked else "1"
+            impression = "" if clicked else "1"
             output.add_event(
-                query, doc_id, int(clicked), clean(time), session, position, impressions
+                query, doc_id, int(clicked), clean(time), session, position, impression
             )
 
     for path in catalogue:
@@ -73,23 +73,23 @@ def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
 
 
 def _read(source: Source, path: Path, keys: Sequence[str], use: Callable[..., None]) -> None:
-    """Reads objects, one a line: bare ones, or under `_source` as in the answer of a search."""
+    """Reads objects, one per line: bare, or under `_source` as in a search response."""
 
     def bare(*cells: Any) -> None:
-        *own, inner = cells
+        *values, inner = cells
         if inner is not None:
-            own = [_inside(inner, key) for key in keys]
-        use(*own)
+            values = [_inside(inner, key) for key in keys]
+        use(*values)
 
     source.read(path, (*keys, "_source"), bare, format="jsonl")
 
 
 def _inside(value: Any, *keys: str) -> Any:
-    """What is under some keys, each inside that before; None if it is not there.
+    """The value under nested keys; None if it is missing.
 
     Args:
         value: an object, or its JSON.
-        *keys: from outside to inside.
+        *keys: from the outermost to the innermost.
     """
     if isinstance(value, str) and value.startswith("{"):
         with suppress(ValueError):
@@ -105,8 +105,8 @@ ADAPTER = Adapter(
     "ubi of o19s",
     licence="your own data: mind the consent of the users it is about",
     files=(
-        "ubi_queries.ndjson (or .json, .jsonl): an object a line, bare or under _source; of the "
-        "answer of a search by jq -c '.hits.hits[]'",
+        "ubi_queries.ndjson (or .json, .jsonl): one object per line, bare or under _source; of a "
+        "search response by jq -c '.hits.hits[]'",
         "ubi_events.ndjson",
         "products.ndjson (if there: titles by object id; else the events' object.description)",
     ),
@@ -116,7 +116,7 @@ ADAPTER = Adapter(
     held_out=0.2,
     options={
         "clicks": "click,item_click,product_click,add_to_cart,purchase actions that are clicks",
-        "impressions": "impression,view actions by which a title is only shown",
+        "impressions": "impression,view actions by which a title is displayed and not clicked",
         "title": "title key of the title in products.ndjson",
     },
     columns=("timestamp", "session_id", "position", "impressions"),

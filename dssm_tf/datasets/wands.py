@@ -13,7 +13,7 @@ GRADES = {"Exact": 2.0, "Partial": 1.0, "Irrelevant": 0.0}
 
 
 def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
-    """Reads three tables that are named .csv and have tabs between their columns."""
+    """Reads three tab-separated tables with names that end in .csv."""
 
     def judged(query_id: str, doc_id: str, label: str) -> None:
         query = output.query(query_id)

@@ -1,4 +1,5 @@
-"""Files that people give: click logs, judgments, corpora, texts, TREC files; every row checked.
+"""Readers of users' files: click logs, judgments, corpora, texts, TREC files; every row is checked.
 
-`read` reads them all in columns, `columns` says what a cell may hold. May import text and common.
+`read` reads them as columns; `columns` defines the rules of each column. May import text and
+common.
 """

@@ -1,4 +1,4 @@
-"""What every format becomes: batches of columns of strings, and rows that cannot be read."""
+"""Batches of rows, the output of every format: columns of strings, and rows that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dssm_tf.tables.columns import Column
 from dssm_tf.tables.layout import Layout, Reject, reject
 
 LINE = "#"
-"""The column of frames that numbers the rows: lines of the file, or rows of Parquet."""
+"""Column of frames with the number of each row: the line of a file, or the row of Parquet."""
 
 
 class Batch(NamedTuple):
@@ -20,8 +20,8 @@ class Batch(NamedTuple):
 
     Args:
         frame: cells as strings, null where there is none, and `LINE`.
-        rejects: rows that could not be divided into cells.
-        row_text: of a line of the frame, the row as the file has it.
+        rejects: rows that could not be split into cells.
+        row_text: maps a line number of the frame to the row as it is in the file.
     """
 
     frame: pl.DataFrame
@@ -33,14 +33,14 @@ class Contents(NamedTuple):
     """An open file.
 
     Args:
-        names: of its columns, of objects those of the first; none if the file is empty.
-        names_in_file: the same as the file writes them.
-        batches: reads the rows that are left, once: of these columns those that the file has.
-        line_count: how many lines, or rows of Parquet, were read.
-        splittable: whether it can be read from any line end on.
+        names: of the columns, for JSON the keys of the first object; none if the file is empty.
+        names_in_file: the names as they are written in the file.
+        batches: reads the remaining rows, once; ignores columns that the file lacks.
+        line_count: number of lines, or rows of Parquet, read so far.
+        splittable: whether reading can start after any line end.
         names_in_rows: whether every row names its cells.
         malformed: whether the names are unknown because the first object is malformed.
-        row_format: of a row, with its file and number.
+        row_format: format string of a row's location, from its file and number.
     """
 
     names: tuple[str, ...]
@@ -54,11 +54,11 @@ class Contents(NamedTuple):
 
 
 class RowBuilder:
-    """Rows of cells that become a batch.
+    """Builds a batch row by row.
 
     Args:
         names: of the cells of a row.
-        wanted: of those that the batch has.
+        wanted: names of the columns of the batch.
     """
 
     def __init__(self, names: Sequence[str], wanted: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ class RowBuilder:
         return len(self._numbers) + len(self._rejects)
 
     def add(self, number: int, cells: Sequence[str], text: str) -> None:
-        """Adds a row, or rejects one that has not as many cells as the header."""
+        """Adds a row; rejects it if its number of cells differs from that of the header."""
         if len(cells) != len(self._names):
             self.reject(number, wrong_count(len(cells), self._names), text, cells)
         else:
@@ -86,7 +86,7 @@ class RowBuilder:
         self._rejects.append(reject(number, reason, text, clicks_of(cells, self._names)))
 
     def batch(self) -> Batch:
-        """What was added since the last batch."""
+        """The rows added since the last batch."""
         columns = zip(*self._cells, strict=True) if self._cells else [()] * len(self._wanted)
         frame = pl.DataFrame(
             [
@@ -102,8 +102,8 @@ class RowBuilder:
         return batch
 
 
-def decoded(line: bytes, layout: Layout) -> str:
-    """A line without its end; raises `BadRow` if it is too long or of another encoding."""
+def decode_line(line: bytes, layout: Layout) -> str:
+    """Decodes a line without its end; raises `BadRow` if it is too long or not UTF-8."""
     if len(line) - line.endswith(b"\n") > layout.longest:
         raise too_long(layout)
     try:
@@ -113,26 +113,26 @@ def decoded(line: bytes, layout: Layout) -> str:
 
 
 def too_long(layout: Layout) -> BadRow:
-    """Why a row is refused whose line is too long."""
+    """The reason to reject a row whose line is too long."""
     return BadRow("line too long", f"the line is longer than {layout.longest:,} bytes")
 
 
 def bad_text(layout: Layout) -> BadRow:
-    """Why a row is refused whose bytes are not of the encoding."""
+    """The reason to reject a row that cannot be decoded."""
     name = layout.encoding.upper()
     return BadRow(f"bad {name}", f"not {name}; say what it is, such as --encoding cp1252")
 
 
 def wrong_count(cells: int, names: Sequence[str]) -> BadRow:
-    """Why a row is refused that has more or fewer cells than the header."""
+    """The reason to reject a row with more or fewer cells than the header."""
     return BadRow("wrong column count", f"{cells} columns; the header has {len(names)}")
 
 
 def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:
-    """The clicks of a row that was not divided into as many cells as the header has.
+    """Estimates the clicks of a row with more or fewer cells than the header.
 
-    A cell too many or too few may stand before the clicks or behind them, or the clicks are two
-    cells, as `8,270` is in CSV without quotes. Of several numbers the largest counts.
+    The extra or missing cell may be before or after the clicks, or the clicks are two cells, such
+    as `8,270` in CSV without quotes. The largest candidate is returned.
     """
     if "clicks" not in names:
         return 1
@@ -145,15 +145,15 @@ def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:
     return max((count for count in counts if count is not None), default=None)
 
 
-def wrong_kind(shown: str, column: Column, layout: Layout) -> BadRow:
-    """Why a cell is refused whose type in JSON or Parquet is another."""
+def wrong_kind(cell: str, column: Column, layout: Layout) -> BadRow:
+    """The reason to reject a cell of the wrong type in JSON or Parquet."""
     name = layout.name_in_file(column.name)
     expected = {1: "text", 2: "text or a whole number"}.get(len(column.kinds), "a number")
-    return BadRow(column.wrong_kind.format(name), f"{name!r} is {shown:.40}; expected {expected}")
+    return BadRow(column.wrong_kind.format(name), f"{name!r} is {cell:.40}; expected {expected}")
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether a text has what stands for bytes that are not of the encoding."""
+    """Whether a text has surrogates, which stand for bytes that could not be decoded."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What a cell may hold: texts, ids, counts of clicks, grades; every other value is a bad row.
+"""Parsers of single cells: texts, ids, counts of clicks, grades; other values are bad rows.
 
 Each function takes a cell and the name of its column.
 """
@@ -23,11 +23,11 @@ _BREAKS = dict.fromkeys(range(0xD800, 0xE000), 0xFFFD) | dict.fromkeys(map(ord, 
 
 
 class BadRow(ValueError):
-    """Why a row cannot be used.
+    """The reason why a row cannot be used.
 
     Args:
-        reason: out of a small fixed set, so that rows can be counted by it.
-        detail: the same with what was received and expected, for a reader that stops here.
+        reason: one of a small fixed set, so that rows can be counted by reason.
+        detail: the reason with the received and the expected value, for an error message.
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:
@@ -39,7 +39,7 @@ def text(value: object, name: str) -> str:
     """A text on one line, perhaps empty.
 
     Raises:
-        BadRow: there is none, or a value of another type.
+        BadRow: the cell is missing or has another type.
     """
     if isinstance(value, str):
         return one_line(value)
@@ -53,14 +53,14 @@ def clean_text(value: object, name: str) -> str:
     """A text on one line, without white space at its ends.
 
     Raises:
-        BadRow: nothing is left, or the text holds what no UTF-8 file can hold.
+        BadRow: the text is empty or not valid UTF-8.
     """
-    found = text(value, name).strip()
-    if not found:
+    cleaned = text(value, name).strip()
+    if not cleaned:
         raise BadRow(f"empty {name}", f"the {name} is empty")
-    if found.count("\ufffd") > str(value).count("\ufffd"):
+    if cleaned.count("\ufffd") > str(value).count("\ufffd"):
         raise BadRow("bad UTF-8")
-    return found
+    return cleaned
 
 
 def title_field(value: object, name: str) -> str:
@@ -75,10 +75,10 @@ def title_field(value: object, name: str) -> str:
 
 
 def without_separator(text: str, name: str) -> str:
-    """A text as it is.
+    """Returns the text unchanged.
 
     Raises:
-        BadRow: it holds what divides the fields of a title.
+        BadRow: it contains the separator of the fields of a title.
     """
     if SEPARATOR in text:
         raise BadRow(
@@ -90,7 +90,7 @@ def without_separator(text: str, name: str) -> str:
 
 
 def identifier(value: object, name: str) -> str:
-    """A text that is not blank, or a whole number of JSON or Parquet, on one line.
+    """An id on one line: a text that is not blank, or a whole number of JSON or Parquet.
 
     Raises:
         BadRow: any other value.
@@ -143,10 +143,10 @@ def count(value: object, name: str, default: int = 0) -> int:
 
 
 def lost_clicks(value: str | None) -> int | None:
-    """The clicks that a rejected row may hold; None if the cell does not tell.
+    """The clicks that a rejected row may have; None if the cell has no number.
 
-    An empty cell is one click, as in other rows. A number that is no count stands for the largest
-    count that it may mean.
+    An empty cell is one click, as in other rows. For a malformed number, the largest count that it
+    may mean.
 
     >>> [lost_clicks(cell) for cell in ("24", "8,270", "8.270", "8.3k", "2.5", "-4", "", "many")]
     [24, 8270, 8270, 8300, 3, 4, 1, None]
@@ -169,20 +169,20 @@ def number(value: object, name: str, least: float = -math.inf, most: float = mat
     """A number within limits.
 
     Raises:
-        BadRow: it is none.
+        BadRow: the cell is not a number, or it is outside the limits.
     """
     try:
-        found = float(value)  # type: ignore[arg-type]
+        result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if math.isnan(found):
+        result = math.nan
+    if math.isnan(result):
         raise BadRow(f"{name} is not a number", f"{name} {value!r:.40} is not a number")
-    if not least <= found <= most:
+    if not least <= result <= most:
         raise BadRow(
             f"{name} out of range",
             f"{name} {value!r:.40}; expected a number from {least:g} to {most:g}",
         )
-    return found
+    return result
 
 
 def grade(value: object, name: str = "grade") -> float:
@@ -191,8 +191,8 @@ def grade(value: object, name: str = "grade") -> float:
 
 
 def one_line(text: str) -> str:
-    """The text without what would end a cell or a line of a table, and with U+FFFD for surrogates.
+    """Replaces tabs and line ends by spaces, and surrogates by U+FFFD.
 
-    These stand for bytes that were not UTF-8; JSON can spell them, and no file can hold them.
+    Surrogates stand for bytes that were not UTF-8. JSON can contain them; UTF-8 files cannot.
     """
     return text.translate(_BREAKS) if not text.isprintable() else text

@@ -1,4 +1,4 @@
-"""Click logs: `query` and `title`, and perhaps further columns, see `LogRow`."""
+"""Click logs: the columns `query` and `title`, and the optional columns of `LogRow`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dssm_tf.tables.writer import write_table
 REQUIRED = ("query", "title")
 POSITION, TIMESTAMP = "position", "timestamp"
 FILE = "file"
-"""The column of frames that names the file of a row."""
+"""Column of frames with the file of each row."""
 _RENAMED = {"session_id": "session"}
 
 
@@ -29,10 +29,10 @@ class LogRow(NamedTuple):
     """One good row of a log.
 
     Args:
-        query: as logged, white space at the ends and line breaks removed.
+        query: as logged, without line breaks and without white space at the ends.
         title: the same.
-        clicks: clicks the row stands for; 0 for an impression without a click.
-        impressions: how often the title was shown.
+        clicks: number of clicks; 0 for an impression without a click.
+        impressions: how often the title was displayed.
         session: the session's name, empty where the log has none.
         timestamp: as logged, empty where the log has none.
         position: of the title in the list, from 1; 0 where it is unknown or no whole number.
@@ -57,7 +57,7 @@ SCHEMA = {
 
 
 def log_frame(rows: Iterable[LogRow]) -> pl.DataFrame:
-    """Rows as the frame that `read_logs` makes."""
+    """Rows as a frame with the columns of `SCHEMA`."""
     return pl.DataFrame([*rows], SCHEMA, orient="row")
 
 
@@ -65,7 +65,7 @@ def log_columns(*required: str) -> list[Column]:
     """The columns of a log.
 
     Args:
-        *required: those that it must have besides query and title.
+        *required: columns that are required besides query and title.
     """
     return [
         replace(column, required=column.required or column.name in required) for column in CLICK_LOG
@@ -73,13 +73,13 @@ def log_columns(*required: str) -> list[Column]:
 
 
 def scan_log(table: Table) -> Iterator[tuple[pl.DataFrame, list[Reject]]]:
-    """The good rows of an open log, see `SCHEMA`, with `LINE`, and the malformed ones."""
+    """Yields the good rows of an open log, with `SCHEMA` and `LINE`, and the malformed rows."""
     for frame, rejects in table.scan(CLICK_LOG, strict=False):
         yield frame.rename(_RENAMED), rejects
 
 
 def click_totals(rows: pl.DataFrame) -> tuple[int, int]:
-    """The clicks of all rows, and those of the row with most."""
+    """The total clicks of all rows, and the maximum of a row."""
     total, most = rows.select(total=col.clicks.sum(), most=col.clicks.max().fill_null(0)).row(0)
     return int(total), int(most)
 
@@ -90,20 +90,19 @@ def read_logs(
     max_rejected: float = MAX_REJECTED,
     required: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, Tally]:
-    """The good rows of log files, and what else there was.
+    """Reads the good rows of log files and counts the malformed ones.
 
     Args:
         paths: the files.
-        layout: what their names do not say.
-        max_rejected: the fraction of rows, and of clicks, that may be malformed.
+        layout: encoding, column names and other properties of the files.
+        max_rejected: maximum fraction of the rows, and of the clicks, that may be malformed.
         required: columns that every file must have besides query and title.
 
     Returns:
-        The rows as `SCHEMA` says, with `FILE` and `LINE`; and a tally.
+        A frame with `SCHEMA`, `FILE` and `LINE`; and a tally.
 
     Raises:
-        UserError: a file cannot be read or is no log, too much is malformed, or there is no good
-            row.
+        UserError: a file cannot be read or is not a log, too much is malformed, or no row is good.
     """
     files = pl.Enum([*dict.fromkeys(map(str, paths))])
     frames = [pl.DataFrame(schema=SCHEMA | {LINE: pl.Int64, FILE: files})]

@@ -1,7 +1,6 @@
-"""The columns of people's files, and the rules by which their cells become values.
+"""The columns of users' files, and the rules by which their cells become values.
 
-Rules read a whole column at once; a cell that is unusual is read by the function of `cells` that
-says what such a cell may hold.
+A rule parses a full column at once; unusual cells are parsed one by one by a function of `cells`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import polars as pl
 
@@ -19,17 +17,17 @@ from dssm_tf.tables.layout import TITLE
 from dssm_tf.text.fields import SEPARATOR
 
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
-"""As `str.strip` takes it away; Polars' own list lacks U+001C to U+001F."""
+"""The characters that `str.strip` removes; those of Polars lack U+001C to U+001F."""
 NULL_MARKERS = frozenset(
     ("-", "--", r"\n", "null", "none", "nil", "nan", "na", "n/a", "#n/a", "<na>", "(null)",
      "<null>", "(none)", "undefined")
 )  # fmt: skip
-"""Cells by which databases and spreadsheets say that there is no value, in lower case."""
+"""Cells that mean a missing value in databases and spreadsheets, in lower case."""
 
 Bad = dict[int, BadRow]
-"""Why rows cannot be used, by their place in the column."""
+"""Reasons why rows cannot be used, by their index in the column."""
 Rule = Callable[[pl.Series, str], tuple[pl.Series, Bad]]
-"""Makes values of the strings of a column, whose name is for messages."""
+"""Parses the strings of a column with a name (for messages) to values and bad rows."""
 
 TEXT_KINDS: frozenset[type] = frozenset({str})
 ID_KINDS: frozenset[type] = frozenset({str, int})
@@ -42,13 +40,13 @@ class Column:
     """A column of a file.
 
     Args:
-        name: in frames, and in files unless `--columns` says otherwise.
-        rule: what makes values of its cells.
+        name: in frames, and in files unless `--columns` renames it.
+        rule: parses its cells.
         dtype: of the values.
-        kinds: the types of JSON and Parquet that a cell may have.
-        wrong_kind: the reason for any other; `{}` stands for the name.
+        kinds: the types that a cell of JSON or Parquet may have.
+        wrong_kind: the reason to reject other types; `{}` stands for the name.
         required: whether a file must have it.
-        mends_surrogates: whether half a character in JSON becomes U+FFFD; else the row is rejected.
+        replace_surrogates: whether surrogates in JSON become U+FFFD; else the row is rejected.
     """
 
     name: str
@@ -57,27 +55,27 @@ class Column:
     kinds: frozenset[type] = TEXT_KINDS
     wrong_kind: str = "{} is not text"
     required: bool = True
-    mends_surrogates: bool = True
+    replace_surrogates: bool = True
 
     def named(self, name: str) -> Column:
-        """The same under another name."""
+        """A copy with another name."""
         return replace(self, name=name)
 
     @property
     def optional(self) -> Column:
-        """The same, which a file may lack."""
+        """A copy that is not required."""
         return replace(self, required=False)
 
 
-def _one_line(column: pl.Series) -> pl.Series:
-    """Texts without what would end a cell or a line of a table."""
+def _without_breaks(column: pl.Series) -> pl.Series:
+    """Replaces tabs and line ends by spaces."""
     if column.str.contains("[\t\r\n]").any():
         return column.str.replace_all("[\t\r\n]", " ")
     return column
 
 
-def _nulls(column: pl.Series, name: str, what: str) -> Bad:
-    reason = BadRow(f"no {name}", f"{name!r} is None; expected {what}")
+def _nulls(column: pl.Series, name: str, expected: str) -> Bad:
+    reason = BadRow(f"no {name}", f"{name!r} is None; expected {expected}")
     return dict.fromkeys(column.is_null().arg_true().to_list(), reason)
 
 
@@ -87,13 +85,13 @@ def _blanks(column: pl.Series, name: str) -> Bad:
 
 
 def _text(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
-    """Texts on one line, perhaps empty."""
-    return _one_line(column), _nulls(column, name, "text")
+    """Texts on one line; may be empty."""
+    return _without_breaks(column), _nulls(column, name, "text")
 
 
 def _clean_text(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
     """Texts on one line without white space at their ends, none of them empty."""
-    values = _one_line(column).str.strip_chars(WHITE_SPACE)
+    values = _without_breaks(column).str.strip_chars(WHITE_SPACE)
     return values, _nulls(values, name, "text") | _blanks(values, name)
 
 
@@ -104,7 +102,7 @@ def _query(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
 
 
 def _separators(values: pl.Series, name: str) -> Bad:
-    """The texts that hold what divides the fields of a title."""
+    """The rows whose texts contain the separator of the fields of a title."""
     bad: Bad = {}
     for row in values.str.contains(SEPARATOR, literal=True).arg_true().to_list():
         try:
@@ -115,68 +113,68 @@ def _separators(values: pl.Series, name: str) -> Bad:
 
 
 def _title_field(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
-    """Fields of a title, perhaps empty, without white space at their ends."""
-    values = _one_line(column).fill_null("").str.strip_chars(WHITE_SPACE)
+    """Fields of a title without white space at their ends; may be empty."""
+    values = _without_breaks(column).fill_null("").str.strip_chars(WHITE_SPACE)
     return values, _separators(values, name)
 
 
 def _identifier(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
     """Texts that are not blank, or whole numbers."""
-    values = _one_line(column)
+    values = _without_breaks(column)
     blank = values.str.strip_chars(WHITE_SPACE)
     return values, _nulls(column, name, "text or a whole number") | _blanks(blank, name)
 
 
 def _optional_text(column: pl.Series, _: str) -> tuple[pl.Series, Bad]:
-    """Texts on one line without white space at their ends; empty where there is none."""
-    return _one_line(column).fill_null("").str.strip_chars(WHITE_SPACE), {}
+    """Texts on one line without white space at their ends; missing ones are empty."""
+    return _without_breaks(column).fill_null("").str.strip_chars(WHITE_SPACE), {}
 
 
 def _name(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
-    """As `_optional_text`, but a null marker is no text."""
+    """As `_optional_text`; null markers become empty."""
     values, bad = _optional_text(column, name)
     null = values.str.to_lowercase().is_in(NULL_MARKERS)
     return values.zip_with(~null, pl.Series([""])), bad
 
 
-def _as_it_is(column: pl.Series, _: str) -> tuple[pl.Series, Bad]:
-    """Cells as they are, null where there is none."""
+def _unchanged(column: pl.Series, _: str) -> tuple[pl.Series, Bad]:
+    """Cells unchanged; missing ones are null."""
     return column, {}
 
 
 def _numbers(
     column: pl.Series, dtype: type[pl.DataType], read: Callable[[str | None], float]
 ) -> tuple[pl.Series, Bad]:
-    """Numbers: usual cells all at once, the others one by one.
+    """Parses numbers: usual cells by one cast, the others one by one.
 
     Args:
         column: the cells.
-        dtype: of the values; what it casts is what `read` gives.
-        read: a cell; raises `BadRow`.
+        dtype: of the values; where its cast succeeds, it must equal `read`.
+        read: parses a cell; raises `BadRow`.
     """
     values = column.cast(dtype, strict=False)
-    odd = values.is_null().arg_true()
+    unusual = values.is_null().arg_true()
     bad: Bad = {}
-    if len(odd):
-        known: dict[str | None, float | BadRow] = {}
-        mended = []
-        for row, cell in zip(odd.to_list(), column.gather(odd).to_list(), strict=True):
-            if cell not in known:
+    if len(unusual):
+        parsed: dict[str | None, float | BadRow] = {}
+        replacements = []
+        for row, cell in zip(unusual.to_list(), column.gather(unusual).to_list(), strict=True):
+            if cell not in parsed:
                 try:
-                    known[cell] = read(cell)
+                    parsed[cell] = read(cell)
                 except BadRow as reason:
-                    known[cell] = reason
-            value = known[cell]
+                    parsed[cell] = reason
+            value = parsed[cell]
             if isinstance(value, BadRow):
                 bad[row] = value
                 value = 0
-            mended.append(value)
-        values = values.scatter(odd, pl.Series(mended, dtype=dtype))
+            replacements.append(value)
+        values = values.scatter(unusual, pl.Series(replacements, dtype=dtype))
     return values, bad
 
 
 def counts(default: int) -> Rule:
-    """The rule of counts: whole numbers from 0 to 2**40; an empty cell is the default."""
+    """The rule of counts: integers from 0 to 2**40; an empty cell is the default."""
 
     def rule(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
         values, bad = _numbers(column, pl.Int64, lambda cell: cells.count(cell, name, default))
@@ -191,7 +189,7 @@ def counts(default: int) -> Rule:
 
 
 def _position(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
-    """Positions from 1; 0 where it is unknown or no whole number."""
+    """Positions from 1; unknown ones and those that are not whole numbers become 0."""
     values, bad = counts(0)(column, name)
     return (values.scatter([*bad], 0) if bad else values), {}
 
@@ -200,9 +198,9 @@ def numbers(least: float = -math.inf, most: float = math.inf, *, above: bool = F
     """The rule of numbers within limits.
 
     Args:
-        least: the smallest.
-        most: the largest.
-        above: whether the smallest itself is too small.
+        least: lower limit.
+        most: upper limit.
+        above: whether the lower limit itself is excluded.
     """
 
     def read(cell: str | None, name: str) -> float:
@@ -229,13 +227,13 @@ def numbers(least: float = -math.inf, most: float = math.inf, *, above: bool = F
 
 
 def text(name: str) -> Column:
-    """A column of texts on one line, perhaps empty."""
+    """A column of texts on one line; may be empty."""
     return Column(name, _text)
 
 
 def clean_text(name: str) -> Column:
     """A column of texts on one line that are not empty."""
-    return Column(name, _clean_text, mends_surrogates=False)
+    return Column(name, _clean_text, replace_surrogates=False)
 
 
 def identifier(name: str) -> Column:
@@ -257,18 +255,18 @@ def number(
 
 
 def raw(name: str, *, required: bool = True) -> Column:
-    """A column of cells as they are; what is nested in JSON stays JSON."""
-    return Column(name, _as_it_is, kinds=ANY_KIND, required=required)
+    """A column of unchanged cells; nested JSON values stay JSON."""
+    return Column(name, _unchanged, kinds=ANY_KIND, required=required)
 
 
 def title_field(name: str) -> Column:
-    """A column that is one of several which make up a title."""
-    return Column(name, _title_field, kinds=ID_KINDS, wrong_kind="no {}", mends_surrogates=False)
+    """A column with one of the fields of a title."""
+    return Column(name, _title_field, kinds=ID_KINDS, wrong_kind="no {}", replace_surrogates=False)
 
 
 _OPTIONAL_NAME = Column("", _name, kinds=ANY_KIND, required=False)
 CLICK_LOG = (
-    Column("query", _query, mends_surrogates=False),
+    Column("query", _query, replace_surrogates=False),
     clean_text(TITLE),
     count("clicks", 1).optional,
     count("impressions").optional,
@@ -289,7 +287,7 @@ JUDGMENTS = (
 NUMERIC = frozenset(
     column.name for column in (*CLICK_LOG, *JUDGMENTS) if column.kinds == NUMBER_KINDS
 )
-"""The columns whose cells are numbers."""
+"""Names of the columns whose cells are numbers."""
 
 
 def scores(column: str, limits: tuple[float, float]) -> Sequence[Column]:
@@ -298,6 +296,6 @@ def scores(column: str, limits: tuple[float, float]) -> Sequence[Column]:
 
 
 def named(columns: Iterable[Column], *names: str) -> list[Column]:
-    """The columns of these names."""
-    by_name: dict[str, Any] = {column.name: column for column in columns}
+    """Selects columns by name."""
+    by_name: dict[str, Column] = {column.name: column for column in columns}
     return [by_name[name] for name in names]

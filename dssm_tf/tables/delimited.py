@@ -1,4 +1,4 @@
-"""Lines with a separator between their cells and without quotes: TSV, TREC, and plain text."""
+"""Lines of cells with a separator and without quotes: TSV, TREC, and plain text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_lines(
     columns: Sequence[Column],
     separator: str | None,
 ) -> Batch:
-    """A block of lines, divided at a separator; None: a line is one cell."""
+    """Splits a block of lines at a separator; None: each line is one cell."""
     wanted = [column.name for column in columns if column.name in names]
     empty = pl.DataFrame(schema=dict.fromkeys(wanted, pl.String) | {LINE: pl.Int64})
     if block.too_long:
@@ -61,7 +61,7 @@ def read_lines(
     unusual = len(data) > _MOST_ARROW_BYTES or data.startswith(BOM_UTF8)  # which Arrow drops
     if separator is None or len(names) < 2 or unusual:
         rows = [line.decode() for line in data.removesuffix(b"\n").split(b"\n")]
-        frame, bad_rows = _divided(rows, [*line_numbers], names, wanted, separator)
+        frame, bad_rows = _split_line_by_line(rows, [*line_numbers], names, wanted, separator)
     else:
         frame, bad_rows = _read_table(data, line_numbers, names, wanted, separator)
     if separator is not None:
@@ -72,7 +72,7 @@ def read_lines(
 def _without_bad_text(
     data: bytes, first: int, layout: Layout, names: Sequence[str], separator: str | None
 ) -> tuple[bytes, list[int], list[Reject]]:
-    """The lines that are UTF-8, their numbers, and the others."""
+    """The lines that are UTF-8, their numbers, and the other lines as rejects."""
     good, numbers, rejects = [], [], []
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), start=first):
         if undecodable(line):
@@ -92,14 +92,14 @@ def _read_table(
     wanted: Sequence[str],
     separator: str,
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Lines of UTF-8 as columns, and those of another number of cells."""
+    """Lines of UTF-8 as columns, and lines with a wrong number of cells as rejects."""
     invalid: list[Any] = []
 
     def skip(row: Any) -> str:
         invalid.append(row)
         return "skip"
 
-    indices = [f"{index}" for index, _ in enumerate(names)]  # a name may come twice
+    indices = [f"{index}" for index, _ in enumerate(names)]  # names may repeat
     by_name = {name: index for index, name in zip(indices, names, strict=True)}
     table = arrow_csv.read_csv(
         pa.py_buffer(data),
@@ -134,14 +134,14 @@ def _read_table(
     return frame.with_columns(rows), rejects
 
 
-def _divided(
+def _split_line_by_line(
     rows: Sequence[str],
     numbers: Sequence[int],
     names: Sequence[str],
     wanted: Sequence[str],
     separator: str | None,
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """As `_read_table`, line by line: for one column, and for lines of gigabytes."""
+    """As `_read_table`, but line by line: for one column, and for lines of gigabytes."""
     builder = RowBuilder(names, wanted)
     for number, row in zip(numbers, rows, strict=True):
         if separator is None or row.strip():
@@ -151,7 +151,7 @@ def _divided(
 
 
 def _line_texts(block: LineBlock) -> Callable[[int], bytes]:
-    """Finds lines of a block by their number."""
+    """A function from a line number to the line of a block."""
     split = cache(lambda: block.data.split(b"\n"))
     return lambda line: split()[line - block.first]
 
@@ -159,13 +159,13 @@ def _line_texts(block: LineBlock) -> Callable[[int], bytes]:
 def _without_blank_rows(
     frame: pl.DataFrame, wanted: Sequence[str], row_text: Callable[[int], bytes]
 ) -> pl.DataFrame:
-    """The frame without lines of nothing but white space."""
+    """Drops lines that consist of white space."""
     empty = frame.select(
         pl.all_horizontal(pl.col(*wanted).str.strip_chars(WHITE_SPACE) == "")
     ).to_series()
     if not empty.any():
         return frame
-    # Of the columns that are not wanted, too, nothing is there.
+    # Columns that are not in the frame may have text.
     blank = [line for line in frame[LINE].filter(empty) if not row_text(line).decode().strip()]
     return frame.filter(~pl.col(LINE).is_in(blank))
 
@@ -173,7 +173,7 @@ def _without_blank_rows(
 def read_trec_lines(
     block: LineBlock, layout: Layout, names: Sequence[str], columns: Sequence[Column]
 ) -> Batch:
-    """A block of lines, divided at white space."""
+    """Splits a block of lines at white space."""
     batch = read_lines(block, layout, ("text",), [raw("text")], None)
     cells = batch.frame["text"].str.extract_all(f"[^{re.escape(WHITE_SPACE)}]+")
     counts = cells.list.len()

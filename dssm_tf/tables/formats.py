@@ -2,14 +2,14 @@
 
 | name | a row is | columns are named by |
 |---|---|---|
-| `.tsv` | a line; tabs between, nothing quoted | the first line |
-| `.csv` | a record; commas between, quoted as spreadsheets do | the first record |
-| `.jsonl`, `.ndjson` | a JSON object a line | its keys |
+| `.tsv` | a line; cells separated by tabs, without quotes | the first line |
+| `.csv` | a record; cells separated by commas, with quotes as in spreadsheets | the first record |
+| `.jsonl`, `.ndjson` | a line with a JSON object | its keys |
 | `.parquet` | a row | the schema |
-| `.txt` | a line, blank ones too | nothing; it is one cell, `text` |
-| `.trec` | a line; white space between | the reader |
+| `.txt` | a line, also a blank one | nothing; the only column is `text` |
+| `.trec` | a line; cells separated by white space | the reader |
 
-All but Parquet may be `.gz`. The case of these endings is free.
+All but Parquet may be `.gz`. Endings are case-insensitive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.batches import Batch, Contents, decoded
+from dssm_tf.tables.batches import Batch, Contents, decode_line
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.columns import Column
 from dssm_tf.tables.delimited import read_lines, read_trec_lines
@@ -35,28 +35,28 @@ from dssm_tf.tables.quoted import read_csv
 FORMATS = ("txt", "tsv", "csv", "jsonl", "parquet", "trec")
 TABLES = FORMATS[1:5]
 TEXTS = FORMATS[:5]
-_SAME = {"ndjson": "jsonl"}
+_SYNONYMS = {"ndjson": "jsonl"}
 
 
 def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | None = None) -> str:
-    """The format that a file's name ends in.
+    """The format of a file, by the end of its name.
 
     Args:
-        path: the file.
-        known: what it may be.
-        otherwise: what any other name means; None: it is refused.
+        path: of the file.
+        known: allowed formats.
+        otherwise: the result for other names; None: they raise UserError.
 
     Raises:
         UserError: the format is not known.
     """
     name = str(path).lower()
-    packed = name.endswith(".gz")
+    is_gzip = name.endswith(".gz")
     ending = name.removesuffix(".gz").rpartition(".")[2]
-    format = _SAME.get(ending, ending)
-    if format in known and not (packed and format == "parquet"):
+    format = _SYNONYMS.get(ending, ending)
+    if format in known and not (is_gzip and format == "parquet"):
         return format
     if otherwise is None:
-        endings = [*known, *(same for same, format in _SAME.items() if format in known)]
+        endings = [*known, *(synonym for synonym, format in _SYNONYMS.items() if format in known)]
         raise UserError(
             f"{path} is of no known format; expected a name ending in "
             f"{', '.join(f'.{ending}' for ending in endings)} (all but Parquet also .gz)."
@@ -65,13 +65,13 @@ def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | 
 
 
 def open_contents(file: IO[bytes], where: str, format: str, layout: Layout) -> Contents:
-    """Reads the names of a file's columns.
+    """Opens a file and reads the names of its columns.
 
     Args:
         file: its bytes.
         where: its name, for messages.
         format: one of `FORMATS`.
-        layout: what the name does not say.
+        layout: encoding, column names and other properties of the file.
 
     Raises:
         UserError: the file cannot be read.
@@ -122,13 +122,13 @@ def _header(lines: Lines, layout: Layout, where: str, format: str) -> tuple[str,
     while line := lines.take():
         number, data = line
         try:
-            text = decoded(data, layout)
+            text = decode_line(data, layout)
             if not text.strip():
                 continue
             if format == "tsv":
                 return tuple(text.split("\t"))
-            more = (decoded(data, layout) for _, data in iter(lines.take, None))
-            texts = (f"{row}\n" for row in chain([text], more))
+            next_lines = (decode_line(data, layout) for _, data in iter(lines.take, None))
+            texts = (f"{row}\n" for row in chain([text], next_lines))
             reader = csv.reader(texts, delimiter=layout.delimiter, strict=layout.strict_quotes)
             return tuple(next(reader))
         except BadRow as bad:

@@ -1,4 +1,4 @@
-"""Tables of queries and titles to learn from: grades, scores of a teacher, hard negatives."""
+"""Tables of queries and titles for training: grades, scores of a teacher, hard negatives."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
-SCORES = (-1e6, 1e6)  # float32 has no tenths beyond
+SCORES = (-1e6, 1e6)  # larger float32 values have no tenths
 
 
 class GradedList(NamedTuple):
     """A query, titles for it, and the grade or score of each.
 
     Args:
-        query: as it came first in the file.
-        titles: texts that differ when normalised, in the order of the file.
-        values: one a title.
+        query: its first spelling in the file.
+        titles: texts that differ when normalized, in the order of the file.
+        values: one per title.
     """
 
     query: str
@@ -36,12 +36,12 @@ def write_lists(path: Path | str, column: str, lists: Iterable[GradedList]) -> N
     Args:
         path: the table.
         column: `grade` or `score`.
-        lists: one a query.
+        lists: one per query.
     """
     rows = (
-        (one.query, title, f"{value:.7g}")
-        for one in lists
-        for title, value in zip(one.titles, one.values, strict=True)
+        (graded.query, title, f"{value:.7g}")
+        for graded in lists
+        for title, value in zip(graded.titles, graded.values, strict=True)
     )
     write_table(path, ("query", TITLE, column), rows)
 
@@ -55,54 +55,56 @@ def read_lists(
 ) -> list[GradedList]:
     """Reads judgments or a teacher's scores: `query`, `title` and a column of numbers.
 
-    A pair that comes more than once has the mean of its numbers. Ids, as evaluations need them, are
-    not read.
+    A repeated pair has the mean of its numbers. Ids, which evaluations need, are not read.
 
     Args:
         path: the table, of any format.
         column: `grade` or `score`.
-        limits: the least number and the largest.
-        rules: which queries, and which titles, are one.
-        layout: what its name does not say; without it, titles of several fields stand in one
-            column, joined as `dssm teach` writes them.
+        limits: lower and upper limit of the numbers.
+        rules: texts with the same key are equal.
+        layout: encoding and column names; without it, titles of several fields are one column,
+            joined as `dssm teach` writes them.
 
     Raises:
-        UserError: naming file and line; a column is missing, a number is not within the limits, or
-            the file holds no row.
+        UserError: naming file and line; a column is missing, a number is outside the limits, or the
+            file has no row.
     """
-    found: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
+    queries: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
     table = read(path, columns.scores(column, limits), layout, expected=column)
     for query, title, value, _ in table.iter_rows():
-        _, titles = found.setdefault(rules.key(query), (query, {}))
+        _, titles = queries.setdefault(rules.key(query), (query, {}))
         titles.setdefault(rules.key(title), (title, []))[1].append(value)
     lists = []
-    for query, rows in found.values():
+    for query, rows in queries.values():
         texts, values = zip(*rows.values(), strict=True)
         lists.append(GradedList(query, texts, tuple(map(fmean, values))))
     return lists
 
 
-def deal(one: GradedList, most: int) -> Sequence[GradedList]:
-    """A list as several of at most so many titles, each of them with good and bad ones.
+def chunk_list(graded: GradedList, max_titles: int) -> Sequence[GradedList]:
+    """Splits a list into lists of at most `max_titles` titles, each with good and bad titles.
 
-    They are dealt out like cards, the best first.
+    Titles are sorted by value; of `n` chunks, each takes every n-th title.
     """
-    hands = -(-len(one.titles) // most)
-    if hands == 1:
-        return [one]
-    pairs = sorted(zip(one.titles, one.values, strict=True), key=lambda pair: -pair[1])
-    return [GradedList(one.query, *zip(*pairs[hand::hands], strict=True)) for hand in range(hands)]
+    chunks = -(-len(graded.titles) // max_titles)
+    if chunks == 1:
+        return [graded]
+    pairs = sorted(zip(graded.titles, graded.values, strict=True), key=lambda pair: -pair[1])
+    return [
+        GradedList(graded.query, *zip(*pairs[chunk::chunks], strict=True))
+        for chunk in range(chunks)
+    ]
 
 
 class HardNegative(NamedTuple):
-    """A title to tell from those that were clicked for a query.
+    """A title without clicks that a system ranks high for a query.
 
     Args:
         query: as logged.
-        title: as logged, or as the corpus has it.
-        system: whose ranking it is of.
-        rank: among the titles that could be negatives, from 1.
-        score: of the system.
+        title: as in the log or the corpus.
+        system: that ranked the title.
+        rank: among the possible negatives, from 1.
+        score: by the system.
     """
 
     query: str
@@ -125,5 +127,5 @@ def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
 
 def write_hard_negatives(path: Path | str, rows: Iterable[HardNegative]) -> None:
     """Writes a table as TSV."""
-    cells = ((*one[:3], str(one.rank), f"{one.score:.6g}") for one in rows)
+    cells = ((*row[:3], str(row.rank), f"{row.score:.6g}") for row in rows)
     write_table(path, HardNegative._fields, cells)

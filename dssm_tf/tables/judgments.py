@@ -1,4 +1,4 @@
-"""Judgments and corpora: which titles there are, and how well they answer which query."""
+"""Tables of judgments and corpora."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dssm_tf.text.rules import Key, Rules
 
 
 class Judgment(NamedTuple):
-    """How well one title answers one query: 0 is bad, higher is better, fractions allowed."""
+    """The grade of a title for a query: 0 is bad, higher is better, fractions are allowed."""
 
     query_id: str
     query: str
@@ -29,7 +29,7 @@ class Judgment(NamedTuple):
 
 
 class CorpusTitle(NamedTuple):
-    """One title that can be ranked."""
+    """A title to rank."""
 
     doc_id: str
     title: str
@@ -38,25 +38,25 @@ class CorpusTitle(NamedTuple):
 def read_judgments(path: Path | str, layout: Layout | None = None) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
-    A pair that is judged more than once, as by several raters, has the mean of its grades.
+    A pair with several judgments, for example by several raters, has the mean of its grades.
 
     Args:
         path: the table, of any format.
-        layout: what its name does not say.
+        layout: encoding, column names and other properties of the file.
 
     Raises:
         UserError: naming file and line; columns are missing, a grade is not a
-            number from 0 to 100, an id is empty, a query id has two texts, or the file holds no
+            number from 0 to 100, an id is empty, a query id has two texts, or the file has no
             judgment.
     """
     rows = read(path, JUDGMENTS, layout, expected="judgment")
-    before = col.query.first().over("query_id")
-    several = rows.with_columns(before=before).filter(col.query != col.before)
-    if len(several):
-        row = several.row(0, named=True)
+    first_query = col.query.first().over("query_id")
+    conflicts = rows.with_columns(first_query=first_query).filter(col.query != col.first_query)
+    if len(conflicts):
+        row = conflicts.row(0, named=True)
         raise UserError(
             f"{path}:{row[LINE]}: query_id {row['query_id']!r} stands for {row['query']!r} here "
-            f"and for {row['before']!r} above; give each query its own id."
+            f"and for {row['first_query']!r} above; give each query its own id."
         )
     pairs = rows.group_by("query_id", "doc_id", maintain_order=True).agg(
         col.query.first(), col.title.first(), "grade"
@@ -72,15 +72,15 @@ def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTi
 
     Args:
         path: the table.
-        layout: what its name does not say.
+        layout: encoding, column names and other properties of the file.
 
     Raises:
         UserError: naming file and line; columns are missing, a doc id is empty
-            or comes twice, or the file holds no title.
+            or repeated, or the file has no title.
     """
     rows = read(path, CORPUS, layout, expected="title")
-    if len(twice := rows.filter(~col.doc_id.is_first_distinct())):
-        row = twice.row(0, named=True)
+    if len(repeats := rows.filter(~col.doc_id.is_first_distinct())):
+        row = repeats.row(0, named=True)
         raise UserError(
             f"{path}:{row[LINE]}: doc_id {row['doc_id']!r} is there already; give each title its "
             "own id."
@@ -107,13 +107,13 @@ def judgments_from_clicks(
     """Grades titles by their clicks, for logs without judgments.
 
     Per query: grade 3 for the most clicked title and ties, 2 for at least half
-    of its clicks, else 1. Queries equal after normalisation are one query,
-    shown in the form that came first; those without a word are left out.
+    of its clicks, else 1. Queries with the same key are one query, in their
+    first spelling. Queries without a word are left out.
 
     Args:
-        clicks: `(query, doc_id, clicks)`; repeats of a pair are added up.
-        rules: which queries are one.
-        titles: the title of each id.
+        clicks: `(query, doc_id, clicks)`; clicks of repeated pairs are summed.
+        rules: of the keys of queries.
+        titles: by doc id.
 
     Returns:
         Judgments in order of appearance.

@@ -1,4 +1,4 @@
-"""How a file of rows is laid out, and what a rejected row is; light, for command lines."""
+"""`Layout`, the encoding and columns of a file, and `Reject`, a malformed row; imports little."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = (
     "query", TITLE, "clicks", "impressions", "position", "session_id", "timestamp", "query_id",
     "doc_id", "grade",
 )  # fmt: skip
-"""What columns of logs, corpora and judgments are called, unless `--columns` says otherwise."""
+"""Names of the columns of logs, corpora and judgments, unless `--columns` renames them."""
 MAX_LINE_BYTES = 1 << 20
 _MAX_REJECT_TEXT = 500
 
@@ -25,11 +25,11 @@ class Reject:
     """One malformed row.
 
     Args:
-        line: line number in the file, the header being 1; for Parquet the row number.
-        reason: why, from a small fixed set, so that reasons can be counted.
-        text: the row, cut to 500 characters, on one line.
-        clicks: clicks of the row; None if they cannot be read.
-        detail: the reason with what was received and expected.
+        line: line number in the file, from 1 for the header; for Parquet the row number.
+        reason: one of a small fixed set, so that reasons can be counted.
+        text: the row on one line, truncated to 500 characters.
+        clicks: of the row; None if they cannot be read.
+        detail: the reason with the received and the expected value.
     """
 
     line: int
@@ -41,20 +41,20 @@ class Reject:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a file's name does not say of it, and which part of it is read.
+    """Properties of a file that its name does not determine: encoding, columns, quotes.
 
     Args:
-        encoding: of text, any that Python knows.
-        title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
-        columns: what the file calls columns, as `(name, name in the file)`, see `parse_columns`.
-        corpus_columns: what a corpus calls them, if not as in `columns`.
+        encoding: any text encoding of Python.
+        title_fields: columns that `join_fields` joins to the column `title`.
+        columns: pairs `(name, name in the file)`, see `parse_columns`.
+        corpus_columns: the same for a corpus; if empty, `columns`.
         delimiter: between the cells of CSV.
-        strict_quotes: whether a stray quote of CSV is an error.
-        longest: bytes of a line; a longer one is a bad row and never held whole.
-        names: the columns, where what is read begins behind the header; None: it has one.
+        strict_quotes: whether a stray quote in CSV is an error.
+        longest: maximum bytes of a line; a longer line is a bad row and never fully in memory.
+        names: of the columns, if the data has no header; None if it has one.
 
     Raises:
-        UserError: there is no such encoding.
+        UserError: the encoding does not exist.
     """
 
     encoding: str = "utf-8"
@@ -71,50 +71,52 @@ class Layout:
             "a".encode(self.encoding)
         except (LookupError, UnicodeError, ValueError):
             raise UserError(
-                f"--encoding is {self.encoding!r}, which is no encoding of text; expected one such "
+                f"--encoding is {self.encoding!r}, which is not a text encoding; expected one such "
                 "as utf-8, cp1252, latin-1, utf-16 or gb18030."
             ) from None
 
     @property
     def corpus(self) -> Layout:
-        """The layout of a corpus beside a log or judgments of this one."""
+        """The layout of a corpus that belongs to a log or judgments with this layout."""
         columns = self.corpus_columns or self.columns
         return replace(self, columns=columns, corpus_columns=())
 
-    def name(self, written: str) -> str:
-        """The name of a column by what the file calls it, without case and outer white space."""
-        column = fold(written)
+    def name(self, name_in_file: str) -> str:
+        """The name of a column by its name in the file, ignoring case and outer white space."""
+        column = normalize_name(name_in_file)
         for name, in_file in self.columns:
             if in_file == column:
                 return name
         return f"{column} (unused)" if column in dict(self.columns) else column
 
     def name_in_file(self, name: str) -> str:
-        """What the file calls a column."""
+        """The name of a column in the file."""
         return dict(self.columns).get(name, name)
 
     @property
     def is_utf8(self) -> bool:
-        """Whether files can be read, and cut at the ends of lines, without decoding them."""
+        """Whether files can be split at line ends without decoding them."""
         return codecs.lookup(self.encoding).name == "utf-8"
 
 
-def fold(name: str) -> str:
-    """The name of a column as it is compared: without case and outer white space."""
+def normalize_name(name: str) -> str:
+    """The name of a column in lower case, without outer white space, for comparisons."""
     return name.strip().lower()
 
 
 def parse_columns(pairs: str, flag: str = "--columns") -> tuple[tuple[str, str], ...]:
-    """The columns that `--columns` or `--corpus-columns` names.
+    """Parses the value of `--columns` or `--corpus-columns`.
 
     >>> parse_columns("query=Search_Term, title=product_title")
     (('query', 'search_term'), ('title', 'product_title'))
 
     Raises:
-        UserError: it is not pairs of names of `COLUMNS` and of the file.
+        UserError: the value is not a list of pairs of a name in `COLUMNS` and a name in the file.
     """
-    cut = [pair.partition("=") for pair in pairs.split(",") if pairs]
-    columns = tuple((fold(name), fold(in_file)) for name, _, in_file in cut)
+    split_pairs = [pair.partition("=") for pair in pairs.split(",") if pairs]
+    columns = tuple(
+        (normalize_name(name), normalize_name(in_file)) for name, _, in_file in split_pairs
+    )
     names, in_files = {name for name, _ in columns}, {column for _, column in columns}
     if not names <= {*COLUMNS} or "" in in_files or len(names) + len(in_files) < 2 * len(columns):
         raise UserError(
@@ -125,7 +127,7 @@ def parse_columns(pairs: str, flag: str = "--columns") -> tuple[tuple[str, str],
 
 
 def expand_title_fields(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
-    """Columns with those that a title is made of in place of `title`.
+    """Replaces the column `title` by the columns of its fields.
 
     >>> expand_title_fields(("query", "title", "clicks"), ("name", "brand"))
     ['query', 'name', 'brand', 'clicks']
@@ -136,7 +138,7 @@ def expand_title_fields(columns: Sequence[str], fields: Sequence[str]) -> list[s
 def reject(
     line: int, reason: BadRow, row: str | bytes | Mapping[str, object], clicks: int | None = 1
 ) -> Reject:
-    """A `Reject` with its row, bytes or text or cells by name, cut and put on one line."""
+    """Creates a `Reject`; its row (bytes, text or cells by name) becomes one short line."""
     if isinstance(row, bytes):
         text = row[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
     else:

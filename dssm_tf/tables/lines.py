@@ -1,6 +1,6 @@
-"""Bytes of a text file as blocks of whole lines: unpacked, in UTF-8, numbered from 1.
+"""Text files as blocks of complete lines: decompressed, in UTF-8, numbered from 1.
 
-Only one block, and one line that is longer, are in memory at a time.
+Only one block, or one line that is longer, is in memory at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout
 
 BLOCK_BYTES = 1 << 20
-_LINE_END_BYTES = 1 << 20  # of a file's start, which tell how its lines end
+_LINE_END_BYTES = 1 << 20  # read at the start of a file to detect its line ends
 _MAGIC_BYTES = 16
 _GZIP = b"\x1f\x8b\x08"
 _FOREIGN = {
@@ -32,7 +32,7 @@ _FOREIGN = {
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "ZIP or Excel": re.compile(rb"PK\x03\x04"),
 }
-"""How data of other formats begins, of which no text begins so."""
+"""The first bytes of other formats, with which no text begins."""
 
 
 class _Readable(Protocol):
@@ -41,8 +41,8 @@ class _Readable(Protocol):
     def seek(self, offset: int, /) -> object: ...
 
 
-class _Whole:
-    """A file of which the start was read already; pipes cannot be rewound."""
+class _Unread:
+    """A file whose first bytes, read earlier, are read again; pipes cannot seek."""
 
     def __init__(self, start: bytes, file: IO[bytes]) -> None:
         self._start, self._file = start, file
@@ -58,12 +58,12 @@ class _Whole:
 
 
 class LineBlock(NamedTuple):
-    """Lines that follow each other.
+    """Consecutive lines.
 
     Args:
         first: number of the first line.
         data: the lines, each ended by a newline.
-        too_long: whether this is one line that is longer than allowed, cut.
+        too_long: whether this is a single line that is too long, truncated.
     """
 
     first: int
@@ -75,13 +75,13 @@ class Lines:
     """The lines of an open file, to be read once.
 
     Args:
-        file: its bytes; gzip is unpacked, whatever the name.
+        file: its bytes; gzip data is decompressed, whatever the name.
         where: its name, for messages.
-        layout: the encoding and the longest line.
+        layout: the encoding and the maximum line length.
 
     Attributes:
         count: lines read so far.
-        splittable: whether other readers may begin at any line end; known once something was read.
+        splittable: whether other readers can start after any line end; set by the first read.
     """
 
     def __init__(self, file: IO[bytes], where: str, layout: Layout) -> None:
@@ -111,12 +111,12 @@ class Lines:
         return iter(self.take_block, None)
 
     def _split(self) -> Iterator[LineBlock]:
-        """Blocks of whole lines; of a line that is too long no more than must be is kept."""
+        """Blocks of complete lines; lines that are too long are truncated."""
         longest = self._layout.longest
-        start: list[bytes] = []  # of a line that goes on
+        start: list[bytes] = []  # of an incomplete line
         size = 0
 
-        def whole(data: bytes, too_long: bool = False) -> LineBlock:
+        def new_block(data: bytes, too_long: bool = False) -> LineBlock:
             first = self.count + 1
             self.count += 1 if too_long else data.count(b"\n")
             return LineBlock(first, data, too_long)
@@ -130,22 +130,22 @@ class Lines:
                     size += end or len(chunk)
                     if not end:
                         continue
-                    yield whole(b"".join(start)[: longest + 1], True)
+                    yield new_block(b"".join(start)[: longest + 1], True)
                     start, size, chunk = [], 0, chunk[end:]
             end = chunk.rfind(b"\n") + 1
             if end:
-                yield from self._checked(b"".join([*start, chunk[:end]]), whole)
+                yield from self._checked(b"".join([*start, chunk[:end]]), new_block)
                 start, size, chunk = [], 0, chunk[end:]
             if chunk:
                 start.append(chunk)
                 size += len(chunk)
         if size > longest:
-            yield whole(b"".join(start)[: longest + 1], True)
+            yield new_block(b"".join(start)[: longest + 1], True)
         elif size:
-            yield whole(b"".join([*start, b"\n"]))
+            yield new_block(b"".join([*start, b"\n"]))
 
-    def _checked(self, data: bytes, whole: Callable[..., LineBlock]) -> Iterator[LineBlock]:
-        """A block of lines, around those of them that are too long."""
+    def _checked(self, data: bytes, new_block: Callable[..., LineBlock]) -> Iterator[LineBlock]:
+        """Blocks of the lines that are not too long, and one block per line that is."""
         longest = self._layout.longest
         if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:
             start = end = 0
@@ -153,15 +153,15 @@ class Lines:
                 line, end = end, data.index(b"\n", end) + 1
                 if end - line - 1 > longest:
                     if line > start:
-                        yield whole(data[start:line])
-                    yield whole(data[line : line + longest + 1], True)
+                        yield new_block(data[start:line])
+                    yield new_block(data[line : line + longest + 1], True)
                     start = end
             data = data[start:]
         if data:
-            yield whole(data)
+            yield new_block(data)
 
     def _chunks(self) -> Iterator[bytes]:
-        """The file's text as UTF-8 in which a newline ends each line; bad text is bad UTF-8."""
+        """The text as UTF-8 with newlines; undecodable text becomes invalid UTF-8."""
         with reading(self._where):
             chunks = self._utf8()
             start = b""
@@ -171,7 +171,7 @@ class Lines:
                     break
                 start += chunk
             if b"\r" in start and b"\n" not in start:
-                # Only carriage returns end lines, as on old Macs.
+                # Carriage returns end the lines, as on old Macs.
                 self.splittable = False
                 for chunk in chain([start], chunks):
                     yield chunk.replace(b"\r", b"\n")
@@ -184,10 +184,10 @@ class Lines:
         for name, magic in _FOREIGN.items():
             if magic.match(start):
                 raise UserError(
-                    f"{self._where} holds {name} data, which its name does not say; unpack it, or "
+                    f"{self._where} holds {name} data, but has another ending; unpack it, or "
                     "give it the ending of its format."
                 )
-        file: _Readable = _Whole(start, self._file)
+        file: _Readable = _Unread(start, self._file)
         if start.startswith(_GZIP) or self._where.lower().endswith(".gz"):
             self.splittable = False
             file = gzip.GzipFile(mode="rb", fileobj=file)
@@ -197,8 +197,7 @@ class Lines:
             chunks = (text.encode("utf-8", "surrogatepass") for text in texts)
         elif start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             raise UserError(
-                f"{self._where}: not UTF-8; say what it is, such as --encoding utf-16, as which it "
-                "begins."
+                f"{self._where}: not UTF-8; it begins as UTF-16: give --encoding utf-16."
             )
         yield next(chunks, b"").removeprefix(BOM_UTF8)
         yield from chunks
@@ -215,15 +214,15 @@ def undecodable(line: bytes) -> bool:
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Names the file in what goes wrong inside.
+    """Converts errors of reading inside the block to UserErrors that name the file.
 
     Raises:
-        UserError: instead of what was raised.
+        UserError: instead of the original error.
     """
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{where} is not a whole gzip file: {error}.") from error
+        raise UserError(f"{where} is not a complete gzip file: {error}.") from error
     except UnicodeError as error:
         raise UserError(f"{where} cannot be decoded: {error}; give its --encoding.") from error
     except (OSError, pa.ArrowException, ValueError, OverflowError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""JSON objects, one a line."""
+"""JSON objects, one per line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dssm_tf.tables.batches import (
     LINE,
     Batch,
     Contents,
-    decoded,
+    decode_line,
     has_surrogates,
     too_long,
     wrong_kind,
@@ -28,7 +28,7 @@ from dssm_tf.tables.lines import LineBlock, Lines
 
 
 def open_objects(lines: Lines, layout: Layout, where: str) -> Contents:
-    """Objects, one a line; the keys of the first are the names of the columns."""
+    """Opens a file of objects, one per line; the keys of the first are the names of the columns."""
     first: list[LineBlock] = []
     names: tuple[str, ...] = ()
     malformed = False
@@ -36,7 +36,7 @@ def open_objects(lines: Lines, layout: Layout, where: str) -> Contents:
         number, data = line
         first.append(LineBlock(number, data, len(data) > layout.longest + 1))
         try:
-            text = decoded(data, layout)
+            text = decode_line(data, layout)
             if text.strip():
                 names = tuple(_object(text)) or ("",)
         except BadRow:
@@ -58,7 +58,7 @@ def open_objects(lines: Lines, layout: Layout, where: str) -> Contents:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The object of a line; raises `BadRow` if it is none."""
+    """Parses the object of a line; raises `BadRow` if it is not a JSON object."""
     try:
         value = json.loads(text, object_pairs_hook=_pairs)
     except (ValueError, RecursionError) as error:
@@ -69,20 +69,21 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-class _Repeated(dict[str, Any]):
-    """An object of which some keys come twice."""
+class _ObjectWithRepeats(dict[str, Any]):
+    """An object with repeated keys."""
 
-    twice: frozenset[str]
+    repeated_keys: frozenset[str]
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = dict(pairs)
-    if len(keys) < len(pairs):
-        repeated = _Repeated(keys)
-        times = Counter(key for key, _ in pairs)
-        repeated.twice = frozenset(key for key in times if times[key] > 1)
-        return repeated
-    return keys
+    """Builds the object of a list of keys and values."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        result = _ObjectWithRepeats(values)
+        counts = Counter(key for key, _ in pairs)
+        result.repeated_keys = frozenset(key for key in counts if counts[key] > 1)
+        return result
+    return values
 
 
 def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], where: str) -> Batch:
@@ -90,26 +91,28 @@ def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], w
     numbers: list[int] = []
     cells: dict[str, list[str | None]] = {name: [] for name in wanted}
     rejects: list[Reject] = []
-    known: dict[str, Column | None] = {}
-    some_lines = block.data.removesuffix(b"\n").split(b"\n")
-    for number, data in enumerate(some_lines, start=block.first):
+    columns_by_key: dict[str, Column | None] = {}
+    block_lines = block.data.removesuffix(b"\n").split(b"\n")
+    for number, data in enumerate(block_lines, start=block.first):
         row: dict[str, str | None] = {}
         try:
             if block.too_long:
                 raise too_long(layout)
-            text = decoded(data, layout)
+            text = decode_line(data, layout)
             if not text.strip():
                 continue
             value = _object(text)
             keys: dict[str, str] = {}
-            twice = value.twice if isinstance(value, _Repeated) else frozenset()
+            repeated_keys = (
+                value.repeated_keys if isinstance(value, _ObjectWithRepeats) else frozenset()
+            )
             for key, cell in value.items():
-                if key not in known:
-                    known[key] = wanted.get(layout.name(key))
-                column = known[key]
+                if key not in columns_by_key:
+                    columns_by_key[key] = wanted.get(layout.name(key))
+                column = columns_by_key[key]
                 if column is None:
                     continue
-                if column.name in keys or key in twice:
+                if column.name in keys or key in repeated_keys:
                     other = keys.get(column.name, key)
                     raise UserError(
                         f"{where}:{number}: the keys {other!r} and {key!r} are the same column; "
@@ -129,19 +132,19 @@ def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], w
             pl.Series(LINE, numbers, dtype=pl.Int64),
         ]
     )
-    return Batch(frame, rejects, lambda line: some_lines[line - block.first])
+    return Batch(frame, rejects, lambda line: block_lines[line - block.first])
 
 
 def _cell(value: Any, column: Column, layout: Layout) -> str | None:
-    """A value of JSON as a string; raises `BadRow` if the column does not take its kind."""
+    """A JSON value as a string; raises `BadRow` if the column does not accept its type."""
     if value is None:
         return None
-    if type(value) not in column.kinds and not isinstance(value, _Repeated):
+    if type(value) not in column.kinds and not isinstance(value, _ObjectWithRepeats):
         raise wrong_kind(repr(value), column, layout)
     if isinstance(value, str):
         if value.isascii() or not has_surrogates(value):
             return value
-        if not column.mends_surrogates:
+        if not column.replace_surrogates:
             raise BadRow("bad UTF-8")
         return one_line(value)
     return json.dumps(value, ensure_ascii=True) if isinstance(value, (dict, list)) else str(value)
@@ -150,7 +153,7 @@ def _cell(value: Any, column: Column, layout: Layout) -> str | None:
 def _clicks_of_object(
     data: bytes, row: Mapping[str, str | None], wanted: Mapping[str, Column], layout: Layout
 ) -> int | None:
-    """The clicks of an object that cannot be used, perhaps because it is no JSON."""
+    """The clicks of a rejected line, which may not be JSON; None if they are unknown."""
     if "clicks" not in wanted:
         return 1
     if "clicks" in row:

@@ -1,4 +1,4 @@
-"""Parquet files, whatever Arrow and Polars write for text."""
+"""Parquet files, with all types of text that Arrow and Polars write."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ _BATCH_ROWS = 1 << 13
 
 
 def open_parquet(file: IO[bytes], where: str, layout: Layout) -> Contents:
-    """Reads the schema of a file."""
+    """Opens a file and reads its schema."""
     with reading(where):
-        opened = parquet.ParquetFile(file)
-        names_in_file = tuple(opened.schema_arrow.names)
+        parquet_file = parquet.ParquetFile(file)
+        names_in_file = tuple(parquet_file.schema_arrow.names)
     names = tuple(map(layout.name, names_in_file))
     count = 0
 
     def batches(columns: Sequence[Column]) -> Iterator[Batch]:
         nonlocal count
         wanted = [column for column in columns if column.name in names]
-        theirs = [names_in_file[names.index(column.name)] for column in wanted]
+        file_names = [names_in_file[names.index(column.name)] for column in wanted]
         with reading(where):
-            # By place: a name with a dot would stand for what is nested.
-            for rows in _record_batches(opened, theirs):
-                yield _parquet_batch(rows, wanted, theirs, layout, count + 1)
+            for rows in _record_batches(parquet_file, file_names):
+                yield _parquet_batch(rows, wanted, file_names, layout, count + 1)
                 count += len(rows)
 
     return Contents(
@@ -55,13 +54,13 @@ def _record_batches(file: parquet.ParquetFile, names: Sequence[str]) -> Iterator
 def _parquet_batch(
     rows: pa.RecordBatch,
     wanted: Sequence[Column],
-    theirs: Sequence[str],
+    file_names: Sequence[str],
     layout: Layout,
     first: int,
 ) -> Batch:
     series: list[pl.Series] = []
     bad: dict[int, BadRow] = {}
-    for column, name in zip(wanted, theirs, strict=True):
+    for column, name in zip(wanted, file_names, strict=True):
         values = rows.column(name)
         cells, undecoded = _strings(values)
         for row in undecoded:
@@ -87,9 +86,9 @@ def _parquet_batch(
 
 
 def _kind(type: pa.DataType) -> type:
-    """The kind of JSON that a column's values are; times and unknown types count as text."""
+    """The JSON type of a column's values; times and unknown types are text."""
     types = pa.types
-    type = _plain(type)
+    type = _value_type(type)
     if types.is_boolean(type):
         return bool
     if types.is_integer(type):
@@ -99,19 +98,19 @@ def _kind(type: pa.DataType) -> type:
     return dict if types.is_nested(type) else str
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
-    """The type of the values of extensions and dictionaries."""
+def _value_type(type: pa.DataType) -> pa.DataType:
+    """The type of the values of extension, dictionary and run-end encoded types."""
     if isinstance(type, pa.BaseExtensionType):
-        return _plain(type.storage_type)
+        return _value_type(type.storage_type)
     if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
-        return _plain(type.value_type)
+        return _value_type(type.value_type)
     return type
 
 
 def _strings(column: pa.Array) -> tuple[pl.Series, list[int]]:
-    """A column's cells as strings, and the rows of those whose bytes are not UTF-8.
+    """The cells of a column as strings, and the rows whose bytes are not UTF-8.
 
-    Times are text, because Python's own end with the year 9999.
+    Times become text, because those of Python end with the year 9999.
     """
     types = pa.types
     if isinstance(column.type, pa.BaseExtensionType):
@@ -143,7 +142,7 @@ def _strings(column: pa.Array) -> tuple[pl.Series, list[int]]:
 
 
 def _decimal(cell: str | None) -> str | None:
-    """A decimal number without zeros at its end, which another reader may take for thousands."""
+    """A decimal number without trailing zeros, which a reader may take for thousands."""
     return cell.rstrip("0").rstrip(".") if cell and "." in cell else cell
 
 
@@ -159,7 +158,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _texts(column: pa.Array) -> tuple[pl.Series, list[int]]:
-    """Texts, and the rows of those that are not UTF-8, which become null."""
+    """Texts, with null where they are not UTF-8, and the rows of such cells."""
     try:
         if pa.types.is_fixed_size_binary(column.type):
             column = column.cast(pa.binary())
@@ -185,5 +184,5 @@ def _bytes(column: pa.Array) -> Iterable[bytes | None]:
 
 
 def _series(column: pa.Array) -> pl.Series:
-    """An Arrow column of strings as Polars has it."""
+    """Converts an Arrow column of strings to Polars."""
     return pl.Series(column).cast(pl.String)

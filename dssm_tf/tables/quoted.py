@@ -1,4 +1,4 @@
-"""CSV: cells that may be in quotes, with separators and line ends inside."""
+"""CSV files, whose quoted cells may contain separators and line ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BATCH_ROWS = 1 << 13
 def read_csv(
     lines: Lines, layout: Layout, names: Sequence[str], columns: Sequence[Column]
 ) -> Iterator[Batch]:
-    """Blocks without quotes at once; others record by record."""
+    """Reads blocks without quotes as columns, and other blocks record by record."""
     for block in lines:
         if block.too_long or not (b'"' in block.data or _has_bare_return(block.data)):
             yield read_lines(block, layout, names, columns, layout.delimiter)
@@ -39,23 +39,23 @@ def _quoted_batches(
     names: Sequence[str],
     columns: Sequence[Column],
 ) -> Iterator[Batch]:
-    """The records of a block; the last may go on into the blocks that follow.
+    """Reads the records of a block; the last record may continue in later blocks.
 
-    A record has the number of the line where it starts. A bad one is read again line by line.
+    A record has the number of its first line. A bad record is split into lines, all rejected.
     """
     rows = RowBuilder(names, [column.name for column in columns if column.name in names])
-    sign, width = layout.delimiter, len(names)
+    separator, width = layout.delimiter, len(names)
     numeric = [index for index, name in enumerate(names) if name in NUMERIC]
     record_lines: list[str] = []
     texts = _TextLines(block, lines)
 
-    def fed() -> Iterator[str]:
+    def record_line_source() -> Iterator[str]:
         while (line := texts.take()) is not None:
             record_lines.append(line.rstrip("\n"))
             yield line
 
-    reader = csv.reader(fed(), delimiter=sign, strict=layout.strict_quotes)
-    while texts.left:
+    reader = csv.reader(record_line_source(), delimiter=separator, strict=layout.strict_quotes)
+    while texts.remaining:
         number = texts.number
         record_lines.clear()
         record: list[str] = []
@@ -66,7 +66,9 @@ def _quoted_batches(
             break
         except csv.Error as raised:  # the next record starts on the next line
             error = raised
-        if len(record_lines) > 1 and (error or _are_rows(record_lines[1:], sign, width, numeric)):
+        if len(record_lines) > 1 and (
+            error or _are_rows(record_lines[1:], separator, width, numeric)
+        ):
             last = f"{number + len(record_lines) - 1:,}"
             detail = (
                 f"a quote opens here that swallows {len(record_lines) - 1:,} lines, up to line "
@@ -74,13 +76,15 @@ def _quoted_batches(
             )
             for offset, line in enumerate(record_lines):
                 reason = "swallowed by a quote left open" if offset else "quote left open"
-                rows.reject(number + offset, BadRow(reason, detail), line, _loose_cells(line, sign))
+                rows.reject(
+                    number + offset, BadRow(reason, detail), line, _loose_cells(line, separator)
+                )
         elif error:
             line = record_lines[0]
             bad = BadRow("bad CSV", f"not CSV: {error}")
-            rows.reject(number, bad, line, _loose_cells(line, sign))
+            rows.reject(number, bad, line, _loose_cells(line, separator))
         elif record and (len(record) > 1 or record[0].strip() or len(names) == 1):
-            text = sign.join(record)
+            text = separator.join(record)
             if text.isascii() or not has_surrogates(text):
                 rows.add(number, record, text)
             else:
@@ -90,54 +94,54 @@ def _quoted_batches(
     yield rows.batch()
 
 
-def _loose_cells(line: str, sign: str) -> list[str]:
-    """The cells of a line whose quotes are not whole."""
+def _loose_cells(line: str, separator: str) -> list[str]:
+    """The cells of a line with unbalanced quotes."""
     try:
-        return next(csv.reader([line], delimiter=sign), [])
+        return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:
-        return line.split(sign)
+        return line.split(separator)
 
 
 class _TextLines:
-    """Lines of a block, and of the blocks behind it if a record goes on there.
+    """Lines of a block, and of later blocks if a record continues there.
 
     Args:
         block: with the first line.
-        lines: the blocks behind it.
+        lines: the later blocks.
     """
 
     def __init__(self, block: LineBlock, lines: Lines) -> None:
         self._lines = lines
-        self.left: list[str] = []
+        self.remaining: list[str] = []
         self.number = block.first
         self._fill(block)
 
     def _fill(self, block: LineBlock) -> None:
         text = block.data.decode("utf-8", "surrogateescape")
         # Some spreadsheets end lines with \r alone.
-        self.left = [*StringIO(text, newline="")][::-1]
+        self.remaining = [*StringIO(text, newline="")][::-1]
 
     def take(self) -> str | None:
         """The next line with its end."""
-        if not self.left:
+        if not self.remaining:
             block = self._lines.take_block()
             if block is None:
                 return None
             self._fill(block)
         self.number += 1
-        return self.left.pop()
+        return self.remaining.pop()
 
 
-def _are_rows(lines: Sequence[str], sign: str, width: int, numeric: Sequence[int]) -> bool:
-    """Whether lines inside quotes are rows that a stray quote has swallowed.
+def _are_rows(lines: Sequence[str], separator: str, width: int, numeric: Sequence[int]) -> bool:
+    """Whether lines inside quotes look like rows after a stray quote.
 
-    They are if each has as many cells as the header, and numbers where the header has columns of
-    numbers. In a table without such columns nobody can tell.
+    They do if each has as many cells as the header, and numbers in the numeric columns. The result
+    is False for a table without numeric columns.
     """
-    if not numeric or len(lines) < 2 or lines[-1].count(sign) != width - 1:
+    if not numeric or len(lines) < 2 or lines[-1].count(separator) != width - 1:
         return False
-    for line in lines[:-1]:  # the last one ends with the cells behind the quote
-        cells = line.split(sign)
+    for line in lines[:-1]:  # the last line ends with the cells after the quote
+        cells = line.split(separator)
         if len(cells) != width or not all(_NUMBER.fullmatch(cells[index]) for index in numeric):
             return False
     return True

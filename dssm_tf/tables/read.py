@@ -1,9 +1,8 @@
-"""Reads people's files, of any size, as frames of checked columns.
+"""Reads users' files of any size as frames of checked columns.
 
-Columns are found by name, without case and outer white space: their order is free, and further ones
-are ignored. Text is UTF-8 unless the layout says otherwise; a byte order mark at the start is no
-part of it, and blank lines are no rows. A bad row is an error that names file and line, or, without
-strictness, a `Reject` with a reason.
+Columns are matched by name, ignoring case, outer white space and order; other columns are ignored.
+Text is UTF-8 unless the layout has another encoding. A byte order mark at the start and blank lines
+are skipped. A bad row is an error that names file and line or, if `strict` is False, a `Reject`.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ from dssm_tf.tables.lines import reading
 from dssm_tf.text.fields import SEPARATOR
 
 _IDS = {"title": "doc_id", "query": "query_id"}
-"""The column of ids beside one of texts."""
+"""The column of ids of each column of texts."""
 
-Block = tuple[pl.DataFrame, list[Reject]]
-"""Good rows that follow each other, with `LINE`, and the malformed rows among them."""
+CheckedRows = tuple[pl.DataFrame, list[Reject]]
+"""Good rows with `LINE`, and the malformed rows of the same part of the file."""
 
 
 class Table:
     """An open file, to be read once.
 
     Args:
-        contents: of its format.
+        contents: of the file.
         where: its name, for messages.
-        layout: what the name does not say.
+        layout: encoding, column names and other properties of the file.
     """
 
     def __init__(self, contents: Contents, where: str, layout: Layout) -> None:
@@ -47,29 +46,29 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns, as frames call them; none if the file is empty."""
+        """The names of the columns in frames; none if the file is empty."""
         return self._contents.names
 
     @property
     def listed(self) -> str:
-        """The columns as the file calls them, for messages."""
+        """The names of the columns in the file, for messages."""
         return f"{', '.join(repr(name.strip()) for name in self._contents.names_in_file):.500}"
 
     @property
     def lines(self) -> int:
-        """How many lines, or rows of Parquet, were read so far."""
+        """The number of lines, or rows of Parquet, read so far."""
         return self._contents.line_count()
 
     @property
     def splittable(self) -> bool:
-        """Whether other readers may begin at any line end."""
+        """Whether other readers can start after any line end."""
         return self._contents.splittable()
 
     def check(self, columns: Iterable[Column]) -> None:
-        """Looks columns up before anything is read.
+        """Checks that the file has columns, before any row is read.
 
         Raises:
-            UserError: a required column is missing, or a column comes twice.
+            UserError: a required column is missing, or a column is repeated.
         """
         names = self._contents.names
         needed, layout = [], self._layout
@@ -95,30 +94,30 @@ class Table:
             )
 
     def _hint(self, missing: Sequence[str]) -> str:
-        """How to name columns, if nothing was said about them."""
+        """A hint to `--columns`, if the flag was not used."""
         if self._layout.columns or not {*missing} <= {*_NAMED}:
             return ""
         return (
-            f" If the file calls it otherwise, say so: --columns {missing[0]}=NAME, or "
+            f" If it has another name in the file, use --columns {missing[0]}=NAME, or "
             "--corpus-columns for a corpus beside a log."
         )
 
-    def scan(self, columns: Sequence[Column], *, strict: bool = True) -> Iterator[Block]:
-        """The rows in blocks; columns that the file lacks have the value of an empty cell.
+    def scan(self, columns: Sequence[Column], *, strict: bool = True) -> Iterator[CheckedRows]:
+        """Yields rows; columns that the file lacks have the value of an empty cell.
 
         Args:
-            columns: those that the file has to have, and others.
+            columns: required and optional columns.
             strict: whether a bad row is an error; otherwise it is a `Reject`.
 
         Raises:
-            UserError: at once, a column is missing; while reading, the file is damaged, or a row
-                is bad and `strict` holds.
+            UserError: a column is missing (raised at once); while reading, the file is damaged, or
+                a row is bad and `strict` is True.
         """
         if strict or not self._contents.names_in_rows:
             self.check(columns)
         return self._scan(columns, strict)
 
-    def _scan(self, columns: Sequence[Column], strict: bool) -> Iterator[Block]:
+    def _scan(self, columns: Sequence[Column], strict: bool) -> Iterator[CheckedRows]:
         fields = self._layout.title_fields
         joined = fields != (TITLE,) and any(column.name == TITLE for column in columns)
         cells = [
@@ -137,24 +136,26 @@ class Table:
                     raise UserError(f"{location}: {first.detail}.")
                 yield frame, rejects
 
-    def _parse(self, batch: Batch, columns: Sequence[Column], fields: Sequence[str]) -> Block:
-        """The values of a batch's columns, and its rows that cannot be used."""
+    def _parse(self, batch: Batch, columns: Sequence[Column], fields: Sequence[str]) -> CheckedRows:
+        """Parses the columns of a batch to values, and separates its bad rows."""
         cells, layout = batch.frame, self._layout
         missing = pl.lit(None, pl.String)
-        lacked = [
+        missing_columns = [
             missing.alias(name)
             for name in {*fields, *(column.name for column in columns)}
             if name not in cells.columns
         ]
-        cells = cells.with_columns(lacked)
+        cells = cells.with_columns(missing_columns)
         bad: dict[int, BadRow] = {}
         if fields:
-            parts = []
+            field_values = []
             for name in fields:
-                part, wrong = rules.title_field(name).rule(cells[name], layout.name_in_file(name))
-                parts.append(part)
+                values_of_field, wrong = rules.title_field(name).rule(
+                    cells[name], layout.name_in_file(name)
+                )
+                field_values.append(values_of_field)
                 bad = wrong | bad
-            joined = pl.concat_str(parts, separator=SEPARATOR).str.strip_chars_end(SEPARATOR)
+            joined = pl.concat_str(field_values, separator=SEPARATOR).str.strip_chars_end(SEPARATOR)
             cells = cells.with_columns(pl.select(joined.alias(TITLE)).to_series())
         values = []
         for column in columns:
@@ -190,12 +191,12 @@ def open_table(
 
     Args:
         path: the file.
-        format: one of `FORMATS`, if not that of the name.
-        layout: what the name does not say.
-        raw: its bytes, which are closed in the end; None: those of `path` on this machine.
+        format: one of `FORMATS`; by default that of the name.
+        layout: encoding, column names and other properties of the file.
+        raw: its bytes, which are closed at the end; None opens `path` on this machine.
 
     Raises:
-        UserError: the file cannot be read, or is of no known format.
+        UserError: the file cannot be read, or has an unknown format.
     """
     where, layout, format = str(path), layout or Layout(), format or format_of(path)
     with reading(where):
@@ -210,7 +211,7 @@ def scan(
     layout: Layout | None = None,
     format: str = "",
 ) -> Iterator[pl.DataFrame]:
-    """The checked rows of a file in frames; TSV if the name says nothing.
+    """Yields the checked rows of a file; a name without a known ending means TSV.
 
     Raises:
         UserError: the file cannot be read, lacks a column or has a bad row.
@@ -227,17 +228,17 @@ def read(
     format: str = "",
     expected: str = "",
 ) -> pl.DataFrame:
-    """The checked rows of a file, with `LINE`; TSV if the name says nothing.
+    """Reads the checked rows of a file, with `LINE`; a name without a known ending means TSV.
 
     Args:
         path: the file.
-        columns: that it has to have.
-        layout: what its name does not say.
-        format: if not that of the name.
-        expected: what a row is, if one there has to be.
+        columns: of the result.
+        layout: encoding, column names and other properties of the file.
+        format: one of `FORMATS`; by default that of the name.
+        expected: the noun of a row, for the error if there is none; empty allows no rows.
 
     Raises:
-        UserError: the file cannot be read, lacks a column, has a bad row or no row.
+        UserError: the file cannot be read, lacks a column, has a bad row, or has no row.
     """
     schema = {column.name: column.dtype for column in columns} | {LINE: pl.Int64}
     frame = pl.concat([pl.DataFrame(schema=schema), *scan(path, columns, layout, format)])
@@ -249,12 +250,12 @@ def read(
 def scan_texts(
     path: Path | str, side: str = "title", layout: Layout | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Texts with their ids, in frames of `id`, null where the input has none, and `text`.
+    """Yields texts as frames with the columns `id`, null without ids, and `text`.
 
     Args:
         path: a file of any format.
-        side: `title` or `query`: the column of texts; one that is alone may be called `text`.
-        layout: what its name does not say.
+        side: the column of texts, `title` or `query`; a single column may be named `text`.
+        layout: encoding, column names and other properties of the file.
 
     Raises:
         UserError: while reading, naming file and line: the file cannot be read, lacks a column or
@@ -269,14 +270,14 @@ def scan_texts(
 
 
 def rebatch(frames: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of one size; the last may be smaller."""
-    frames_left: list[pl.DataFrame] = []
+    """Regroups rows into frames of `size` rows; the last may be smaller."""
+    pending: list[pl.DataFrame] = []
     for frame in frames:
-        frames_left.append(frame)
-        if sum(map(len, frames_left)) >= size:
-            rows = pl.concat(frames_left)
-            whole = len(rows) // size * size
-            yield from rows[:whole].iter_slices(size)
-            frames_left = [rows[whole:]]
-    if any(map(len, frames_left)):
-        yield pl.concat(frames_left)
+        pending.append(frame)
+        if sum(map(len, pending)) >= size:
+            rows = pl.concat(pending)
+            complete = len(rows) // size * size
+            yield from rows[:complete].iter_slices(size)
+            pending = [rows[complete:]]
+    if any(map(len, pending)):
+        yield pl.concat(pending)

@@ -1,4 +1,4 @@
-"""A log in two: what is learnt from, and what judges."""
+"""Splits a log into rows for training and rows whose clicks become judgments."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ HELD_OUT = "benchmark"
 
 
 class Split(NamedTuple):
-    """Rows to learn from, and rows to judge by."""
+    """Rows for training, and rows whose clicks become judgments."""
 
     train: pl.DataFrame
     test: pl.DataFrame
 
     def summary(self) -> str:
-        """How much is learned from and how much judges, in one line."""
+        """The rows and clicks of both splits, in one line."""
         return "; ".join(
-            f"{part} {len(rows):,} rows with {rows['clicks'].sum():,} clicks"
-            for part, rows in zip(("learned from", "judged by"), self, strict=True)
+            f"{name} {len(rows):,} rows with {rows['clicks'].sum():,} clicks"
+            for name, rows in zip(("learned from", "judged by"), self, strict=True)
         )
 
 
 def check_fractions(judge_later: float | None, hold_out_queries: float | None) -> None:
-    """Raises UserError if both are given."""
+    """Raises UserError if both fractions are set."""
     if None not in (judge_later, hold_out_queries):
         raise UserError("expected one of --judge-later, --hold-out-queries.")
 
 
 def check_has_times(paths: Iterable[Path], layout: Layout) -> None:
-    """Looks for the time stamps that `split_by_time` needs, before a log is read.
+    """Checks that logs have the time stamps that `split_by_time` needs, before reading them.
 
     Raises:
-        UserError: a file has none.
+        UserError: a file has no column of time stamps.
     """
     for path in paths:
         with open_table(path, layout=layout) as table:
@@ -64,22 +64,22 @@ def check_has_times(paths: Iterable[Path], layout: Layout) -> None:
 def split_log(
     rows: pl.DataFrame, judge_later: float | None, hold_out_queries: float | None
 ) -> Split:
-    """By time or by query, whichever fraction is given; see `check_fractions`."""
+    """Splits by time or by query, whichever fraction is set; see `check_fractions`."""
     if judge_later is not None:
         return split_by_time(rows, judge_later)
     return split_by_query(rows, hold_out_queries or 0.0)
 
 
 def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
-    """The earlier rows and the later fraction of them; rows of equal time by a hash of their texts.
+    """Splits rows by time; rows of equal time are ordered by a hash of their texts.
 
     Args:
         rows: of the log.
-        fraction: of the rows, however many clicks each stands for.
+        fraction: of the rows that become the test split; clicks do not matter.
 
     Raises:
-        UserError: naming file and line: a time stamp is missing or cannot be read, or they are of
-            several kinds.
+        UserError: naming file and line: a time stamp is missing or cannot be read, or has another
+            format than those before.
     """
     times = rows.unique("timestamp", keep="first", maintain_order=True)
     clock, order = Clock(), []
@@ -96,7 +96,7 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
     times = times.select(
         "timestamp", time=pl.Series([ranks[time] for time in order], dtype=pl.Int64)
     )
-    # Of equal time by a hash: a log's own order may say what was clicked most.
+    # A hash orders rows of equal time, because the order of a log may depend on clicks.
     texts = rows.select(pl.concat_str("query", "title", separator="\t")).to_series()
     ordered = (
         rows.with_columns(text=fingerprints(texts).reinterpret(signed=True))
@@ -104,29 +104,29 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
         .sort("time", "text", *SCHEMA)
         .drop("time", "text")
     )
-    cut = round(len(rows) * (1 - fraction))
-    return Split(ordered[:cut], ordered[cut:])
+    train_rows = round(len(rows) * (1 - fraction))
+    return Split(ordered[:train_rows], ordered[train_rows:])
 
 
 def split_by_query(rows: pl.DataFrame, fraction: float) -> Split:
-    """The rows of most queries, and those of a fraction of the queries, see `is_held_out`."""
+    """Splits rows by query: a fraction of the queries is held out, see `is_held_out`."""
     queries = rows["query"].unique()
     held_out = [query for query in queries if is_held_out(query, fraction, HELD_OUT)]
     return split_by_mask(rows, rows["query"].is_in(held_out))
 
 
 def split_by_mask(rows: pl.DataFrame, test: pl.Series) -> Split:
-    """The rows of which a mask does not hold, and those of which it does."""
+    """Splits rows by a mask, which is True for the test split."""
     return Split(rows.filter(~test), rows.filter(test))
 
 
 class ClickJudgments(NamedTuple):
-    """Judgments made of clicks.
+    """Judgments derived from clicks.
 
     Args:
-        judgments: by query.
+        judgments: ordered by query.
         corpus: the titles to rank.
-        notes: what could not be joined, in sentences.
+        notes: sentences about clicks that could not be joined.
     """
 
     judgments: list[Judgment]
@@ -135,44 +135,45 @@ class ClickJudgments(NamedTuple):
 
 
 def judged_by_clicks(split: Split, corpus: Sequence[CorpusTitle] | None) -> ClickJudgments:
-    """Judgments of clicks on titles of the corpus; other clicks judge nothing.
+    """Derives judgments from clicks of the test split on titles of the corpus.
 
-    A title is found in the corpus by the log's `doc_id`, else by its text, else by its text as
-    models read it. It then has the corpus's id and text.
+    A clicked title is matched to the corpus by the `doc_id` of the log, else by its text, else by
+    its normal form. The judgment has the id and the text of the corpus. Clicks on other titles are
+    left out.
 
     Args:
-        split: whose later part judges.
-        corpus: the titles; None makes one of the titles of both parts, under the ids of the log.
+        split: of a log.
+        corpus: the titles to rank; None uses the titles of both splits, with the ids of the log.
 
     Raises:
-        UserError: nothing is left to learn from, or no row to judge by has a click on a title of
-            the corpus.
+        UserError: the training split is empty, or no click of the test split is on a title of the
+            corpus.
     """
     if corpus is None:
-        corpus = _logged_titles(pl.concat([part.select(*SCHEMA) for part in split]))
+        corpus = _logged_titles(pl.concat([rows.select(*SCHEMA) for rows in split]))
     titles = pl.DataFrame([*corpus], {"doc_id": pl.String, "title": pl.String}, orient="row")
     titles = titles.unique("doc_id", keep="first", maintain_order=True)
     titles = titles.rename({"doc_id": "id", "title": "text"})
-    rows = _joined(split.test.select(*SCHEMA), titles)
-    known = rows.filter(col.id.is_not_null()).sort("query", "text", "id", *SCHEMA)
+    rows = _join_corpus(split.test.select(*SCHEMA), titles)
+    matched = rows.filter(col.id.is_not_null()).sort("query", "text", "id", *SCHEMA)
     judgments = judgments_from_clicks(
-        known.select("query", "id", col.clicks.cast(pl.Float64)).iter_rows(),
+        matched.select("query", "id", col.clicks.cast(pl.Float64)).iter_rows(),
         FOLDED,
         dict(titles.iter_rows()),
     )
     notes = _notes(rows)
-    more = "".join(f": {note}" for note in notes[:1])
+    first_note = "".join(f": {note}" for note in notes[:1])
     if not (judgments and len(split.train)):
         raise UserError(
             f"{len(split.train):,} rows are left to learn from and {len(split.test):,} to "
-            f"judge by, {len(known):,} of them with a title of the corpus; choose another "
-            f"fraction, or use the same doc_id or the same titles in both{more}."
+            f"judge by, {len(matched):,} of them with a title of the corpus; choose another "
+            f"fraction, or use the same doc_id or the same titles in both{first_note}."
         )
     return ClickJudgments(judgments, corpus, notes)
 
 
-def _joined(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
-    """Rows with the `id` and the `text` of their title in a corpus, null where it has none."""
+def _join_corpus(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
+    """Adds the `id` and the `text` of each title in a corpus; null if the corpus lacks it."""
     strip = pl.col("id").str.strip_chars()
     by_id = titles.select("id", doc_id=strip).unique("doc_id", keep="first")
     by_text = titles.select("id", title="text").unique("title", keep="first", maintain_order=True)
@@ -195,21 +196,21 @@ def _joined(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
 
 
 def _notes(rows: pl.DataFrame) -> list[str]:
-    """What the clicks of joined rows lost, and what they are under another title."""
+    """Sentences about clicks on titles that the corpus lacks or that it has with another text."""
     notes = []
     clicked = rows.filter(col.clicks > 0)
-    unknown = clicked.filter(col.id.is_null())
-    if len(unknown):
+    unmatched = clicked.filter(col.id.is_null())
+    if len(unmatched):
         notes.append(
-            f"{unknown['clicks'].sum():,} of {clicked['clicks'].sum():,} clicks to judge by were "
+            f"{unmatched['clicks'].sum():,} of {clicked['clicks'].sum():,} clicks to judge by were "
             f"left out: the corpus has neither their doc_id nor their title, such as "
-            f"{_examples(unknown)}"
+            f"{_examples(unmatched)}"
         )
-    known = clicked.filter(col.id.is_not_null() & (col.doc_id == col.id.str.strip_chars()))
-    forms = known.select(
-        renamed=normal_forms(known["title"], FOLDED) != normal_forms(known["text"], FOLDED)
+    matched = clicked.filter(col.id.is_not_null() & (col.doc_id == col.id.str.strip_chars()))
+    forms = matched.select(
+        renamed=normal_forms(matched["title"], FOLDED) != normal_forms(matched["text"], FOLDED)
     )
-    renamed = known.filter(forms["renamed"])
+    renamed = matched.filter(forms["renamed"])
     if len(renamed):
         row = renamed.row(0, named=True)
         notes.append(
@@ -221,7 +222,7 @@ def _notes(rows: pl.DataFrame) -> list[str]:
 
 
 def _examples(rows: pl.DataFrame) -> str:
-    """The titles with most clicks, and their ids."""
+    """The three titles with most clicks, with their ids."""
     most = rows.group_by("title", "doc_id").agg(col.clicks.sum())
     most = most.sort("clicks", "title", "doc_id", descending=[True, False, False]).head(3)
     return ", ".join(
@@ -231,10 +232,10 @@ def _examples(rows: pl.DataFrame) -> str:
 
 
 def _logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
-    """The titles of a log under its ids; an id with two titles has the one with most clicks.
+    """The titles of a log with its ids; of two titles with one id, the one with more clicks.
 
-    Ids that have to be made follow the alphabet, not the log, whose order may tell what was
-    clicked most.
+    Titles without an id are numbered in alphabetical order, because the order of the log may depend
+    on clicks.
     """
     clicks = rows.group_by("doc_id", "title").agg(col.clicks.sum())
     with_id = clicks.filter(col.doc_id != "").sort(
@@ -244,15 +245,15 @@ def _logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
     without = clicks.filter(col.doc_id == "").select("title").unique().sort("title")
     without = without.join(with_id.select("title").unique(), on="title", how="anti").sort("title")
     numbers = (f"t{number:06d}" for number in count(1))
-    taken = {*named["doc_id"]}
-    free = (id for id in numbers if id not in taken)
-    unnamed = [CorpusTitle(next(free), title) for title in without["title"]]
-    known = map(CorpusTitle._make, named.iter_rows())
-    return sorted([*known, *unnamed], key=lambda title: (title.title, title.doc_id))
+    used_ids = {*named["doc_id"]}
+    new_ids = (id for id in numbers if id not in used_ids)
+    numbered = [CorpusTitle(next(new_ids), title) for title in without["title"]]
+    with_log_id = map(CorpusTitle._make, named.iter_rows())
+    return sorted([*with_log_id, *numbered], key=lambda title: (title.title, title.doc_id))
 
 
 def is_held_out(query: str, fraction: float, purpose: str) -> bool:
-    """Whether a query is in the held-out fraction: by its normalised text, the same in every run.
+    """Whether a query is in the held-out fraction, by a hash of its normalized text.
 
     Args:
         query: as logged.

@@ -1,4 +1,4 @@
-"""How much of a log cannot be read, by rows and by clicks; a log is refused if it is too much."""
+"""Counts good and malformed rows of a log, and refuses a log with too many malformed ones."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Reject
 
 MAX_REJECTED = 0.1
-"""The fraction of rows or clicks beyond which a log is refused unless another is asked for."""
+"""Default of the fraction of rows or clicks that may be malformed."""
 _EXAMPLES = 3
 _EXAMPLE_TEXT = 120
 
 
 @dataclass
 class Tally:
-    """What was read of a log.
+    """Counts of the good and the malformed rows of a log, and of their clicks.
 
-    A rejected row whose clicks cannot be read counts as many as the row with most: nothing tells
-    that it had fewer.
+    A malformed row whose clicks cannot be read counts as many clicks as the row with most.
 
     Args:
-        good_rows: that were read.
-        good_clicks: of these rows.
-        most_clicks: of any row, good or bad.
-        unknown: bad rows whose clicks cannot be read.
-        reasons: bad rows by reason.
-        largest: of the bad rows those with most clicks, the first of equals, each with its file.
+        good_rows: number of good rows.
+        good_clicks: clicks of the good rows.
+        most_clicks: maximum clicks of a row, good or bad.
+        known_lost: clicks of the bad rows whose clicks can be read.
+        unknown: number of bad rows whose clicks cannot be read.
+        reasons: number of bad rows by reason.
+        largest: the bad rows with most clicks, in case of ties the first, each with its file.
     """
 
     good_rows: int = 0
@@ -55,12 +55,12 @@ class Tally:
             self.unknown += row.clicks is None
             self.known_lost += row.clicks or 0
             self.most_clicks = max(self.most_clicks, row.clicks or 0)
-        several = [*self.largest, *((file, row) for row in rows)]
-        self.largest = nlargest(_EXAMPLES, several, _order)
+        candidates = [*self.largest, *((file, row) for row in rows)]
+        self.largest = nlargest(_EXAMPLES, candidates, _order)
 
     @property
     def rows(self) -> int:
-        """Good and bad rows."""
+        """Number of good and bad rows."""
         return self.good_rows + self.rejected
 
     @property
@@ -70,7 +70,7 @@ class Tally:
 
     @property
     def rejected(self) -> int:
-        """Bad rows."""
+        """Number of bad rows."""
         return self.reasons.total()
 
     @property
@@ -80,17 +80,17 @@ class Tally:
 
     @property
     def fractions(self) -> tuple[float, float]:
-        """The fraction of the rows that is bad, and of the clicks."""
+        """The fractions of the rows and of the clicks that are bad."""
         return self.rejected / (self.rows or 1), self.rejected_clicks / (self.clicks or 1)
 
     def refuse(self, limit: float) -> None:
-        """Refuses a log of which too much is bad.
+        """Checks the fraction of bad rows and clicks.
 
         Args:
-            limit: the fraction of rows, and of clicks, that may be bad.
+            limit: maximum fraction of rows, and of clicks, that may be bad.
 
         Raises:
-            UserError: saying how much and why, with the largest rows.
+            UserError: more is bad; the message has counts, reasons and the largest bad rows.
         """
         if max(self.fractions) > limit:
             reasons, *examples = self.lines()
@@ -102,7 +102,7 @@ class Tally:
             )
 
     def lines(self) -> list[str]:
-        """What to say of the bad rows at a terminal; nothing if there are none."""
+        """Lines about the bad rows for the terminal; none without bad rows."""
         if not self.rejected:
             return []
         rows, clicks = self.fractions
@@ -122,8 +122,8 @@ class Tally:
             )
         return lines
 
-    def described(self) -> dict[str, Any]:
-        """All of it, for programs."""
+    def to_dict(self) -> dict[str, Any]:
+        """The counts for `report.json`."""
         return {
             "in": self.rows,
             "rejected": dict(self.reasons),
@@ -133,6 +133,6 @@ class Tally:
 
 
 def _order(example: tuple[str, Reject]) -> float:
-    """The clicks of a row; those that cannot be read may be many."""
+    """Sort key: the clicks of a row, infinite if they cannot be read."""
     clicks = example[1].clicks
     return float("inf") if clicks is None else clicks

@@ -1,8 +1,7 @@
-"""Time stamps as people log them, made comparable: ISO 8601 or time since 1970.
+"""Parses time stamps of logs to comparable numbers: ISO 8601 or time since 1970.
 
-What is compared has to be of one kind. A time without a zone beside one with a zone, seconds beside
-milliseconds, a date beside a date with a time: none of these has an order, and text has the wrong
-one.
+All time stamps of a log must have one kind: for example, times with and without a zone, seconds and
+milliseconds, or dates and times cannot be ordered. Ordering them as text would be wrong.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ _BOUNDS = {
     1e17: "microseconds since 1970",
     1e20: "nanoseconds since 1970",
 }
-"""Numbers below the first bound are of the kind behind it.
+"""Upper bounds of the numbers of each kind.
 
-1e8 to 1e11 are seconds from 1973 to 5138, and so on. `20240131` is a number, too, in the right
+1e8 to 1e11 are seconds from 1973 to 5138, and so on. `20240131` is "a number", which has the right
 order.
 """
 
 
 class Clock:
-    """Turns time stamps into what is ordered as time, as long as all are of one kind."""
+    """Converts time stamps of one kind to numbers in the order of time."""
 
     def __init__(self) -> None:
         self._kind = self._first = ""
 
     def __call__(self, cell: str) -> float:
-        """A number; of ISO 8601, nanoseconds since 1970 by the clock of the log.
+        """Converts a time stamp; ISO 8601 becomes nanoseconds since 1970 in the zone of the log.
 
         Raises:
-            UserError: the time stamp is unreadable, or of another kind than those before.
+            UserError: the time stamp is unreadable, or has another kind than earlier ones.
         """
         kind, time = _read(cell)
         self._kind, self._first = self._kind or kind, self._first or cell
         if kind != self._kind:
             raise UserError(
                 f"the time stamps are mixed: {self._first[:40]!r} is {self._kind}, "
-                f"{cell[:40]!r} is {kind}; write all of them alike."
+                f"{cell[:40]!r} is {kind}; write all of them in the same format."
             )
         return time
 
 
 def _read(cell: str) -> tuple[str, float]:
-    """The kind of a time stamp, and what orders it."""
+    """The kind of a time stamp, and its number."""
     if not cell:
         raise UserError("the time stamp is empty; give every row one.")
     if _NUMBER.fullmatch(cell):
-        # Digits that a float would lose, as of microseconds, are kept.
+        # An int keeps digits, such as microseconds, that a float would lose.
         number = int(cell) if cell.isdigit() else float(cell)
         for bound, kind in _BOUNDS.items():
             if abs(number) < bound:
@@ -66,7 +65,7 @@ def _read(cell: str) -> tuple[str, float]:
     except ValueError:
         raise UserError(
             f"the time stamp {cell[:40]!r} is neither ISO 8601, such as 2024-01-31 12:00, nor a "
-            "time since 1970; write all of them so."
+            "time since 1970; write all of them in one of these formats."
         ) from None
     zone = moment.tzinfo
     since = moment - datetime(1970, 1, 1, tzinfo=zone and timezone.utc)
@@ -77,6 +76,6 @@ def _read(cell: str) -> tuple[str, float]:
 
 
 def _nanoseconds(cell: str) -> int:
-    """The digits behind the microseconds, which a `datetime` has no room for."""
-    behind = re.search(r"[.,]\d{6}(\d{1,3})", cell)
-    return int(behind[1].ljust(3, "0")) if behind else 0
+    """The nanoseconds after the microseconds, which a `datetime` cannot represent."""
+    match = re.search(r"[.,]\d{6}(\d{1,3})", cell)
+    return int(match[1].ljust(3, "0")) if match else 0

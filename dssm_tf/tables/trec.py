@@ -1,4 +1,4 @@
-"""TREC's files, white space between the columns: runs (`.trec`) and qrels."""
+"""TREC files, with columns separated by white space: runs (`.trec`) and qrels."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from dssm_tf.tables.writer import write_lines
 
 RUN_NAMES = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
 QRELS_NAMES = ("query_id", "0", "doc_id", "grade")
-MOST_SCORE = 3e38
-"""Scores are ranked and written in single precision, which ends at 3.4e38."""
+MAX_SCORE = 3e38
+"""Scores are ranked and written in single precision, whose maximum is 3.4e38."""
 
 Run = dict[str, dict[str, float]]
 """`run[query_id][doc_id]` is a score."""
 
 
 def _qrels_grade(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
-    """Grades; a negative one (not judged) counts as 0."""
+    """Parses grades; negative ones (not judged) become 0."""
     grades, bad = columns.numbers(most=LARGEST_GRADE)(cells, name)
     return grades.clip(0), bad
 
@@ -36,7 +36,7 @@ def _qrels_grade(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
 RUN: Sequence[Column] = (
     columns.identifier("query_id"),
     columns.identifier("doc_id"),
-    columns.number("score", -MOST_SCORE, MOST_SCORE),
+    columns.number("score", -MAX_SCORE, MAX_SCORE),
 )
 QRELS: Sequence[Column] = (*RUN[:2], Column("grade", _qrels_grade, pl.Float64))
 
@@ -44,11 +44,11 @@ QRELS: Sequence[Column] = (*RUN[:2], Column("grade", _qrels_grade, pl.Float64))
 def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
     """Reads a TREC run: `query_id Q0 doc_id rank score tag`.
 
-    The order is the scores'; the written rank and tag are not used, as in trec_eval.
+    Titles are ordered by score; the rank and the tag are ignored, as in trec_eval.
 
     Raises:
-        UserError: naming file and line; a line has not six columns, a score
-            is no number or does not fit single precision, or a title comes twice for a query.
+        UserError: naming file and line; a line does not have six columns, a score
+            is not a number or does not fit single precision, or a title is repeated for a query.
     """
     run: Run = {}
     for frame in scan(path, RUN, Layout(encoding, names=RUN_NAMES), "trec"):
@@ -63,30 +63,33 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
 
 
 def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
-    """Writes a TREC run, best title first; equal scores keep the order they are given in.
+    """Writes a TREC run, best title first; titles with equal scores stay in the order of `run`.
 
     Args:
         path: file to write.
         run: scores by query id and doc id.
-        tag: the system's name.
+        tag: name of the system.
     """
-    token = cache(_token)  # the same ids come back with every query
+    token = cache(_token)  # ids repeat from query to query
     lines = (
         f"{token(query_id)} Q0 {token(doc_id)} {rank} {score:.9g} {token(tag)}"
         for query_id, scores in run.items()
-        for rank, (doc_id, score) in enumerate(sorted(scores.items(), key=lambda one: -one[1]), 1)
+        for rank, (doc_id, score) in enumerate(sorted(scores.items(), key=lambda item: -item[1]), 1)
     )
     write_lines(path, lines)
 
 
 def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
-    """Writes judgments as TREC qrels. Fractions stay fractions, which some tools refuse."""
+    """Writes judgments as TREC qrels. Fractional grades are kept, which some tools reject."""
     write_lines(
         path,
-        (f"{_token(one.query_id)} 0 {_token(one.doc_id)} {one.grade:.9g}" for one in judgments),
+        (
+            f"{_token(judgment.query_id)} 0 {_token(judgment.doc_id)} {judgment.grade:.9g}"
+            for judgment in judgments
+        ),
     )
 
 
 def _token(text: str) -> str:
-    """The text without white space, which TREC files use between columns: `%20` instead."""
+    """Replaces white space, which separates the columns of TREC files, by `%20`."""
     return re.sub(r"\s", "%20", text)

@@ -1,4 +1,4 @@
-"""Writes tables and lines, whole or not at all, packed if the name says so."""
+"""Writes tables and lines atomically; compressed if the name ends in `.gz`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_lines(path: Path | str, lines: Iterable[str]) -> None:
     with atomic_write(path, "wb") as file:
         if str(path).endswith(".gz"):
             # No time stamp and no name, so equal content gives equal bytes.
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                packed.writelines(data)
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as gzip_file:
+                gzip_file.writelines(data)
         else:
             file.writelines(data)

@@ -1,5 +1,5 @@
-"""Text to words to letter trigrams, in pure Python: what the Beam workers run.
+"""Converts texts to words and letter trigrams in pure Python, also on Beam workers.
 
-`dssm_tf.text_features` does the same in TensorFlow ops; a property test keeps them equal.
-`columns`, for pipelines, needs Polars. May import common.
+`dssm_tf.text_features` does the same in TensorFlow ops; a property test compares both. May import
+common.
 """

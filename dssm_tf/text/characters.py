@@ -1,9 +1,9 @@
-"""What each Unicode character becomes, frozen, so that every Python and TensorFlow agrees.
+"""The frozen mapping of Unicode characters, the same in every version of Python and TensorFlow.
 
-`str.lower` and `str.split` follow the Unicode version of the running Python and look at the
-neighbours of a character (final sigma); TensorFlow's string ops follow the ICU they were built
-with and the locale of the process. A model that sees one in training and the other in serving
-is skewed. So the rule is defined once, in `characters.tsv`, per character and without context:
+`str.lower` and `str.split` depend on the Unicode version of the running Python and on the
+neighbors of a character (final sigma). TensorFlow's string ops depend on their ICU version and on
+the locale of the process. A model with different rules in training and serving is skewed.
+Therefore the rules are defined once, in `characters.tsv`, per character and without context:
 
 *   deleted: format characters (soft hyphen, joiners, direction marks, byte order mark) and
     variation selectors;
@@ -11,8 +11,8 @@ is skewed. So the rule is defined once, in `characters.tsv`, per character and w
     character of bad UTF-8, symbols below U+1F000 (emoji from there on are letters);
 *   lower case: the simple mapping, one character to one, with I-with-dot to `i` and final sigma
     to sigma;
-*   width: full-width Latin letters and digits, half-width kana and jamo become the usual ones;
-*   everything else (letters, digits, combining marks, CJK, unassigned) stays as it is.
+*   width: full-width Latin letters and digits and half-width kana and jamo become standard ones;
+*   everything else (letters, digits, combining marks, CJK, unassigned) is unchanged.
 
 After that, two scripts are composed, because their texts are written both ways: a kana and a
 voicing mark become the voiced kana, conjoining jamo become a Hangul syllable. See `compose`. Other
@@ -26,12 +26,12 @@ are one word, after lower case:
 *   so does a Latin letter that is named after another, such as `ø`, "o with stroke", or `ł`;
 *   a few are spelled out: `ß` is `ss`, `æ` is `ae`, `þ` is `th`.
 
-Composed and decomposed texts of these scripts then have the same words. All other marks stay, since
-a word is another one without them, or none: the vowel signs of Devanagari, Thai and their
-neighbours, the voicing of kana, the hamza and madda of Arabic letters. German `ü` is
-`u`, not `ue`: nothing in a text says which language it is.
+Composed and decomposed texts of these scripts then have the same words. All other marks stay,
+because a word without them is another word, or none: the vowel signs of Devanagari, Thai and
+related scripts, the voicing of kana, the hamza and madda of Arabic letters. German `ü` is `u`, not
+`ue`, because the language of a text is unknown.
 
-From Unicode 14.0; `python -m tests.reference.character_rules` derives the file again.
+From Unicode 14.0; `python -m tests.reference.character_rules` generates the file.
 """
 
 from __future__ import annotations
@@ -68,29 +68,29 @@ def _rows() -> list[tuple[range, str, str]]:
 
 @cache
 def character_map(keep_accents: bool) -> dict[int, int | str | None]:
-    """What each code point becomes, as `str.translate` takes it: others, `SPACE` or None.
+    """The mapping for `str.translate`: from a code point to another, to `SPACE`, or to None.
 
-    Those that stay as they are, are not in it, but for the space itself.
+    Unchanged code points are left out, except the space.
     """
-    found: dict[int, int | str | None] = {}
+    mapping: dict[int, int | str | None] = {}
     for codes, rule, value in _rows():
         if rule == "lower":
-            # Accents come before: a capital folds as its small letter does.
+            # Accent rules come first in the file: a capital maps as its small letter does.
             for code in codes:
                 small = code + int(value)
-                found[code] = found.get(small, small)
+                mapping[code] = mapping.get(small, small)
         elif rule == "width":
             for code in codes:
-                found[code] = code + int(value)
+                mapping[code] = code + int(value)
         elif rule in ("separator", "deleted") or (rule == "accent" and not keep_accents):
             for code in codes:
-                found[code] = SPACE if rule == "separator" else value or None
-    return found
+                mapping[code] = SPACE if rule == "separator" else value or None
+    return mapping
 
 
 @cache
 def voicings() -> dict[tuple[int, int], int]:
-    """The voiced kana of each pair of a kana and a mark."""
+    """The voiced kana of each pair of a kana and a voicing mark."""
     marks = {"voiced": VOICED_MARK, "semivoiced": SEMIVOICED_MARK}
     return {
         (code, marks[rule]): code + int(value)
@@ -101,11 +101,13 @@ def voicings() -> dict[tuple[int, int], int]:
 
 
 def compose(text: str) -> str:
-    """A text, after `character_map`, with voiced kana and Hangul syllables composed.
+    """Composes voiced kana and Hangul syllables of a text.
+
+    Composition is as in Unicode's NFC, by arithmetic for Hangul (The Unicode Standard, section
+    3.12).
 
     Args:
-        text: whose pairs and triples of code points are composed as in Unicode's NFC, which needs
-            no table for Hangul (The Unicode Standard, section 3.12).
+        text: after `character_map`.
 
     >>> compose("\u304b\u3099") == "\u304c", compose("\u1112\u1161\u11ab") == "\ud55c"
     (True, True)

@@ -1,12 +1,12 @@
 """Titles of several fields, such as title, brand and category: one text, `Halo␟Microsoft␟Games`.
 
-The separator is U+241F, the symbol for the unit separator: it can be seen, typed and sent as JSON,
-no title holds it otherwise, and `characters` has it among the characters that separate words.
-So a title stays one string everywhere, and what knows nothing of fields reads all their words.
+The separator is U+241F, the symbol for the unit separator. It can be displayed, typed and sent as
+JSON, other titles do not contain it, and it separates words, see `characters`. So a title is one
+string everywhere, and code without support for fields reads the words of all fields.
 
-Fields share the rows of the first matrix, or a text rule (`TextLimits.own_fields`) gives those
-after the first rows of their own: `sony` of field 1 is then the word `1␟sony`, whose trigrams are
-`1#so`, `1son`, `1ony` and `1ny#`.
+Fields share the rows of the first matrix. With the text rule `Rules.own_fields`, fields after the
+first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the trigrams `1#so`,
+`1son`, `1ony` and `1ny#`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dssm_tf.common.errors import UserError
 
 SEPARATOR = "␟"
-MOST_OWN_FIELDS = 6
-"""Fields with rows of their own: 6 numbers and three code points make a key of 63 bits."""
+MAX_OWN_FIELDS = 6
+"""Maximum of `Rules.own_fields`: 6 field numbers and 3 code points fit into a key of 63 bits."""
 
 
 def join_fields(cells: Sequence[str]) -> str:
-    """Fields as one text; empty ones at the end leave nothing.
+    """Joins fields to one text, without empty fields at the end.
 
     >>> join_fields(["Halo", "", "Games"]), join_fields(["Halo", "", ""])
     ('Halo␟␟Games', 'Halo')
@@ -30,11 +30,11 @@ def join_fields(cells: Sequence[str]) -> str:
 
 
 def split_fields(text: str, most: int = -1) -> list[str]:
-    """The fields of a text; all that follows the last is part of it.
+    """Splits a text into at most `most` fields; the last one has the rest of the text.
 
     Args:
         text: of any number of fields.
-        most: how many there are at most; as many as the text has if below 1.
+        most: maximum number of fields; no limit if below 1.
 
     >>> split_fields("Halo␟Microsoft␟Games␟More", 3)
     ['Halo', 'Microsoft', 'Games␟More']
@@ -42,42 +42,42 @@ def split_fields(text: str, most: int = -1) -> list[str]:
     return text.split(SEPARATOR, most - 1 if most > 0 else -1)
 
 
-def marked(word: str, field: int) -> str:
-    """A word of a field that has rows of its own; words of field 0 stay as they are.
+def mark_word(word: str, field: int) -> str:
+    """Marks a word with the number of its field; words of field 0 are unchanged.
 
-    >>> marked("sony", 1), marked("halo", 0)
+    >>> mark_word("sony", 1), mark_word("halo", 0)
     ('1␟sony', 'halo')
     """
     return f"{field}{SEPARATOR}{word}" if field else word
 
 
-def unmarked(word: str) -> tuple[str, str]:
-    """A word's mark, `""` for field 0, and the word itself.
+def split_mark(word: str) -> tuple[str, str]:
+    """Splits a word into the number of its field, `""` for field 0, and the word itself.
 
-    >>> unmarked("1␟sony"), unmarked("halo")
+    >>> split_mark("1␟sony"), split_mark("halo")
     (('1', 'sony'), ('', 'halo'))
     """
     return (word[0], word[2:]) if word[1:2] == SEPARATOR else ("", word)
 
 
-def cut(word: str, letters: int) -> str:
-    """The first letters of a word, its mark not counted."""
+def truncate_word(word: str, letters: int) -> str:
+    """The first letters of a word; its mark does not count."""
     return word[: letters + 2] if word[1:2] == SEPARATOR else word[:letters]
 
 
 def parse_fields(names: str) -> tuple[str, ...]:
-    """The columns that `--title-fields` names, without case and outer white space.
+    """Parses the value of `--title-fields`, ignoring case and outer white space.
 
     Raises:
-        UserError: there is none, or one comes twice.
+        UserError: a name is empty or repeated.
 
     >>> parse_fields("Title, brand")
     ('title', 'brand')
     """
-    found = tuple(name.strip().lower() for name in names.split(","))
-    if "" in found or len({*found}) < len(found):
+    fields = tuple(name.strip().lower() for name in names.split(","))
+    if "" in fields or len({*fields}) < len(fields):
         raise UserError(
-            f"--title-fields is {names!r}; expected names of columns with commas between, each "
+            f"--title-fields is {names!r}; expected names of columns separated by commas, each "
             "once, such as title,brand,category."
         )
-    return found
+    return fields

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 
 def fingerprint64(text: str) -> int:
-    """A signed 64-bit fingerprint (BLAKE2b) of a normalised text.
+    """A signed 64-bit fingerprint (BLAKE2b) of a normalized text.
 
     >>> fingerprint64("ice cream") == fingerprint64("ice cream")
     True
@@ -16,7 +16,7 @@ def fingerprint64(text: str) -> int:
 
 
 def unit_interval(text: str, salt: str) -> float:
-    """A number in [0, 1) that depends on the text and the salt alone: for splits and sampling."""
+    """A number in [0, 1) that depends only on the text and the salt, for splits and sampling."""
     digest = blake2b(
         text.encode("utf-8", "surrogatepass"),
         digest_size=8,

@@ -1,4 +1,4 @@
-"""A vocabulary that new letter trigrams join: those it has keep their ids."""
+"""Extends a vocabulary by new letter trigrams; existing ones keep their ids."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from dssm_tf.text.vocabulary import Vocabulary
 def grow(
     known: Vocabulary, counts: Mapping[str, int], max_size: int, min_count: int = 1
 ) -> Vocabulary:
-    """A vocabulary with the most frequent new trigrams below those that are known.
+    """Appends the most frequent new trigrams to a vocabulary.
 
     Args:
-        known: what it goes on from; all of it stays.
-        counts: how often each trigram is there, known or not.
-        max_size: most trigrams, the known ones included; where these are as many, none is new.
-        min_count: new trigrams that are rarer are left out.
+        known: the vocabulary to extend; all of its trigrams stay.
+        counts: of all trigrams, known or new.
+        max_size: maximum number of trigrams, known ones included; if `known` has as many, none is
+            added.
+        min_count: rarer new trigrams are left out.
 
     >>> from dssm_tf.text.rules import FOLDED
     >>> grow(Vocabulary(["#ca", "cat"], FOLDED), {"cat": 9, "dog": 1, "#do": 2}, 3).ngrams
     ('#ca', 'cat', '#do')
     """
-    listed = set(known.ngrams)
-    new = {ngram: count for ngram, count in counts.items() if ngram not in listed}
-    room = max(0, max_size - len(known.ngrams))
-    joining = Vocabulary.from_counts(new, room, known.rules, min_count)
-    return Vocabulary((*known.ngrams, *joining.ngrams), known.rules)
+    known_ngrams = set(known.ngrams)
+    new = {ngram: count for ngram, count in counts.items() if ngram not in known_ngrams}
+    max_new = max(0, max_size - len(known.ngrams))
+    added = Vocabulary.from_counts(new, max_new, known.rules, min_count)
+    return Vocabulary((*known.ngrams, *added.ngrams), known.rules)
 
 
 def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
-    """Raises UserError where a vocabulary does not go on from another by the same rules.
+    """Raises UserError unless a vocabulary extends an earlier one with the same text rules.
 
     Args:
         before: the earlier vocabulary.
-        now: that of today's data.
-        source: the earlier run, as the message calls it.
+        now: the vocabulary of the current data.
+        source: name of the earlier run, for the message.
     """
     before.rules.check_same(now.rules, source)
     if now.ngrams[: len(before.ngrams)] != before.ngrams:
@@ -49,11 +50,10 @@ def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
 
 
 def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
-    """For each id of today's vocabulary, padding included, the id it had before.
+    """The earlier id of each id of the current vocabulary, padding included.
 
-    A new trigram had that of its hash bucket; None where there are none and it was dropped, and for
-    a word. Hash
-    buckets follow the trigrams, so theirs move.
+    The earlier id of a new trigram is that of its hash bucket. It is None without hash buckets, and
+    for a new whole word. Ids of hash buckets follow those of trigrams, so they change.
 
     >>> from dssm_tf.text.rules import FOLDED
     >>> earlier_ids(Vocabulary(["#ca"], FOLDED), Vocabulary(["#ca", "cat"], FOLDED))

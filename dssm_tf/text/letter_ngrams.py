@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dssm_tf.text.fields import unmarked
+from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import Rules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
 
 
 def letter_ngrams(word: str, max_letters: int = Rules.max_letters) -> list[str]:
-    """The letter trigrams of `#word#`, in order and with repetition: one a letter.
+    """The letter trigrams of `#word#`, in order and with repetition: one per letter.
 
-    A word longer than `max_letters` is cut there, so that one pasted blob cannot widen a batch.
-    Trigrams of a field with rows of its own begin with its number, see `fields`.
+    A word is truncated to `max_letters`, so that a pasted blob cannot widen a batch. Trigrams of a
+    marked word begin with the number of its field, see `fields`.
 
     >>> letter_ngrams("cat")
     ['#ca', 'cat', 'at#']
@@ -21,25 +21,25 @@ def letter_ngrams(word: str, max_letters: int = Rules.max_letters) -> list[str]:
     >>> letter_ngrams("1␟cat")
     ['1#ca', '1cat', '1at#']
     """
-    mark, word = unmarked(word)
-    whole = f"{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
-    return [mark + whole[i : i + 3] for i in range(len(whole) - 2)]
+    mark, word = split_mark(word)
+    bounded = f"{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
+    return [mark + bounded[i : i + 3] for i in range(len(bounded) - 2)]
 
 
 def whole_word(word: str, max_letters: int = Rules.max_letters) -> str:
-    """A word between boundary marks, an n-gram of its own for a word of two letters or more.
+    """A word between boundary marks, which is an n-gram itself if it has two letters or more.
 
     >>> whole_word("cat"), whole_word("1␟cat")
     ('#cat#', '1#cat#')
     """
-    mark, word = unmarked(word)
+    mark, word = split_mark(word)
     return f"{mark}{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
 
 
 def without_mark(ngram: str) -> tuple[str, str]:
-    """The number of an n-gram's field, `""` for field 0, and the n-gram without it.
+    """Splits an n-gram into the number of its field, `""` for field 0, and the rest.
 
-    One of more than three characters is a whole word.
+    If the rest has more than three characters, it is a whole word.
 
     >>> [without_mark(ngram) for ngram in ("cat", "1cat", "#cat#", "1#cat#", "1#a#")]
     [('', 'cat'), ('1', 'cat'), ('', '#cat#'), ('1', '#cat#'), ('1', '#a#')]

@@ -1,7 +1,7 @@
-"""How a text is read: one object that everything which compares texts is given.
+"""Rules by which texts become words and keys; all code that compares texts uses them.
 
-Lower case, punctuation to space, white-space split; numbers kept, no stemming (S14 sec. 4). Accents
-are folded, see `characters`, or kept.
+Texts are lowercased and split at white space and punctuation. Numbers are kept; there is no
+stemming (S14 sec. 4). Accents are removed, see `characters`, or kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NewType
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.characters import character_map, compose
-from dssm_tf.text.fields import MOST_OWN_FIELDS, SEPARATOR, join_fields, marked, split_fields
+from dssm_tf.text.fields import MAX_OWN_FIELDS, SEPARATOR, join_fields, mark_word, split_fields
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Key = NewType("Key", str)
-"""A text in its normal form: equal for texts that no model can tell apart."""
+"""The normal form of a text: equal for texts that are equal for every model."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What of a text is read, and which texts are one.
+    """Rules by which texts become words, and by which texts are equal.
 
-    A data directory, a run, an index and an export have theirs. `FOLDED` are those of what is
-    read without a model.
+    Each data directory, run, index and export contains its rules. Code without a model uses
+    `FOLDED`.
 
     Args:
         keep_accents: whether words keep their accents, see `characters`.
         max_words: words of a text beyond this many are dropped.
         max_letters: letters of a word beyond this many are dropped.
-        hash_buckets: unseen trigrams are dropped when 0, else share this many extra ids.
-        own_fields: fields of a text whose trigrams are told apart, see `fields`; 1: none are.
+        hash_buckets: number of extra ids for unseen trigrams; 0: they are dropped.
+        own_fields: number of fields with separate trigrams, see `fields`; 1: all fields share them.
     """
 
     keep_accents: bool
@@ -47,11 +47,11 @@ class Rules:
 
     @classmethod
     def of_json(cls, saved: dict[str, Any]) -> Rules:
-        """Those that a file holds.
+        """Creates rules from the values of a file.
 
         Raises:
-            TypeError: there are others, or some are missing.
-            ValueError: one is out of its range.
+            TypeError: a rule is unknown or missing.
+            ValueError: a value is out of range.
         """
         rules = cls(**saved)
         if not isinstance(rules.keep_accents, bool):
@@ -60,7 +60,7 @@ class Rules:
             ("max_words", 1, 1 << 53),
             ("max_letters", 1, 1 << 53),
             ("hash_buckets", 0, 1 << 53),
-            ("own_fields", 1, MOST_OWN_FIELDS),
+            ("own_fields", 1, MAX_OWN_FIELDS),
         ):
             value = getattr(rules, name)
             if type(value) is not int or not low <= value <= high:
@@ -70,7 +70,7 @@ class Rules:
         return rules
 
     def words(self, text: str) -> list[str]:
-        """All words of a text, whole; those of fields with rows of their own are marked.
+        """All words of a text without truncation; with `own_fields`, marked with their field.
 
         >>> FOLDED.words("The Wizard-of-Oz, 1939! Leixões")
         ['the', 'wizard', 'of', 'oz', '1939', 'leixoes']
@@ -80,23 +80,23 @@ class Rules:
         if self.own_fields == 1 or SEPARATOR not in text:
             return self._split(text)
         fields = enumerate(split_fields(text, self.own_fields))
-        return [marked(word, at) for at, one in fields for word in self._split(one)]
+        return [mark_word(word, field) for field, part in fields for word in self._split(part)]
 
     def _split(self, text: str) -> list[str]:
         # After translation the plain space is the only white space left.
-        if text.isascii():  # a third of the time, for what most words are made of
+        if text.isascii():  # takes a third of the time
             return text.encode("ascii").translate(_ascii_translation()).decode("ascii").split()
         return compose(text.translate(character_map(self.keep_accents))).split()
 
     def key(self, text: str) -> Key:
-        """The words of a text, joined by single spaces; fields of a title stay apart.
+        """The words of a text joined by single spaces; fields of a title stay separated.
 
         >>> FOLDED.key("  Ice   CREAM?  ")
         'ice cream'
         >>> FOLDED.key("Halo: Reach ␟ Microsoft ␟ ")
         'halo reach␟microsoft'
         """
-        return Key(join_fields([" ".join(self._split(one)) for one in split_fields(text)]))
+        return Key(join_fields([" ".join(self._split(field)) for field in split_fields(text)]))
 
     def id(self, text: str) -> int:
         """The fingerprint of a text's key."""
@@ -109,51 +109,51 @@ class Rules:
         return np.fromiter(map(self.id, texts), np.int64)
 
     def distinct(self, texts: Iterable[str]) -> tuple[list[Key], NDArray[np.intp]]:
-        """The distinct keys of texts, and the place of each text's among them.
+        """The distinct keys of texts, and the index of the key of each text.
 
-        A matrix product can differ in the last bit from column to column, so titles that no model
-        can tell apart share one column, and tie.
+        A matrix product can differ in the last bit from column to column. Equal titles share one
+        column, so their scores tie.
 
         >>> FOLDED.distinct(["Red shoe", "hat", "red SHOE!"])
         (['red shoe', 'hat'], array([0, 1, 0]))
         """
         import numpy as np
 
-        places: dict[Key, int] = {}
-        shared = [places.setdefault(self.key(text), len(places)) for text in texts]
-        return list(places), np.array(shared, np.intp)
+        indices: dict[Key, int] = {}
+        index_of_text = [indices.setdefault(self.key(text), len(indices)) for text in texts]
+        return list(indices), np.array(index_of_text, np.intp)
 
     def check_same(self, other: Rules, source: str) -> None:
-        """Raises UserError where texts are read by other rules than before, naming each.
+        """Raises UserError if other rules differ from these; the message names each difference.
 
         Args:
-            other: the rules of today.
-            source: what has these rules, as the message calls it.
+            other: the current rules.
+            source: name of the file or run with these rules, for the message.
         """
         old, new = asdict(self), asdict(other)
         if changed := [name for name in old if old[name] != new[name]]:
-            then, today = (
+            earlier, current = (
                 ", ".join(_flag(name, rules[name]) for name in changed) for rules in (old, new)
             )
             raise UserError(
-                f"{source} was made with {then}, and now it is {today}: trigrams of other text "
-                "rules are other trigrams. Run preprocess as then."
+                f"{source} was made with {earlier}; now it is {current}. Trigrams depend on these "
+                "text rules. Run preprocess with the earlier flags."
             )
 
 
 FOLDED = Rules(keep_accents=False)
-"""Without accents, no field's words told apart: of baselines, splits and judged queries."""
+"""Rules without accents and with shared fields, for baselines, splits and judged queries."""
 
 
 @cache
 def _ascii_translation() -> bytes:
-    """The rule of ASCII, of which nothing is deleted, as `bytes.translate` wants it."""
-    found = {code: to for code, to in character_map(True).items() if isinstance(to, int)}
-    return bytes(found.get(code, code) for code in range(128)) + bytes(128)
+    """The mapping of ASCII characters for `bytes.translate`; none of them is deleted."""
+    mapping = {code: to for code, to in character_map(True).items() if isinstance(to, int)}
+    return bytes(mapping.get(code, code) for code in range(128)) + bytes(128)
 
 
 def _flag(name: str, value: object) -> str:
-    """A text rule as the flags of preprocess have it.
+    """A text rule as flags of preprocess.
 
     >>> _flag("max_words", 9), _flag("keep_accents", False), _flag("own_fields", 3)
     ('--max-words 9', 'no --keep-accents', '--field-rows own with 3 --title-fields')

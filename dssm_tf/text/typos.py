@@ -1,4 +1,4 @@
-"""One typing error in a text, the same in every run."""
+"""Adds one typing error to a text, the same in every run."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import re
 from random import Random
 from string import ascii_lowercase
 
-_LEAST = 4  # letters of a word that gets an error
+_MIN_LETTERS = 4  # of a word with a typo
 
 
 def with_typo(text: str, number: int = 0) -> str:
-    """A text with one edit in its longest word, the first of equals.
+    """Edits one letter of the longest word of a text; on ties, of the first one.
 
-    A letter after the first is left out, replaced, preceded by another one, or swapped with the
-    next, all equally likely. A text whose words have fewer than four letters stays as it is.
+    A letter after the first is deleted, replaced, preceded by another one, or swapped with the
+    next, with equal probability. A text whose words have fewer than four letters is unchanged.
 
     Args:
         text: to misspell.
-        number: other numbers give other edits.
+        number: seed; each number gives another edit.
 
     >>> with_typo("angle bracket"), with_typo("3 in. box")
     ('angle barcket', '3 in. box')
     """
     words = re.finditer(r"[^\W\d_]+", text)
     longest = max(words, key=lambda word: len(word[0]), default=None)
-    if longest is None or len(longest[0]) < _LEAST:
+    if longest is None or len(longest[0]) < _MIN_LETTERS:
         return text
     random = Random(f"{number or ''}{text}")
-    place = longest.start() + random.randrange(1, len(longest[0]) - 1)
-    before, after = text[:place], text[place + 2 :]
-    first, second = text[place], text[place + 1]
+    offset = longest.start() + random.randrange(1, len(longest[0]) - 1)
+    before, after = text[:offset], text[offset + 2 :]
+    first, second = text[offset], text[offset + 1]
     other = random.choice(ascii_lowercase.replace(first.lower(), ""))
     edits = [
         second + after,
@@ -37,4 +37,4 @@ def with_typo(text: str, number: int = 0) -> str:
         other + first + second + after,
         second + first + after,
     ]
-    return before + random.choice([one for one in edits if before + one != text])
+    return before + random.choice([edit for edit in edits if before + edit != text])

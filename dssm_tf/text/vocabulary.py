@@ -1,4 +1,4 @@
-"""The letter trigrams a model knows, most frequent first, and the ids of a word's n-grams."""
+"""The letter trigrams of a model, most frequent first, and the ids of the n-grams of a word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.text.fields import cut
+from dssm_tf.text.fields import truncate_word
 from dssm_tf.text.letter_ngrams import (
     BOUNDARY,
     bucket,
@@ -20,14 +20,14 @@ from dssm_tf.text.rules import Rules
 
 
 class Vocabulary:
-    """Maps letter trigrams to ids: 0 is padding, known trigrams from 1, then the hash buckets.
+    """Maps letter trigrams to ids: 0 is padding, then known trigrams from 1, then hash buckets.
 
-    Differs from a plain dictionary by its fingerprint, which ties records, checkpoints and
-    exported models to the ids they were made with.
+    Records, checkpoints and exported models contain its fingerprint, so that they are used with
+    the same ids.
 
     Args:
-        ngrams: distinct trigrams, most frequent first, and perhaps whole words, `#hammer#`.
-        rules: how texts are read.
+        ngrams: distinct trigrams, most frequent first; may end with whole words, `#hammer#`.
+        rules: by which texts become words.
     """
 
     def __init__(self, ngrams: Iterable[str], rules: Rules) -> None:
@@ -36,7 +36,7 @@ class Vocabulary:
         self._ids = {ngram: i for i, ngram in enumerate(self.ngrams, start=1)}
         if len(self._ids) != len(self.ngrams):
             raise ValueError(
-                f"The vocabulary lists {len(self.ngrams)} trigrams of which only "
+                f"The vocabulary lists {len(self.ngrams)} trigrams, but only "
                 f"{len(self._ids)} are distinct; list each one once."
             )
         self.whole_words = {
@@ -53,36 +53,40 @@ class Vocabulary:
         min_count: int,
     ) -> Vocabulary:
         """The `max_size` most frequent trigrams; equal counts in code point order."""
-        kept = [ngram for ngram, count in counts.items() if count >= min_count]
-        kept.sort(key=lambda ngram: (-counts[ngram], ngram))
-        return cls(kept[:max_size], rules)
+        frequent = [ngram for ngram, count in counts.items() if count >= min_count]
+        frequent.sort(key=lambda ngram: (-counts[ngram], ngram))
+        return cls(frequent[:max_size], rules)
 
     def with_words(self, words: Iterable[str]) -> Vocabulary:
-        """The same and, below, those of the words that have two letters and are not there."""
-        whole = dict.fromkeys(whole_word(word, self.rules.max_letters) for word in words)
+        """A copy with new whole words at the end; words of one letter are left out."""
+        candidates = dict.fromkeys(whole_word(word, self.rules.max_letters) for word in words)
         new = [
-            ngram for ngram in whole if ngram not in self._ids and len(without_mark(ngram)[1]) > 3
+            ngram
+            for ngram in candidates
+            if ngram not in self._ids and len(without_mark(ngram)[1]) > 3
         ]
         return Vocabulary((*self.ngrams, *new), self.rules)
 
     @property
     def size(self) -> int:
-        """Number of ids in use, padding not counted: trigrams and hash buckets."""
+        """Number of ids without padding: n-grams and hash buckets."""
         return len(self.ngrams) + self.rules.hash_buckets
 
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with any trigram, their order or a rule."""
-        whole = "\n".join([repr(self.rules), *self.ngrams])
-        return sha256(whole.encode()).hexdigest()[:16]
+        content = "\n".join([repr(self.rules), *self.ngrams])
+        return sha256(content.encode()).hexdigest()[:16]
 
     def words(self, text: str) -> list[str]:
-        """The first `max_words` words of a text, each cut to `max_letters`."""
+        """The first `max_words` words of a text, each truncated to `max_letters`."""
         letters = self.rules.max_letters
-        return [cut(word, letters) for word in self.rules.words(text)[: self.rules.max_words]]
+        return [
+            truncate_word(word, letters) for word in self.rules.words(text)[: self.rules.max_words]
+        ]
 
     def ngram_ids(self, word: str) -> tuple[int, ...]:
-        """Ids of the word's trigrams, remembered; see `look_up`."""
+        """Ids of the n-grams of a word, cached; see `look_up`."""
         cached = self._word_cache.get(word)
         if cached is not None:
             return cached
@@ -92,22 +96,22 @@ class Vocabulary:
         return ids
 
     def look_up(self, word: str) -> tuple[int, ...]:
-        """Ids of the word's trigrams, with repetition, and last of the word if it has one.
+        """Ids of the trigrams of a word, with repetition, then the id of the word if it has one.
 
-        Unseen trigrams are dropped or in a bucket.
+        Unseen trigrams get the id of a hash bucket, or are dropped without hash buckets.
         """
-        found = []
+        ids = []
         for ngram in letter_ngrams(word, self.rules.max_letters):
             known = self._ids.get(ngram)
             if known is not None:
-                found.append(known)
+                ids.append(known)
             elif self.rules.hash_buckets:
-                found.append(1 + len(self.ngrams) + bucket(ngram, self.rules.hash_buckets))
-        whole = self.whole_words.get(whole_word(word, self.rules.max_letters))
-        return (*found,) if whole is None else (*found, whole)
+                ids.append(1 + len(self.ngrams) + bucket(ngram, self.rules.hash_buckets))
+        word_id = self.whole_words.get(whole_word(word, self.rules.max_letters))
+        return (*ids,) if word_id is None else (*ids, word_id)
 
-    def unknown_share(self, texts: Iterable[str]) -> float:
-        """The share of the texts' letter trigrams that it does not list; 0 where there is none."""
+    def unknown_fraction(self, texts: Iterable[str]) -> float:
+        """The fraction of the letter trigrams of texts that are not in the vocabulary."""
         trigrams = [
             ngram
             for text in texts
@@ -117,7 +121,7 @@ class Vocabulary:
         return sum(ngram not in self._ids for ngram in trigrams) / max(1, len(trigrams))
 
     def save(self, path: Path) -> None:
-        """Writes one trigram a line, most frequent first, in UTF-8."""
+        """Writes one n-gram per line, most frequent first, in UTF-8."""
         with atomic_write(path) as file:
             file.writelines(f"{ngram}\n" for ngram in self.ngrams)
 
@@ -140,7 +144,7 @@ class Vocabulary:
             if not _is_ngram(line):
                 raise UserError(
                     f"{path}:{number} holds {line[:20]!r}; expected a letter trigram "
-                    "such as '#ca', or a word such as '#cat#', one a line."
+                    "such as '#ca', or a word such as '#cat#', one per line."
                 )
         try:
             return cls(lines, rules)
@@ -148,12 +152,12 @@ class Vocabulary:
             raise UserError(f"{path}: {error}") from None
 
     def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], Rules]]:
-        # The cache stays behind when Beam pickles a vocabulary.
+        # Beam pickles a vocabulary without its cache.
         return Vocabulary, (self.ngrams, self.rules)
 
 
 def _is_ngram(line: str) -> bool:
-    """Whether a line is a trigram or a whole word, perhaps after the number of its field."""
+    """Whether a line is a trigram or a whole word, with or without the number of a field."""
     mark, ngram = without_mark(line)
     if mark not in ("", *"12345"):
         return False

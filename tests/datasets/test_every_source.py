@@ -161,7 +161,7 @@ def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
     [
         ("wand", {}, "there is no source 'wand'; choose from esci, wands"),
         ("wands", {"settings": ["n=1"]}, "--set n=1: expected KEY=VALUE; wands has the keys n"),
-        ("wands", {"held_out": 1.5}, r"--held-out is 1\.5; expected a share"),
+        ("wands", {"held_out": 1.5}, r"--held-out is 1\.5; expected a fraction"),
         ("esci", {"held_out": 0.5}, "--held-out: the publisher has split esci"),
         ("homedepot", {}, r"no train\.csv \(also \.gz\); expected one, found: label\.csv, product"),
     ],

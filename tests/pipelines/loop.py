@@ -16,9 +16,9 @@ from apache_beam.utils.shared import Shared
 from dssm_tf.data.format import file_name
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import record_transforms, sums, transforms
-from pipelines.frames import Settings, sum_counts
+from pipelines import aggregate, parse_log, write_records
 from pipelines.options import PreprocessOptions
+from pipelines.shards import PipelineContext, sum_counts
 from pipelines.sources import plan
 from tests.pipelines.written import Data
 
@@ -35,7 +35,7 @@ def run(
         order: shuffles what each step is given, as a runner may.
     """
     (directory / "parts").mkdir(parents=True)
-    settings = Settings(options, bits, str(directory))
+    context = PipelineContext(options, bits, str(directory))
     shuffle = (order or Random(0)).shuffle
     counts = Counter[str]()
 
@@ -43,7 +43,7 @@ def run(
         elements, outputs = list(elements), {}
         shuffle(elements)
         for element in elements:
-            for found in function(element, settings, *more):
+            for found in function(element, context, *more):
                 tag, value = ("main", found)
                 if isinstance(found, TaggedOutput):
                     tag, value = found.tag, found.value
@@ -63,25 +63,25 @@ def run(
         files = [FileMetadata(one, Path(one).stat().st_size) for one in paths]
         return plan(files, options.layout, *columns)
 
-    read = step(transforms.read_piece, pieces(options.input))
-    offered = step(transforms.read_corpus, pieces(options.corpus, transforms.CORPUS_TITLES))
-    sessions = step(transforms.clean_sessions, grouped(read("sessions"), every=False))
-    queries = step(sums.sum_queries, grouped(read(), sessions()))
+    read = step(parse_log.read_piece, pieces(options.input))
+    offered = step(parse_log.read_corpus, pieces(options.corpus, parse_log.CORPUS_TITLES))
+    sessions = step(parse_log.clean_sessions, grouped(read("sessions"), every=False))
+    queries = step(aggregate.sum_queries, grouped(read(), sessions()))
     titles = step(
-        sums.sum_titles,
+        aggregate.sum_titles,
         grouped(read("titles"), sessions("titles"), queries("titles"), offered()),
     )
-    words = step(sums.sum_words, grouped(queries("words"), titles("words")))
+    words = step(aggregate.sum_words, grouped(queries("words"), titles("words")))
     vocabulary = grow(
         Vocabulary((), options.rules),
         sum_counts(words("ngrams")),
         options.vocabulary_size,
         options.min_ngram_count,
     )
-    written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
-    known_texts = words("prints"), titles("all"), Shared()
-    tables = [record_transforms.write_titles(one, settings, *known_texts) for one in titles()]
-    records = step(record_transforms.write_queries, queries(), *known_texts, queries("sizes"))()
+    written = [write_records.write_words(one, context, vocabulary) for one in words()]
+    known_texts = words("fingerprints"), titles("all"), Shared()
+    tables = [write_records.write_titles(one, context, *known_texts) for one in titles()]
+    records = step(write_records.write_queries, queries(), *known_texts, queries("sizes"))()
     for one in [*written, *tables, *records]:
         Path(one.path).rename(directory / file_name(one.kind, one.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")

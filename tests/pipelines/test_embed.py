@@ -78,7 +78,7 @@ def test_titles_are_made_of_the_columns_that_the_model_learned_from(write, tmp_p
 
 
 def test_a_large_file_becomes_several_that_workers_share(model, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.encode.TITLES_A_FILE", 16)
+    monkeypatch.setattr("pipelines.encode.TITLES_PER_FILE", 16)
     out = tmp_path / "out"
     places = {"model": str(model), "input": corpus, "output": str(out)}
     embed("--direct_num_workers=2", **places)

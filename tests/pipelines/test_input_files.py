@@ -70,7 +70,7 @@ def test_gzip_under_another_name_is_read(run, tmp_path):
         (b"PAR1\x15\x04", "holds Parquet data"),
         (b"PK\x03\x04\x14\x00", "holds ZIP or Excel data"),
         (b"\x28\xb5\x2f\xfd\x00", "holds zstd data"),
-        (LOG.encode("utf-16"), "not UTF-8; say what it is, such as --encoding utf-16"),
+        (LOG.encode("utf-16"), "not UTF-8; it begins as UTF-16: give --encoding utf-16"),
     ],
 )
 def test_data_of_another_format_is_called_what_it_is(refused, tmp_path, start, said):
@@ -146,7 +146,7 @@ def test_a_directory_on_another_store_is_listed_in_the_same_way(monkeypatch):
     found = [MatchResult("", []), MatchResult("", inside)]
     monkeypatch.setattr(FileSystems, "join", lambda *parts: "/".join(parts))
     monkeypatch.setattr(FileSystems, "match", lambda patterns: found)
-    with pytest.raises(UserError, match=r"holds what is no table: notes\.txt\."):
+    with pytest.raises(UserError, match=r"contains files that are not tables: notes\.txt\."):
         find_files(["gs://bucket/log"])
     files = find_files(["gs://bucket/log"], ignore_others=True).files
     assert [file.path.rpartition("/")[2] for file in files] == ["a.tsv", "b.TSV.gz"]

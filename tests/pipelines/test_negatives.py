@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pipelines.negatives import NONE, NegativePool, add_drawn, random
+from pipelines.negatives import EMPTY, NegativePool, fill_from_pool, seeded_hash
 
 
 def pool(clicks, alpha=1.0) -> NegativePool:
@@ -15,14 +15,14 @@ def pool(clicks, alpha=1.0) -> NegativePool:
 
 
 def keys(rows: int, seed: int = 0):
-    return random(np.arange(rows, dtype=np.uint64), seed, 1)
+    return seeded_hash(np.arange(rows, dtype=np.uint64), seed, 1)
 
 
 def draw(one: NegativePool, number: int, rows: int = 1, excluded=(), seed: int = 0):
     """Numbers of titles, `(rows, number)`; those excluded are clicked for every row's query."""
-    found = np.full((rows, number), NONE)
+    found = np.full((rows, number), EMPTY)
     clicked = np.array(excluded, np.int64)  # query 0
-    add_drawn(found, np.zeros(rows, np.int64), keys(rows, seed), clicked, one)
+    fill_from_pool(found, np.zeros(rows, np.int64), keys(rows, seed), clicked, one)
     return found
 
 
@@ -67,5 +67,5 @@ def test_a_query_of_which_most_titles_were_clicked_costs_no_look_at_every_title(
 
 def test_random_numbers_depend_on_the_seed_and_the_purpose():
     numbers = np.arange(40, dtype=np.uint64)
-    found = [random(numbers, seed, purpose) for seed in (0, 1, -1) for purpose in range(2)]
+    found = [seeded_hash(numbers, seed, purpose) for seed in (0, 1, -1) for purpose in range(2)]
     assert len(np.unique(found)) == 6 * 40

@@ -13,7 +13,7 @@ import pytest
 
 from dssm_tf.data.format import Spec
 from pipelines import preprocess
-from pipelines.output import OWN
+from pipelines.output import OUTPUT_PATTERNS
 
 LOG = "query\ttitle\tclicks\n" + "".join(f"q{n}\tt{n % 7}\t{1 + n % 3}\n" for n in range(30))
 ROOT = Path(preprocess.__file__).parents[1]
@@ -33,7 +33,9 @@ def test_only_what_preprocess_wrote_is_replaced(run, refused, tmp_path):
     place = ("--output", str(data))
     run(LOG, *place)
     Spec.load(data).check(data)
-    assert all(any(fnmatchcase(name, own) for own in OWN) for name in names(data))
+    assert all(
+        any(fnmatchcase(name, pattern) for pattern in OUTPUT_PATTERNS) for name in names(data)
+    )
     assert "data [x] exists already" in refused(LOG, *place)
     place += ("--overwrite",)
     run(LOG, *place)
@@ -49,11 +51,11 @@ def test_only_what_preprocess_wrote_is_replaced(run, refused, tmp_path):
 
 DIES = """
 import os, signal, sys
-import pipelines.sums
+import pipelines.aggregate
 from pipelines import preprocess
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
-pipelines.sums.sum_titles = die
+pipelines.aggregate.sum_titles = die
 preprocess.run(sys.argv[1:])
 """
 

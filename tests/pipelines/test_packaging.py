@@ -23,15 +23,15 @@ from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import graph
 from pipelines.options import PreprocessOptions
 from pipelines.sources import find_files, plan
-from pipelines.frames import Settings
+from pipelines.shards import PipelineContext
 from pipelines.output import load
 
 log, output = sys.argv[1:]
 files = find_files([log]).files
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
-pieces, settings = plan(files, options.layout), Settings(options, 0, output)
-graph.build(pipeline, pieces, settings, [], Vocabulary((), options.rules))
+pieces, context = plan(files, options.layout), PipelineContext(options, 0, output)
+graph.build(pipeline, pieces, context, [], Vocabulary((), options.rules))
 pipeline.run().wait_until_finish()
 loaded = [name for name in ("tensorflow", "keras", "rich") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,

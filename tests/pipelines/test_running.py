@@ -17,8 +17,8 @@ from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import graph, launcher, runners, sources
-from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
+from pipelines.shards import PipelineContext
 from pipelines.sources import find_files, plan
 from tests.pipelines.loop import run as loop
 from tests.progress import write_last_line
@@ -58,8 +58,8 @@ def test_the_bytes_depend_on_the_log_and_the_seed_alone_and_progress_is_shown(
     read, of = re.fullmatch(said, shown).groups()
     assert read == of > "1"
     # Small limits of what a worker of this process holds.
-    monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
-    monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
+    monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_ROWS", 7)
+    monkeypatch.setattr("pipelines.shards._MAX_PENDING_ROWS", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
     assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == whole
     assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
@@ -74,7 +74,7 @@ def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_li
     log.write_bytes(log.read_bytes()[:-200])
     reason = "Compressed file ended before the end-of-stream marker was reached"
     error = refused(None, "--input", str(log))
-    assert error == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
+    assert error == f"dssm preprocess: {log} is not a complete gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
 
 
@@ -83,7 +83,7 @@ def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, 
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("pipelines.sums.best_texts", fail)
+    monkeypatch.setattr("pipelines.aggregate.best_texts", fail)
     log = "query\ttitle\na\tb\nc\td\n"
     if error is MemoryError:
         with pytest.raises((MemoryError, RuntimeError), match="SumQueries"):
@@ -195,9 +195,9 @@ def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes
     # Building needs no cloud; the extra apache-beam[gcp] is needed to submit.
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
     options = PreprocessOptions((str(log),), "gs://bucket/data")
-    settings = Settings(options, 16, "gs://bucket/data.incomplete")
+    context = PipelineContext(options, 16, "gs://bucket/data.incomplete")
     graph.build(
-        pipeline, plan(files.files, options.layout), settings, [], Vocabulary((), options.rules)
+        pipeline, plan(files.files, options.layout), context, [], Vocabulary((), options.rules)
     )
     proto, _ = pipeline.to_runner_api(return_context=True)
     # A round trip, as the service makes it.

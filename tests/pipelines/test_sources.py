@@ -10,7 +10,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
 from dssm_tf.tables.layout import Layout, Reject
 from pipelines import sources
-from pipelines.sources import find_files, opened, plan
+from pipelines.sources import find_files, open_piece, plan
 from tests.tables.rows import rows_of
 
 
@@ -19,7 +19,7 @@ def read(*patterns):
     pieces = joined(plan(files, Layout()))
     rows = []
     for piece in pieces:
-        with opened(piece, Layout()) as table:
+        with open_piece(piece, Layout()) as table:
             rows += rows_of(table)
     return pieces, rows
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.tables.text_columns import fingerprints, normal_forms, words_read
+from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED, Rules
@@ -39,7 +39,7 @@ def test_normal_forms_and_their_fingerprints_are_those_of_each_text(texts, rules
 @given(st.lists(TEXT), RULES)
 def test_words_are_those_of_each_text(texts, rules):
     forms = [form for text in texts if (form := rules.key(text))]
-    flat, counts = words_read(pl.Series(forms, dtype=pl.String), rules)
+    flat, counts = explode_words(pl.Series(forms, dtype=pl.String), rules)
     expected = [Vocabulary([], rules).words(form) for form in forms]
     assert flat.to_list() == [word for words in expected for word in words]
     assert counts.tolist() == [*map(len, expected)]

@@ -23,8 +23,8 @@ def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run, r
     assert now.report["counts"]["letter trigrams: in all"] == len(new)
     assert now.words["owl"] == now.vocabulary.ngram_ids("owl")
     assert len(now.words["owl"]) == 3
-    said = "--max-words 64, and now it is --max-words 9"
-    assert said in refused(TODAY, *earlier, "--max-words", "9")
+    message = "--max-words 64; now it is --max-words 9"
+    assert message in refused(TODAY, *earlier, "--max-words", "9")
     assert "does not exist" in refused(TODAY, "--vocabulary-from", str(tmp_path / "none"))
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines.frames import write_part
+from pipelines.shards import write_output_file
 
 
 def test_a_part_is_never_written_twice_under_one_name(tmp_path):
     (tmp_path / "parts").mkdir()
-    paths = {write_part(str(tmp_path), "train", 0, 1, b"record").path for _ in range(3)}
+    paths = {write_output_file(str(tmp_path), "train", 0, 1, b"record").path for _ in range(3)}
     assert len(paths) == 3
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dssm_tf.tables.graded_lists import SCORES, GradedList, deal, read_lists, write_lists
+from dssm_tf.tables.graded_lists import SCORES, GradedList, chunk_list, read_lists, write_lists
 from dssm_tf.text.rules import FOLDED
 
 
@@ -33,8 +33,8 @@ def test_what_is_written_is_read_back(tmp_path):
 
 def test_a_long_list_is_dealt_out_so_that_each_hand_has_good_and_bad_titles():
     one = GradedList("q", ("a", "b", "c", "d", "e"), (0.0, 3.0, 1.0, 4.0, 2.0))
-    assert deal(one, 5) == [one]
-    assert deal(one, 4) == [
+    assert chunk_list(one, 5) == [one]
+    assert chunk_list(one, 4) == [
         GradedList("q", ("d", "e", "a"), (4.0, 2.0, 0.0)),
         GradedList("q", ("b", "c"), (3.0, 1.0)),
     ]

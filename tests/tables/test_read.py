@@ -128,7 +128,7 @@ def test_the_layout_may_leave_out_the_beginning_of_a_file(write):
             b"doc_id\ttitle\n" + b"x" * ((1 << 20) + 1),
             ":2: the line is longer than 1,048,576 bytes",
         ),
-        ("t.tsv.gz", b"doc_id\ttitle\n", "t.tsv.gz is not a whole gzip file"),
+        ("t.tsv.gz", b"doc_id\ttitle\n", "t.tsv.gz is not a complete gzip file"),
     ],
 )
 def test_bad_files_and_rows_are_named_with_their_line(tmp_path, name, data, message):
@@ -145,7 +145,7 @@ def test_bad_files_and_rows_are_named_with_their_line(tmp_path, name, data, mess
 def test_half_a_gzip_file_is_an_error(write_rows, tmp_path, suffix, keep):
     path = write_rows(f"t{suffix}.gz", ("doc_id", "title"), [(f"d{n}", n) for n in range(9000)])
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(UserError, match="is not a whole gzip file"):
+    with pytest.raises(UserError, match="is not a complete gzip file"):
         rows(path)
 
 
@@ -240,7 +240,7 @@ def test_text_of_any_encoding_is_read_when_it_is_named(tmp_path, monkeypatch, su
 
 def test_half_a_character_of_utf_16_is_refused(write):
     path = write("t.tsv", "doc_id\ttitle\nd1\tHat\n".encode("utf-16"))
-    with pytest.raises(UserError, match="not UTF-8; say what it is, such as --encoding"):
+    with pytest.raises(UserError, match="not UTF-8; it begins as UTF-16: give --encoding utf-16"):
         rows(path)
     assert rows(path, layout=Layout("utf-16")) == [("d1", "Hat")]
     path.write_bytes(path.read_bytes()[:-1])

@@ -42,7 +42,7 @@ def test_a_log_of_mostly_malformed_rows_is_refused(write):
 
 def test_an_unknown_encoding_is_refused():
     for name in ("utf-9", "hex", "", "\0"):
-        with pytest.raises(UserError, match="no encoding of text"):
+        with pytest.raises(UserError, match="not a text encoding"):
             Layout(name)
 
 

@@ -1,4 +1,4 @@
-"""A vocabulary that goes on from an earlier one."""
+"""A vocabulary that extends an earlier one."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def test_other_text_rules_are_named():
     with pytest.raises(UserError) as caught:
         Rules(False, max_words=9, hash_buckets=5).check_same(Rules(False, hash_buckets=5), "RUN")
     assert str(caught.value) == (
-        "RUN was made with --max-words 9, and now it is --max-words 64: trigrams of other text "
-        "rules are other trigrams. Run preprocess as then."
+        "RUN was made with --max-words 9; now it is --max-words 64. Trigrams depend on these text "
+        "rules. Run preprocess with the earlier flags."
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dssm_tf import text_features
 from dssm_tf.text.characters import SPACE, character_map
-from dssm_tf.text.fields import SEPARATOR, unmarked
+from dssm_tf.text.fields import SEPARATOR, split_mark
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -103,7 +103,7 @@ def assert_same(name: str, some_texts) -> None:
     assert [tuple(filter(None, ids)) for ids in table.tolist()] == [
         (), *map(vocabulary.ngram_ids, rows)
     ]  # fmt: skip
-    letters = (len(unmarked(word)[1]) for word in rows)
+    letters = (len(split_mark(word)[1]) for word in rows)
     assert table.shape[1] == (max(letters, default=0) + bool(vocabulary.whole_words) or 1)
 
 

@@ -31,9 +31,9 @@ def test_ids_start_at_one_most_frequent_first():
 def test_the_unknown_share_counts_every_letter_trigram():
     vocabulary = Vocabulary(["#ca", "cat"], FOLDED)
     # #ca cat at#, twice, and #a#: 4 of 7 are known.
-    assert vocabulary.unknown_share(["cat", "a Cat"]) == pytest.approx(3 / 7)
-    assert vocabulary.unknown_share(["", "?!"]) == 0
-    assert vocabulary.unknown_share(["a"]) == 1
+    assert vocabulary.unknown_fraction(["cat", "a Cat"]) == pytest.approx(3 / 7)
+    assert vocabulary.unknown_fraction(["", "?!"]) == 0
+    assert vocabulary.unknown_fraction(["a"]) == 1
 
 
 def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
@@ -131,7 +131,7 @@ def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
         (b"#ca\n\ncat\n", r"vocabulary.txt:2 holds ''"),
         (b"#ab##\n", r"vocabulary.txt:1 holds '#ab##'"),
         (b"a#b\n", r"vocabulary.txt:1 holds 'a#b'"),
-        (b"cat\ncat\n", "lists 2 trigrams of which only 1 are distinct"),
+        (b"cat\ncat\n", "lists 2 trigrams, but only 1 are distinct"),
         (b"\xff\xfe\n", "is not UTF-8"),
     ],
 )

@@ -1,0 +1,162 @@
+"""Steps that sum one bucket of queries, of titles or of words.
+
+A bucket contains all rows of its queries (or titles, or words) and no others. A worker has one
+bucket in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from apache_beam.pvalue import TaggedOutput
+from numpy.typing import NDArray
+from polars import col
+
+from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
+from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import Rules
+from pipelines.negatives import SPLIT, seeded_hash, to_unit_interval
+from pipelines.shards import Group, PipelineContext, count_output, shards_by_kind, sum_shards
+
+
+def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
+    """Sums clicks per (query, title), drops pairs below `min_clicks` and splits by query.
+
+    Yields:
+        main   (bucket, [queries, pairs]); `positive` pairs become records, `impression` pairs were
+               displayed and never clicked, and all others were clicked but are dropped;
+        titles (bucket of titles, sums), of all titles in pairs of the bucket;
+        words  (bucket of words, words);
+        sizes  (bucket, number of queries);
+        counts dict[str, int].
+    """
+    bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
+    logged, clicked = col.rows > 0, col.clicks > 0
+    all_pairs = sum_shards(shards["pairs"], "pairs").with_columns(
+        positive=logged & (col.clicks >= options.min_clicks),
+        impression=logged & ~clicked & (col.robots == 0),
+    )
+    pair_counts = all_pairs.filter("positive").group_by(fp="q").agg(pairs=pl.len())
+    texts = best_texts(sum_shards(shards["texts"], "texts"), options.rules)
+    queries = texts.join(pair_counts, on="fp").sort("fp")
+    uniform = to_unit_interval(seeded_hash(queries["fp"].to_numpy(), options.seed, SPLIT))
+    queries = queries.with_columns(train=uniform >= options.validation_fraction)
+    pairs = all_pairs.join(queries.select("train", q="fp"), on="q").sort("q", "t")
+    train_positive = col.positive & col.train
+    titles = pairs.group_by(fp="t").agg(
+        clicks=col.weighted.filter(train_positive).sum(),
+        all=col.weighted.filter("positive").sum(),
+        queries=train_positive.sum(),
+        listed=(col.positive | col.impression).sum(),
+    )
+
+    few_clicks, unclicked = all_pairs.select(
+        few_clicks=col.rows.filter(logged & clicked & ~col.positive).sum(),
+        unclicked=col.rows.filter(logged & ~clicked).sum(),
+    ).row(0)
+    impressions = pairs.select(col.rows.filter("impression").sum()).item()
+    yield count_output(
+        {"dropped: few clicks": few_clicks, "dropped: no click": unclicked - impressions}
+    )
+    yield from context.emit("sums", titles, "titles")
+    pairs = pairs.select("q", "t", "clicks", "weighted", "positive", "impression", "train")
+    tables = []
+    for frame in (queries.select("fp", "text"), pairs):
+        ((_, shard),) = context.emit("", frame, to=bucket)
+        tables.append(shard)
+    yield bucket, tables
+    times = (queries["pairs"] * queries["train"]).to_numpy()
+    yield from context.emit("words", _words(queries["form"], times, options.rules), "words")
+    yield TaggedOutput("sizes", (bucket, len(queries)))
+
+
+def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
+    """Sums the clicks of each title. The text of the log takes precedence over that of the corpus.
+
+    Yields:
+        main   (bucket of titles, its titles);
+        words  (bucket of words, words);
+        all    (bucket, fingerprints and clicks of its titles);
+        counts dict[str, int].
+    """
+    bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
+    sums = sum_shards(shards["sums"], "sums").filter(col.listed > 0)
+    logged = sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi")
+    corpus = sum_shards(shards["corpus"], "corpus")
+    texts = pl.concat([logged, corpus.with_columns(clicks=pl.lit(-1, pl.Int64))])
+    titles = best_texts(texts, options.rules)
+    titles = titles.join(sums, on="fp", how="left").fill_null(0).sort("fp")
+    titles = titles.with_columns(
+        (col("clicks", "all") / CLICK_WEIGHT_SCALE).round(mode="half_to_even").cast(pl.Int64),
+        in_corpus=col.fp.is_in(corpus["fp"].implode()),
+    )
+    # The vocabulary also counts corpus titles without a training click, once each.
+    times = titles.select(pl.when(col.queries > 0).then("queries").otherwise("in_corpus"))
+    yield count_output(
+        {
+            "titles: in all": len(titles),
+            "titles: clicked in the training part": (titles["queries"] > 0).sum(),
+            "titles: of the corpus": titles["in_corpus"].sum(),
+        }
+    )
+    yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
+    words = _words(titles["form"], times.to_series().to_numpy(), options.rules)
+    yield from context.emit("words", words, "words")
+    yield from context.emit("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
+
+
+def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
+    """Sums the occurrences of words and of their letter trigrams.
+
+    Yields:
+        main         (bucket of words, its words);
+        fingerprints (bucket, fingerprints of its words);
+        ngrams       dict[str, int], counts of letter trigrams in the training split.
+    """
+    bucket, shards = group
+    words = sum_shards(shards_by_kind(shards)["words"], "words")
+    words = words.unique("fp", keep="first", maintain_order=True)
+    ngrams: Counter[str] = Counter()
+    for word, times in words.filter(col.times > 0).select("word", "times").iter_rows():
+        for ngram in letter_ngrams(word, context.options.max_letters):
+            ngrams[ngram] += times
+    yield from context.emit("words", words, to=bucket)
+    yield from context.emit("fingerprints", words.select("fp"), "fingerprints", to=bucket)
+    yield TaggedOutput("ngrams", dict(ngrams))
+
+
+def _words(forms: pl.Series, times: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
+    """Counts the words of texts.
+
+    Args:
+        forms: normal forms of the texts.
+        times: occurrences of each text in the training split.
+        rules: limit the words per text.
+
+    Returns:
+        Columns `word`, `times` and `fp`.
+    """
+    words, counts = explode_words(forms, rules)
+    totals = pl.DataFrame({"word": words, "times": np.repeat(times, counts)})
+    totals = totals.group_by("word").agg(col.times.sum())
+    return totals.with_columns(fp=fingerprints(totals["word"]))
+
+
+def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Chooses the most clicked text of each fingerprint; ties go to the smallest text.
+
+    Args:
+        texts: columns of the kind `texts`, see `SUMMED`.
+        rules: of the normal forms.
+
+    Returns:
+        Columns `fp`, `text` and `form`, the normal form.
+    """
+    ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
+    best = ranked.unique("fp", keep="first", maintain_order=True).drop("clicks")
+    return best.with_columns(form=normal_forms(best["text"], rules))

@@ -275,13 +275,13 @@ class ClickData:
             raise UserError(f"{reason} Save a model that `build_model` created.") from error
         task = validation_task(config.validation, data, self._warm_start, self._sources)
         titles = data.titles if self._warm_start is None else self._warm_start.titles
-        weight, ndcg = tune_prior_weight(
+        weight, metrics = tune_prior_weight(
             config.ranking.prior,
             TitlePrior(titles, data.rules),
             task,
             Encoder(ranking_model, data.vocabulary),
         )
-        result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+        result = Result(len(epochs), len(epochs), epochs, weight, metrics)
         result.set_sources(self._sources)
         result.validation_description = "" if task is None else task.description
         with atomic_directory(out) as folder:

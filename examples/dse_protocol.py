@@ -190,19 +190,19 @@ class FixedTuples:
         while True:
             for number in random.permutation(len(blocks)):
                 batch = self._batches.batch(blocks[number])
-                counted = self._thinned(batch.counted, self._tuples / len(order), seeds[number])
-                if counted.any():
-                    yield batch._replace(counted=counted)
+                mask = self._thinned(batch.mask, self._tuples / len(order), seeds[number])
+                if mask.any():
+                    yield batch._replace(mask=mask)
 
     def _thinned(
-        self, counted: NDArray[np.float32], per_link: float, seed: int
+        self, mask: NDArray[np.float32], per_link: float, seed: int
     ) -> NDArray[np.float32]:
-        """Keeps `per_link` random tuples of every row, or all; a fraction is kept at random."""
+        """Keeps `per_link` random tuples per row on average, or all if a row has fewer."""
         random = np.random.default_rng(seed)
-        keep = int(per_link) + (random.random(len(counted)) < per_link - int(per_link))
-        priority = np.where(counted > 0, random.random(counted.shape), 2.0)
+        keep = int(per_link) + (random.random(len(mask)) < per_link - int(per_link))
+        priority = np.where(mask > 0, random.random(mask.shape), 2.0)
         rank = np.argsort(np.argsort(priority, axis=1), axis=1)
-        return counted * (rank < keep[:, None])
+        return mask * (rank < keep[:, None])
 
 
 def nearest_words(words: Sequence[str], tower: DSETower) -> dict[str, list[str]]:

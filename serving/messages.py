@@ -3,9 +3,9 @@
 The classes of `tensorflow-serving-api` import TensorFlow, which takes seconds and hundreds of
 megabytes in a process that only requests scores. The classes of `predict.proto` need only protobuf.
 
-Shapes are untrusted input. A shape is compared with the number of values and never multiplied, and
-no error prints it. The format allows a sender to omit repetitions of the last value. No known
-client does so, and here each value is required.
+Shapes are untrusted input: each is only compared with the shape that the number of values implies,
+and no error message prints it. TensorFlow's format allows a sender to omit repetitions of the last
+value. No known client does so, and this module requires every value.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from serving.predict_pb2 import DT_FLOAT, DT_STRING, Tensor
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
+"""Name of the gRPC method."""
 
 
 def encode_texts(texts: Sequence[str]) -> Tensor:
@@ -36,19 +37,19 @@ def decode_texts(tensor: Tensor, max_texts: int) -> Sequence[bytes]:
     """The texts of an untrusted string tensor `(n,)`.
 
     Raises:
-        ValueError: it is another kind of tensor, does not have `n` texts, or has more than
-            `max_texts`.
+        ValueError: the tensor has another type or shape, does not have `n` texts, or has more
+            than `max_texts`.
     """
     sizes, values = tensor.tensor_shape.dim, tensor.string_val
     if tensor.dtype != DT_STRING or len(sizes) != 1 or sizes[0].size != len(values):
         raise ValueError("expected DT_STRING of the shape (n,), and n texts")
     if len(values) > max_texts:
-        raise ValueError(f"{len(values):,} texts, more than {max_texts:,}")
+        raise ValueError(f"{len(values):,} texts; at most {max_texts:,} are allowed")
     return values
 
 
 def encode_floats(values: NDArray[np.float32]) -> Tensor:
-    """An array as a float tensor, its values in `float_val`, which every client reads.
+    """An array as a float tensor. The values are in `float_val`, because every client reads it.
 
     >>> encode_floats(np.float32([[0.5], [2]])).float_val
     [0.5, 2.0]
@@ -66,7 +67,7 @@ def decode_floats(tensor: Tensor, rows: int, dimensions: int) -> NDArray[np.floa
         dimensions: number of dimensions, 1 or 2.
 
     Raises:
-        ValueError: it is another kind of tensor, or has values that are not finite.
+        ValueError: the tensor has another type or shape, or has values that are not finite.
     """
     values = np.frombuffer(tensor.tensor_content, "<f4")
     if not len(values):

@@ -212,7 +212,7 @@ class Row(NamedTuple):
     clicked: Text
     positive: float
     """exp(correction) of the clicked title, the target."""
-    rivals: dict[Text, float]
+    negatives: dict[Text, float]
     """Sum of exp(correction) of each other candidate that is not masked."""
     weight: float
 
@@ -244,10 +244,10 @@ def rows_of(inputs, labels, weights) -> list[Row]:
     for i, columns in enumerate(inputs["candidates"].numpy()):
         (clicked,) = np.flatnonzero(targets[i])
         assert targets[i, clicked] == 1
-        rivals: dict[Text, float] = defaultdict(float)
+        negatives: dict[Text, float] = defaultdict(float)
         for column in np.flatnonzero(exp_corrections[i]):
             if column != clicked:
-                rivals[titles[columns[column]]] += exp_corrections[i, column]
+                negatives[titles[columns[column]]] += exp_corrections[i, column]
         positive, weight = exp_corrections[i, clicked], float(weights[i])
-        rows.append(Row(queries[i], titles[columns[clicked]], positive, dict(rivals), weight))
+        rows.append(Row(queries[i], titles[columns[clicked]], positive, dict(negatives), weight))
     return rows

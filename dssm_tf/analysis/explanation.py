@@ -39,8 +39,9 @@ class TextExplanation:
             were sampled; None if the values are exact.
         base_value: the cosine or score if this text has no words.
         lost: loss of cosine or score without each word, `(words,)`.
-        readings: activations of a run's recurrent tower, one reading per direction.
-        features: `h_t(i)` of a run's CLSM, `(words, neurons)`.
+        readings: activations of a recurrent tower, one `Reading` per direction; empty for other
+            towers.
+        features: `h_t(i)` of a CLSM, `(words, neurons)`; None for other towers.
     """
 
     name: str

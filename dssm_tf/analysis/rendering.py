@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> str:
+def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> str:
     """A table of the words of each text, then sentences about the match.
 
     Args:
         explanation: the explanation of a query and a title.
-        beside: explanations of the same pair by other models, shown in further columns.
+        others: explanations of the same pair by other models, shown in further columns.
     """
     tables = []
     for name in ("query", "title"):
@@ -31,7 +31,7 @@ def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> st
         columns = side.columns()
         # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
         bold = columns.get("keyword", columns.get("top neurons won", ()))
-        for other in beside:
+        for other in others:
             other_side: TextExplanation = getattr(other, name)
             if other_side.words == side.words:
                 columns |= {
@@ -45,8 +45,8 @@ def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> st
         cells = ([_cell(value) for value in column] for column in columns.values())
         tables.append(table([name, *map(plain, columns)], zip(words, *cells, strict=True)))
     sentences = [plain(sentence) for sentence in summary_lines(explanation)]
-    if beside:
-        scores = (f"{plain(model.model)} {model.cosine:.3f}" for model in (explanation, *beside))
+    if others:
+        scores = (f"{plain(model.model)} {model.cosine:.3f}" for model in (explanation, *others))
         sentences.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
     return "\n\n".join([*tables, "\n".join(f"- {sentence}" for sentence in sentences)])
 
@@ -66,13 +66,15 @@ def summary_lines(explanation: Explanation) -> list[str]:
     if links := explanation.links():
         query, title = explanation.query.words, explanation.title.words
         neurons = (f"{link.neuron} ({query[link.query]}, {title[link.title]})" for link in links)
-        lines.append(f"Neurons that are high for both: {'; '.join(neurons)}.")
-    method = "Contributions are Shapley values; long texts are sampled, with standard errors."
+        lines.append(f"Neurons with high values in both texts: {'; '.join(neurons)}.")
+    method = (
+        "Contributions are Shapley values. Those of long texts are estimates, with standard errors."
+    )
     return [*lines, *explanation.notes, method]
 
 
 def figures(explanation: Explanation) -> dict[str, Figure]:
-    """The figures of an explanation by file name: word weights, and gates and active cells."""
+    """The figures by file name: word weights, and for recurrent models gates and active cells."""
     from dssm_tf.reports.figures import heat_maps, word_weights
 
     sides = (explanation.query, explanation.title)

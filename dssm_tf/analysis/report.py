@@ -119,7 +119,7 @@ def _metrics_section(
     ]
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
-    yield from small_sample_warning("These means rest on", evaluation.measured_queries)
+    yield from small_sample_warning("These means are based on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]
     # Ties are in a random order that is the same in each run.
     order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
@@ -152,12 +152,12 @@ def _explain_query(
         titles.append((task.titles[best], f"grade {highest:g}, ranked lower"))
     for title, note in titles:
         yield f"**{plain(title)}** ({note})"
-        beside = []
+        other_explanations = []
         for other in others:
             with suppress(UserError):  # its vocabulary has no trigram of a text
-                beside.append(explain(other, text, title))
+                other_explanations.append(explain(other, text, title))
         try:
-            yield markdown(explain(ranker, text, title), beside)
+            yield markdown(explain(ranker, text, title), other_explanations)
         except UserError as error:
             yield plain(str(error))
 

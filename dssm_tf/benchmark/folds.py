@@ -78,8 +78,8 @@ def describe_choice(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     if not chosen:
         return {"chosen": "nothing: fewer than two different queries have a relevant title"}
-    halves = [{"reported_on": f"half {1 + fold}", "values": chosen[fold]} for fold in (0, 1)]
-    return {"chosen": halves, "final": chosen[FINAL]}
+    choices = [{"reported_on": f"fold {1 + fold}", "values": chosen[fold]} for fold in (0, 1)]
+    return {"chosen": choices, "final": chosen[FINAL]}
 
 
 def join_folds(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:

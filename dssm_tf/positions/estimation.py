@@ -20,7 +20,7 @@ The curve ends before the first position with fewer.
 _MAX_POSITIONS = 50
 _BOOTSTRAP_SAMPLES = 200
 _LEAST_CONNECTED = 0.95  # fraction of the bootstrap samples in which each position is connected
-_SMALLEST = 1e-3
+_FLOOR = 1e-3
 _Z_95 = 1.96  # quantile of the normal distribution for a 95 % interval
 
 
@@ -50,7 +50,7 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
     first = log
     # Dropping positions can leave a title at only one of the rest, so repeat until stable.
     while positions > 1 and previous != positions:
-        previous, first = positions, log.first(positions)
+        previous, first = positions, log.up_to_position(positions)
         clicks = first.sum_by_position(first.clicks * first.at_several_positions, positions)
         positions = int(np.argmin(np.append(clicks >= LEAST_CLICKS, False)))
     if positions < 2:
@@ -76,7 +76,7 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
     usable = [sums[sample] for sample in np.flatnonzero(connected >= positions)]
     weights = np.stack([weight for weight, _ in usable])
     clicks = np.stack([clicks for _, clicks in usable])
-    curves = np.maximum(all_pairs(weights, clicks)[:, :positions], _SMALLEST)
+    curves = np.maximum(all_pairs(weights, clicks)[:, :positions], _FLOOR)
     error = np.log(curves[1:]).std(axis=0, ddof=1)
     best = np.minimum(curves[0], 1)
     low, high = best * np.exp(-_Z_95 * error), best * np.exp(_Z_95 * error)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.positions.impressions import ImpressionCounts
 
-_SMALLEST = 1e-9
+_FLOOR = 1e-9  # avoids division by 0 and log(0)
 
 
 class Interventions(NamedTuple):
@@ -17,14 +17,15 @@ class Interventions(NamedTuple):
 
     Args:
         query: index of the query, `(entries,)`.
-        cell: `position * positions + other`, both from 0, `(entries,)`.
+        matrix_index: flat index `position * positions + other position` in a matrix
+            `(positions, positions)`, both from 0, `(entries,)`.
         weight: `(entries,)`, equal for (pair, a, b) and (pair, b, a).
         clicks: click rate at `position` times the weight, `(entries,)`.
         positions: number of positions of the curve.
     """
 
     query: NDArray[np.int64]
-    cell: NDArray[np.int64]
+    matrix_index: NDArray[np.int64]
     weight: NDArray[np.float64]
     clicks: NDArray[np.float64]
     positions: int
@@ -33,14 +34,16 @@ class Interventions(NamedTuple):
         """Weights and clicks by position and other position, `(positions, positions)` each.
 
         Args:
-            times: how many times each query counts, `(queries,)`.
+            times: how many times each query counts, such as in a bootstrap sample, `(queries,)`.
         """
-        multiplicity = times[self.query]
-        return self._table(multiplicity * self.weight), self._table(multiplicity * self.clicks)
+        entry_times = times[self.query]
+        return self._matrix(entry_times * self.weight), self._matrix(entry_times * self.clicks)
 
-    def _table(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sums values by cell, `(positions, positions)`."""
-        sums = np.bincount(self.cell, values, minlength=self.positions**2).astype(np.float64)
+    def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums values of the entries, `(positions, positions)`."""
+        sums = np.bincount(self.matrix_index, values, minlength=self.positions**2).astype(
+            np.float64
+        )
         return sums.reshape(self.positions, self.positions)
 
 
@@ -48,8 +51,9 @@ def interventions(log: ImpressionCounts, positions: int) -> Interventions:
     """Collects the interventions of a log.
 
     A pair shown n and m times at two positions has weight `n m / (n + m)` at both, as in the
-    Mantel-Haenszel estimator. Equal weights on both sides leave the expected ratio unchanged, and
-    among them these have the least variance. (Agarwal et al. give all pairs the same weight.)
+    Mantel-Haenszel estimator. If a pair has the same weight at both positions, the expected ratio
+    of clicks does not change. Among such weights, these have the least variance. (Agarwal et al.
+    give all pairs the same weight.)
     """
     firsts, seconds = [], []
     # Cells of the same pair are adjacent.
@@ -61,9 +65,9 @@ def interventions(log: ImpressionCounts, positions: int) -> Interventions:
     other = np.concatenate([*seconds, *firsts, np.empty(0, np.int64)]).astype(np.int64)
     n, m = log.impressions[this], log.impressions[other]
     weight = n * m / (n + m)
-    cell = (log.position[this] - 1) * positions + log.position[other] - 1
+    matrix_index = (log.position[this] - 1) * positions + log.position[other] - 1
     rate = log.clicks[this] / n
-    return Interventions(log.query[this], cell, weight, weight * rate, positions)
+    return Interventions(log.query[this], matrix_index, weight, weight * rate, positions)
 
 
 def all_pairs(
@@ -87,7 +91,7 @@ def all_pairs(
         weight: n, `(..., positions, positions)`, symmetric; 0 if no title was shown at both.
         clicks: c, weighted clicks at the first of the two positions, of the same shape.
         steps: maximum number of EM steps.
-        tolerance: EM stops when no logarithm of an examination changes by more than this.
+        tolerance: EM stops when no log of an examination probability changes by more than this.
 
     Returns:
         `(..., positions)`. Values of positions that no titles connect to position 1 are
@@ -96,18 +100,18 @@ def all_pairs(
     Reference: Agarwal et al. 2019, "Estimating Position Bias without Intrusive Interventions",
         section 4, AllPairs.
     """
-    start = np.sqrt(np.maximum(clicks.sum((-1, -2)) / weight.sum((-1, -2)), _SMALLEST))
+    start = np.sqrt(np.maximum(clicks.sum((-1, -2)) / weight.sum((-1, -2)), _FLOOR))
     examination = np.broadcast_to(start[..., None], weight.shape[:-1]).copy()
     relevance = np.broadcast_to(start[..., None, None], weight.shape).copy()
-    at_position = np.maximum(weight.sum(-1), _SMALLEST)
-    at_both = np.maximum(weight + weight.swapaxes(-1, -2), _SMALLEST)
+    at_position = np.maximum(weight.sum(-1), _FLOOR)
+    at_both = np.maximum(weight + weight.swapaxes(-1, -2), _FLOOR)
     for _ in range(steps):
         examined = examination[..., None]
-        unclicked = (weight - clicks) / np.maximum(1 - examined * relevance, _SMALLEST)
+        unclicked = (weight - clicks) / np.maximum(1 - examined * relevance, _FLOOR)
         relevant = clicks + unclicked * relevance * (1 - examined)
         examinations = (clicks + unclicked * examined * (1 - relevance)).sum(-1)
         before = examination
-        examination = np.clip(examinations / at_position, _SMALLEST, 1)
+        examination = np.clip(examinations / at_position, _FLOOR, 1)
         relevance = (relevant + relevant.swapaxes(-1, -2)) / at_both
         if np.abs(np.log(examination / before)).max() < tolerance:
             break

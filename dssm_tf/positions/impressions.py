@@ -18,7 +18,7 @@ class ImpressionCounts:
 
     Args:
         query: index of the query, from 0.
-        pair: index of the (query, title) pair, from 0, in ascending order.
+        pair: index of the (query, title) pair, from 0; cells are sorted by it.
         position: position in the list, from 1.
         impressions: number of impressions, above 0.
         clicks: number of clicks, at most `impressions`.
@@ -46,9 +46,9 @@ class ImpressionCounts:
         # Several clicks per impression count as one.
         return cls(query, pair, rows[:, 2], impressions, np.minimum(rows[:, 4], impressions))
 
-    def first(self, positions: int) -> ImpressionCounts:
-        """The cells at positions 1 to `positions`."""
-        mask = self.position <= positions
+    def up_to_position(self, last: int) -> ImpressionCounts:
+        """The cells at positions 1 to `last`."""
+        mask = self.position <= last
         return ImpressionCounts(
             np.unique(self.query[mask], return_inverse=True)[1].ravel(),
             np.unique(self.pair[mask], return_inverse=True)[1].ravel(),

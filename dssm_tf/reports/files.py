@@ -111,14 +111,14 @@ def _means(queries: int, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def per_query(evaluation: Evaluation) -> pl.DataFrame:
     """The content of `per_query.tsv`: one row per system, seed and query.
 
-    Queries that the means leave out have no values. `in_log` and `half` are empty if unknown.
+    Queries that the means leave out have no values. `in_log` and `fold` are empty if unknown.
     """
     queries = pl.DataFrame(
         {
             "query_id": evaluation.task.query_ids,
             "query": evaluation.task.queries,
             "in_log": evaluation.in_log,
-            "half": None if evaluation.fold is None else evaluation.fold + 1,
+            "fold": None if evaluation.fold is None else evaluation.fold + 1,
         }
     )
     return pl.concat(

@@ -90,17 +90,17 @@ def has_costs(evaluation: Evaluation) -> bool:
 
 def query_warnings(evaluation: Evaluation) -> list[str]:
     """Warnings about queries that no ranking can change, and about means over few queries."""
-    warnings = small_sample_warning("The means rest on", evaluation.measured_queries)
+    warnings = small_sample_warning("The means are based on", evaluation.measured_queries)
     if not warnings:  # otherwise every subset is small, too
         for name, mask in evaluation.query_subsets.items():
             warnings += small_sample_warning(
-                f"{SUBSET_HEADINGS[name]}: means rest on", int(mask.sum())
+                f"{SUBSET_HEADINGS[name]}: means are based on", int(mask.sum())
             )
     if evaluation.fold is not None and _has_chosen(evaluation):
         folds = evaluation.fold[evaluation.task.has_relevant]
-        half = min(int((folds == fold).sum()) for fold in (0, 1))
+        smaller_fold = min(int((folds == fold).sum()) for fold in (0, 1))
         warnings += small_sample_warning(
-            "Free parameters were chosen on halves, the smaller of", half
+            "Free parameters were chosen on two folds, the smaller with", smaller_fold
         )
     return evaluation.task.degenerate_query_warning() + warnings
 

@@ -148,12 +148,12 @@ def _choices(evaluation: Evaluation) -> list[str]:
 
 
 def _choice(chosen: str | Sequence[dict[str, Any]]) -> str:
-    """The chosen values of both halves, or the text that says why none were chosen."""
+    """The chosen values of both folds, or the text that says why none were chosen."""
     if isinstance(chosen, str):
         return chosen
-    halves = [f"{_values(half['values'])} for {half['reported_on']}" for half in chosen]
+    choices = [f"{_values(fold['values'])} for {fold['reported_on']}" for fold in chosen]
     same = chosen[0]["values"] == chosen[1]["values"]
-    return _values(chosen[0]["values"]) if same else " and ".join(halves)
+    return _values(chosen[0]["values"]) if same else " and ".join(choices)
 
 
 def _values(values: Mapping[str, Any]) -> str:

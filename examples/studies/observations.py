@@ -43,7 +43,7 @@ SYSTEMS = "lstm,lstm_plain,rnn,dssm,clsm"
 STOP_WORDS = frozenset(word for entry in STOPWORDS_EN_PLUS for word in FOLDED.words(entry))
 """NLTK's English list, as bundled with bm25s, tokenized by this package."""
 
-SHORT = 4  # letters; few stop words have more
+SHORT = 4  # letters of a short word; few stop words have more
 TOPIC_CELLS = 5
 TEXTS_PER_LENGTH = 60
 EXPLAINED_PAIRS = 10
@@ -129,7 +129,9 @@ def first_keywords(
         words = directions[0].words
         if len(words) > 1:
             counts = zip(*(reading.cells_changed() for reading in directions), strict=True)
-            judged = np.array([any(c is not None for c in word_counts) for word_counts in counts])
+            judged = np.array(
+                [any(count is not None for count in word_counts) for word_counts in counts]
+            )
             shared = np.isin(words, FOLDED.words(title))
             masks.append((np.array(keywords(directions)), judged, shared))
     hits = quantities.first_keyword(*zip(*masks, strict=True))
@@ -139,7 +141,7 @@ def first_keywords(
 
 
 def topic_cells(ranker: SemanticRanker, observed: Observed, topics: np.ndarray) -> Values:
-    """The purity of cells, of shuffled labels, and of cells in other coordinates."""
+    """The purity of cells by topic; to compare, with shuffled topics and in rotated coordinates."""
     vectors = ranker.encode_queries([query for query, _ in observed.pairs])
     rotated = quantities.rotated_coordinates(vectors)
     for name, coordinates in (("", vectors), (", other coordinates", rotated)):
@@ -171,7 +173,7 @@ def first_words(ranker: SemanticRanker, observed: Observed) -> Values:
             retained = [
                 quantities.retained_fraction(reading.activations["f"], reading.activations["c"])
                 for (reading, *_) in readings(
-                    tower, ranker.vocabulary, [" ".join(w) for w in selected]
+                    tower, ranker.vocabulary, [" ".join(words) for words in selected]
                 )
             ]
             yield f"first word of {length}: retained in the cells", float(np.mean(retained))
@@ -205,27 +207,29 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
     """Rank agreement of each explanation with occlusion, and the time of an explanation."""
     by_explanation: dict[str, list[quantities.Agreement]] = {}
     seconds, cpu_seconds = [], []
-    long = [pair for pair in observed.pairs if max(len(FOLDED.words(text)) for text in pair) > 2]
-    explain(ranker, *long[0])  # traces the model's functions
-    for query, title in long[:EXPLAINED_PAIRS]:
+    long_pairs = [
+        pair for pair in observed.pairs if max(len(FOLDED.words(text)) for text in pair) > 2
+    ]
+    explain(ranker, *long_pairs[0])  # traces the model's functions
+    for query, title in long_pairs[:EXPLAINED_PAIRS]:
         started, started_cpu = perf_counter(), process_time()
         explanation = explain(ranker, query, title)
         seconds.append(perf_counter() - started)
         cpu_seconds.append(process_time() - started_cpu)
         for side in (explanation.query, explanation.title):
-            pairs = []  # explanation, values, losses
+            explanations = []  # name, values of the words, losses without the words
             if side.standard_errors is None:
-                pairs.append(("Shapley values", side.contributions, side.lost))
+                explanations.append(("Shapley values", side.contributions, side.lost))
             if side.features is not None:
                 top = np.array([position for _, position in winners(side.features)])
                 for name, won in (("top", top), ("all", side.features.argmax(axis=0))):
                     counts = np.bincount(won, minlength=len(side.words)).astype(float)
-                    pairs.append((f"{name} neurons won", counts, side.lost))
+                    explanations.append((f"{name} neurons won", counts, side.lost))
             for reading in side.readings:
                 lost = side.lost[::-1][1:] if reading.backwards else side.lost[1:]
                 for name, values in word_quantities(reading)[1].items():
-                    pairs.append((name, values, lost))
-            for name, values, lost in pairs:
+                    explanations.append((name, values, lost))
+            for name, values, lost in explanations:
                 by_explanation.setdefault(name, []).append(quantities.agreement(values, lost))
     for name, text_agreements in by_explanation.items():
         defined = [agreement for agreement in text_agreements if not np.isnan(agreement.kendall)]
@@ -292,10 +296,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the study; prints its tables and writes its files."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with bestbuy/ and homedepot/")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--systems", default=SYSTEMS)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True, help="folder for runs and results")
+    parser.add_argument("--sets", default=",".join(SETS), help="names of data sets")
+    parser.add_argument("--systems", default=SYSTEMS, help="names of configurations")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--full", action="store_true", help="full logs and full trainings")
     options = parser.parse_args(argv)
     if options.data is None and options.sets != "webquestions":

@@ -3,9 +3,9 @@
     python -m examples.studies.title_fields --data wikispeedia --seeds 3
 
 The log has clicks from one Wikipedia article to the next. The name of the first article is the
-query, the name of the second is the title; its subject and the first `--words` words of its text
-are further fields. A fifth of the queries is for the test: all other articles are ranked, and
-clicks are the grades. Models rank by the cosine, without the prior of titles.
+query. The name of the second is the title; its subject and the first `--words` words of its text
+are further fields. A fifth of the queries is held out for the test. For each of them, all other
+articles are ranked by the cosine, without the prior, and the number of clicks is the grade.
 Prints a Markdown table: the mean over seeds, half of their range, and the number of parameters.
 With `--folder`, data and runs are kept, and the same command resumes.
 """
@@ -34,7 +34,7 @@ from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import FOLDED
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
-CHOICES = (
+VARIANTS = (  # title fields, and whether the fields share the rows of the first matrix
     ("title", "shared"),
     ("title,subject", "shared"),
     ("title,subject", "own"),
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="directory of the two tables")
     parser.add_argument("--words", type=int, default=30, help="words of each text")
-    parser.add_argument("--config", default="dssm")
+    parser.add_argument("--config", default="dssm", help="name or file of a configuration")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="directory that keeps data and runs")
     options = parser.parse_args(argv)
@@ -93,7 +93,7 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
 
     yield "| fields | rows | NDCG@1 | @3 | @10 | bm25: @1 | @3 | @10 | parameters |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for fields, rows in CHOICES:
+    for fields, rows in VARIANTS:
         data = folder / f"data-{fields}-{rows}"
         if not data.exists():
             log, corpus = folder / "train.tsv", folder / "corpus.tsv"
@@ -123,7 +123,7 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
                 )
             sys.stderr.write(f"{fields}, {rows}, seed {seed}: {np.round(scores['model'][-1], 4)}\n")
         means, ranges = np.mean(scores["model"], 0), np.ptp(scores["model"], 0)
-        cells = [f"{m:.3f} ± {half:.3f}" for m, half in zip(means, ranges / 2, strict=True)]
+        cells = [f"{mean:.3f} ± {half:.3f}" for mean, half in zip(means, ranges / 2, strict=True)]
         cells += [f"{value:.3f}" for value in scores["bm25"][0]]
         yield f"| {fields} | {rows} | {' | '.join(cells)} | {parameters / 1e6:.1f}M |"
 

@@ -136,10 +136,10 @@ def train_and_validate(
 
     settings = load_config(find_config(config), [*PLAIN, *overrides])
     result = train(settings, data, out, quiet=True)
-    return {name: result.ndcg[name] for name in CUTOFFS} | {
+    return {name: result.metrics[name] for name in CUTOFFS} | {
         "seconds": result.seconds,
         "epoch": float(result.best_epoch),
-        "queries": result.ndcg["queries"],
+        "queries": result.metrics["queries"],
     }
 
 

@@ -2,11 +2,11 @@
 
     python -m examples.studies.word_order --out OUT
 
-Trains small models on logs of `examples/order_log.py`. The step size of each model is chosen by the
-validation NDCG@1 of the last epoch, on a log with a separate seed. Then each model is trained on
-logs of other seeds. Prints the mean and half of Student's 95 % interval over seeds: for test
-queries by kind and distance, for all test queries, and for training queries. `OUT/trials.jsonl`
-has every value; with an existing file, the study resumes.
+Trains small models on logs of `examples/order_log.py`. The learning rate of each model is chosen by
+the validation NDCG@1 of the last epoch, on a log with a separate seed. Then each model is trained
+on logs of other seeds. Prints the mean ± half the width of Student's 95 % interval over seeds: for
+test queries by kind and distance, for all test queries, and for training queries.
+`OUT/trials.jsonl` has every value; with an existing file, the study resumes.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ METRIC = "ndcg@1"
 DISTANCES = (1, 2, 4, 8)
 
 
-def trial(model: str, step: float, seed: int, epochs: int, queries: int) -> dict[str, Any]:
-    """Trains a model on the log of a seed.
+def trial(model: str, learning_rate: float, seed: int, epochs: int, queries: int) -> dict[str, Any]:
+    """Trains a model on the log that a seed generates.
 
     Returns:
         The number of parameters, and by split the mean NDCG@1 of each `KIND-DISTANCE`.
@@ -72,7 +72,7 @@ def trial(model: str, step: float, seed: int, epochs: int, queries: int) -> dict
         preprocess(data)
         base, *changes = MODELS[model]
         changes += [*SETTINGS, f"training.seed={seed}", f"training.epochs={epochs}"]
-        changes.append(f"optimizer.learning_rate={step}")
+        changes.append(f"optimizer.learning_rate={learning_rate}")
         train(load_config(find_config(base), changes), folder / "data", folder / "run", quiet=True)
         ranker = SemanticRanker.load(folder / "run", model)
         result: dict[str, Any] = {"parameters": ranker.model.count_params()}
@@ -97,7 +97,8 @@ def table(chosen: Mapping[str, float], trials: Mapping[str, Sequence[Any]]) -> I
     """Yields the lines of a Markdown table."""
     columns = [f"{kind}-{distance}" for kind in ("order", "negation") for distance in DISTANCES]
     columns.append(f"topic-{DISTANCES[-1]}")
-    yield f"| NDCG@1 | {' | '.join(columns)} | all | training queries | step size | parameters |"
+    head = ["NDCG@1", *columns, "all", "training queries", "learning rate", "parameters"]
+    yield f"| {' | '.join(head)} |"
     yield "|---|" + "---|" * (len(columns) + 4)
     for model, runs in trials.items():
         values = [[run[TEST][column] for run in runs] for column in columns]
@@ -115,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=[*MODELS])
-    parser.add_argument("--steps", nargs="+", type=float, default=[0.003, 0.01, 0.03])
+    parser.add_argument("--learning-rates", nargs="+", type=float, default=[0.003, 0.01, 0.03])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tuning-seed", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=12)
@@ -130,8 +131,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             key, result = json.loads(line)
             results[tuple(key)] = result
 
-    def run_trial(model: str, step: float, seed: int) -> dict[str, Any]:
-        key = (model, step, seed, options.epochs, options.queries)
+    def run_trial(model: str, learning_rate: float, seed: int) -> dict[str, Any]:
+        key = (model, learning_rate, seed, options.epochs, options.queries)
         if key not in results:
             results[key] = trial(*key)
             with path.open("a", encoding="utf-8") as file:
@@ -143,12 +144,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen, trials = {}, {}
     for model in options.models:
         tuning_trials = {
-            step: run_trial(model, step, options.tuning_seed) for step in options.steps
+            rate: run_trial(model, rate, options.tuning_seed) for rate in options.learning_rates
         }
-        chosen[model] = max(tuning_trials, key=lambda step: mean(tuning_trials[step][VALIDATION]))
+        chosen[model] = max(tuning_trials, key=lambda rate: mean(tuning_trials[rate][VALIDATION]))
         trials[model] = [run_trial(model, chosen[model], seed) for seed in range(options.seeds)]
-        values = (f"{s:g}: {mean(result[VALIDATION]):.3f}" for s, result in tuning_trials.items())
-        sys.stdout.write(f"{model}: validation by step size {', '.join(values)}\n")
+        values = (
+            f"{rate:g}: {mean(result[VALIDATION]):.3f}" for rate, result in tuning_trials.items()
+        )
+        sys.stdout.write(f"{model}: validation by learning rate {', '.join(values)}\n")
     sys.stdout.write("\n".join(table(chosen, trials)) + "\n")
 
 

@@ -16,11 +16,11 @@ from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.reports.markdown import html, plain, table
 from tests.components import TOWER_CONFIGS
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 
 QUERY, TITLE = "batlefield three", "Battlefield 3: limited edition!"
 LONG = "the red fox story of a blue owl and a bear"  # eleven words: sampled
-TOLERANCE = rounding(64, 16)
+TOLERANCE = rounding_bound(64, 16)
 
 every_tower = pytest.mark.parametrize("name", TOWER_CONFIGS)
 

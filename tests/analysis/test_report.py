@@ -45,7 +45,7 @@ def test_a_report_has_the_sections_of_its_tower(runs, name):
     assert reversed_order == [worst, best]  # two queries, each among the best and the worst
     assert "red <fox>" in text_of(page)
     assert "the query '?!' has no word" in text_of(page)
-    assert "These means rest on 2 queries, fewer than 200" in text_of(page)
+    assert "These means are based on 2 queries, fewer than 200" in text_of(page)
 
 
 def test_a_report_without_judgments_has_no_metrics_and_shows_curves_of_a_second_run(

@@ -19,7 +19,7 @@ from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 from tests.training.configuration import RECORDED, config
 
 EPOCHS = 2
@@ -80,7 +80,7 @@ def test_a_saved_run_has_the_losses_the_epochs_and_the_weights_of_the_fitted_mod
     texts = ["red fox", "owl", "the white whale story"]
     encode = Encoder(model, SemanticRanker.load(run).vocabulary)
     # Both add the same float32 numbers, in different orders.
-    assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding(64, 1))
+    assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding_bound(64, 1))
     assert np.ptp(loaded.score("red fox", texts)) > 0
 
 
@@ -160,7 +160,9 @@ def test_two_devices_under_a_strategy_have_the_losses_of_one_device(data, tmp_pa
     two_device_losses = json.loads(process.stdout.splitlines()[-1])
     # At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates; gamma is 10.
     for name, values in single_losses.items():
-        assert two_device_losses[name] == approx(values, abs=10 * rounding(12 * 8 * 3, 1)), name
+        assert two_device_losses[name] == approx(values, abs=10 * rounding_bound(12 * 8 * 3, 1)), (
+            name
+        )
     assert dssm_tf.load(tmp_path / "run").score("red fox", ["red fox", "owl"]).shape == (2,)
 
 

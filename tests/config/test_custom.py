@@ -42,7 +42,7 @@ class Scaled(DSSM):
 
 @keras.saving.register_keras_serializable(package="custom_test")
 class Lead(RankingLoss):
-    """A power of the missing lead over the first rival."""
+    """A power of the missing lead over the first negative."""
 
     def __init__(self, power=1, **kwargs):
         super().__init__(**kwargs)

@@ -16,7 +16,7 @@ import yaml
 from tests.clicks import click_log, write_data
 from tests.engines.engines import start, succeeds, wait_until
 from tests.training.configuration import weights
-from tests.training.test_distributed import CONFIG, SAME
+from tests.training.test_distributed import CONFIG, TOLERANCE
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 2222
@@ -81,4 +81,4 @@ def test_two_hosts_reach_the_weights_of_one_host_also_after_a_restart(hosts, tmp
     assert actual.keys() == expected.keys()
     for name, values in expected.items():
         # six times the steps of test_distributed
-        np.testing.assert_allclose(actual[name], values, atol=6 * SAME, rtol=0, err_msg=name)
+        np.testing.assert_allclose(actual[name], values, atol=6 * TOLERANCE, rtol=0, err_msg=name)

@@ -13,7 +13,7 @@ from dssm_tf.reports.files import metrics_json, qrels
 from dssm_tf.reports.formatting import protocol, reference, significantly_worse
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import write_last_line
-from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
+from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
 from tests.relevant_ranks import relevant_ranks
 
 
@@ -217,7 +217,7 @@ def test_a_run_with_the_name_of_a_system_is_refused():
 
 
 def test_every_later_system_is_tested_against_every_earlier_one():
-    evaluation = evaluate(*many())
+    evaluation = evaluate(*rankers_on_many_queries())
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert (test.a, test.b) == ("better", "worse")
     means = evaluation.mean("better", "ndcg@1") - evaluation.mean("worse", "ndcg@1")
@@ -229,7 +229,7 @@ def test_every_later_system_is_tested_against_every_earlier_one():
 
 
 def test_only_significant_differences_are_marked():
-    rankers, judgments, corpus = many(queries=4)
+    rankers, judgments, corpus = rankers_on_many_queries(queries=4)
     evaluation = evaluate(rankers, judgments, corpus)
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert test.difference > 0

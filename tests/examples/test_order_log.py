@@ -29,11 +29,11 @@ def meaning(text, kind):
     return words_of_kind(after, kind)[0], frozenset(words_of_kind(text, kind))
 
 
-def windows(text, words):
-    """All windows of a number of words over a text, with noise words replaced by `.`."""
-    half = words // 2
+def windows(text, width):
+    """All windows of `width` words over a text; noise words are replaced by `.`."""
+    half = width // 2
     tokens = [None] * half + text.split() + [None] * half
-    slices = (tuple(tokens[i : i + words]) for i in range(len(tokens) - words + 1))
+    slices = (tuple(tokens[i : i + width]) for i in range(len(tokens) - width + 1))
     noise = {*NOISE}
     return {tuple("." if word in noise else word for word in window) for window in slices}
 

@@ -15,7 +15,9 @@ from tests.components import TOWER_CONFIGS, small_sizes
 from tests.runs import finished_run
 
 WORDS = ["aa", "bb", "cc"]
-VOCABULARY = Vocabulary(dict.fromkeys(n for word in WORDS for n in letter_ngrams(word)), FOLDED)
+VOCABULARY = Vocabulary(
+    dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)), FOLDED
+)
 
 
 def test_the_nearest_word_has_the_most_similar_rows_in_the_first_matrix():

@@ -33,7 +33,7 @@ from tests.runs import finished_run
 LSTM = {"tower": {"name": "lstm", "cells": 4}}
 DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
 CLSM = {"tower": {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]}}
-SAME = 1e-5  # tolerance for float32 sums in different orders
+TOLERANCE = 1e-5  # tolerance for float32 sums in different orders
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +118,9 @@ def assert_agreement(compact: CompactRanker, signatures, texts) -> None:
     for side, key in (("query", "queries"), ("title", "titles")):
         expected = getattr(compact, f"encode_{key}")(texts, prior=True)
         vectors = signatures[f"encode_{side}"](**{key: strings(texts)})["embeddings"].numpy()
-        assert np.linalg.norm(vectors - expected, axis=1) == approx(0, abs=SAME)
+        assert np.linalg.norm(vectors - expected, axis=1) == approx(0, abs=TOLERANCE)
     expected = np.diag(compact.score_matrix(texts, texts))
-    assert scores(signatures, texts, texts) == approx(expected, abs=SAME)
+    assert scores(signatures, texts, texts) == approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.numeric
@@ -151,8 +151,8 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures)
     cosines = ranker.encode_queries(queries) @ ranker.encode_titles(titles).T
     # One query for all titles.
     matrix = np.stack([scores(signatures, [query], titles) for query in queries])
-    assert matrix == approx(cosines + title_embeddings[:, -1], abs=SAME)
-    assert matrix == approx(query_embeddings @ title_embeddings.T, abs=SAME)
+    assert matrix == approx(cosines + title_embeddings[:, -1], abs=TOLERANCE)
+    assert matrix == approx(query_embeddings @ title_embeddings.T, abs=TOLERANCE)
 
 
 def test_empty_inputs_have_empty_outputs(signatures):
@@ -177,7 +177,7 @@ def test_a_long_title_has_the_prior_of_an_unknown_title(ranker, signatures):
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles([long, "red fox"]).T
     # The denominator is 14, as above.
     expected = cosines[0] + WEIGHT * np.log([1 / 14, 6 / 14])
-    assert title_scores == approx(expected, abs=SAME)
+    assert title_scores == approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(

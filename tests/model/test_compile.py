@@ -29,13 +29,13 @@ INPUTS = {
     "titles": text_batch(TITLES, KNOWN),
     "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
 }
-# The second query has one rival, the first has two.
+# The second query has one negative, the first has two.
 LABELS = labels([[1, 1, 1], [1, 1, 0]])
 
 
 @keras.saving.register_keras_serializable(package="mine")
 class Lead(RankingLoss):
-    """Minus the clicked title's lead over its first rival."""
+    """Minus the clicked title's lead over its first negative."""
 
     def per_query(self, scores, targets, mask, correction):
         return scores[:, 1] - scores[:, 0]
@@ -186,7 +186,7 @@ def test_each_query_counts_once_in_the_metrics_with_any_weight():
 def test_losses_that_a_tower_adds_are_part_of_the_loss(step):
     model = Siamese(
         FixedTower([[3.0, 4.0]]),  # the query
-        FixedTower([[1.0, 0.0], [0.0, 2.0]]),  # the clicked title and a rival
+        FixedTower([[1.0, 0.0], [0.0, 2.0]]),  # the clicked title and a negative
     )
     model.compile(keras.optimizers.SGD(0.1), Lead())
     inputs = INPUTS | {"candidates": np.array([[0, 1]], np.int32)}

@@ -26,7 +26,7 @@ def test_absolute_propensities_become_relative_to_the_first(tmp_path):
     assert read_curve(table(tmp_path, "1\t0.8", "2\t0.2")).propensities == (1.0, 0.25)
 
 
-def test_weights_are_inverse_propensities_clipped_in_thousandths():
+def test_weights_are_clipped_inverse_propensities_in_thousandths():
     # 1 / 0.3 = 3.333...; 1 / 0.01 = 100, clipped to 10.
     curve = ExaminationCurve((1.0, 0.3, 0.01))
     assert curve.weights(max_weight=10) == (1000, 3333, 10_000)

@@ -13,12 +13,12 @@ from dssm_tf.reports import report
 from dssm_tf.reports.files import run, write
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_run
-from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many, texts
+from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
 
 
 @pytest.fixture(scope="module")
 def evaluation():
-    return evaluate(*many())
+    return evaluate(*rankers_on_many_queries())
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_ir_measures_computes_the_same_metrics_from_the_written_files(evaluation
 
 
 def test_a_written_run_evaluates_to_the_same_metrics(evaluation, written):
-    _, *judged = many()
+    _, *judged = rankers_on_many_queries()
     rerun = evaluate({}, *judged, runs={"rerun": read_run(written / "runs/worse.trec")})
     for metric in evaluation.metrics:
         assert rerun.mean("rerun", metric) == evaluation.mean("worse", metric)

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.reports.formatting import mean_cells, protocol, significantly_worse, superscripts
-from tests.rankers import GOOD, JUDGMENTS, many
+from tests.rankers import GOOD, JUDGMENTS, rankers_on_many_queries
 
 
 def test_best_marks_the_highest_means_of_a_column_with_several_systems():
-    cells = mean_cells(evaluate(*many()))
+    cells = mean_cells(evaluate(*rankers_on_many_queries()))
     assert all(cell["best"] for cell in cells["better"])
     assert not any(cell["best"] for cell in cells["worse"])
     assert not mean_cells(evaluate({"good": GOOD}, JUDGMENTS))["good"][0]["best"]
@@ -15,7 +15,7 @@ def test_best_marks_the_highest_means_of_a_column_with_several_systems():
 
 
 def test_superscripts_follow_the_order_of_the_systems_to_compare_with():
-    rankers, *judged = many()
+    rankers, *judged = rankers_on_many_queries()
     worse, better = rankers.values()
     evaluation = evaluate(
         {"worse": worse, "equal": worse, "better": better},

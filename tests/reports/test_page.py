@@ -272,7 +272,7 @@ def test_a_single_system_has_a_page():
 
 
 def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
-    html = render(evaluate(*rankers.many()))
+    html = render(evaluate(*rankers.rankers_on_many_queries()))
     Checker(html)
     assert "<h1>Evaluation</h1>" in html
     assert "Holm's correction over all 6 tests" in html  # a pair, six metrics

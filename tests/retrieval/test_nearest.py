@@ -1,3 +1,5 @@
+"""Exact and fast indexes of vectors: results, ties, saving, and the recall of the fast index."""
+
 import builtins
 import sys
 
@@ -15,9 +17,8 @@ pytestmark = pytest.mark.numeric
 TITLES = np.array([[1, 0], [0, 1], [0.6, 0.8], [1, 0]], np.float32)
 
 
-def columns(vectors, last):
-    """Appends a column to vectors."""
-    return np.column_stack([vectors, np.float32(last)])
+def append_column(vectors, values):
+    return np.column_stack([vectors, np.float32(values)])
 
 
 def build_exact(vectors):
@@ -28,7 +29,7 @@ def build_fast(vectors):
     return Nearest.build(vectors, "fast")
 
 
-def by_hand(vectors, query, k):
+def exact_search(vectors, query, k):
     """Scores in double precision, rounded once; ties by row."""
     scores = np.array([(title.astype(float) * query).sum() for title in vectors], np.float32)
     rows = np.argsort(-scores, kind="stable")[:k]
@@ -49,8 +50,8 @@ class TestEveryKind:
         vectors, bias = random_unit_vectors(300, 8, seed=10), np.zeros(300, np.float32)
         farthest = int(np.argmin(vectors @ vectors[0]))
         bias[farthest] = 3.0
-        query = columns(vectors[:1], [1])[0]
-        assert make(columns(vectors, bias)).search(query, 2)[1].tolist() == [farthest, 0]
+        query = append_column(vectors[:1], [1])[0]
+        assert make(append_column(vectors, bias)).search(query, 2)[1].tolist() == [farthest, 0]
 
     def test_a_saved_index_returns_the_same_results(self, make, tmp_path):
         vectors, query = random_unit_vectors(500, 7, seed=3), random_unit_vectors(1, 7, seed=4)[0]
@@ -65,12 +66,12 @@ class TestEveryKind:
 def test_an_exact_index_equals_a_full_sort(k):
     distinct = random_unit_vectors(70, 7, seed=1)
     # Each vector occurs three times, in distant rows.
-    vectors = np.tile(columns(distinct, np.linspace(0, 0.3, 70, dtype="f4")), (3, 1))
-    for query in columns(
+    vectors = np.tile(append_column(distinct, np.linspace(0, 0.3, 70, dtype="f4")), (3, 1))
+    for query in append_column(
         np.concatenate([random_unit_vectors(9, 7, seed=2), distinct[:3]]), [1] * 12
     ):
         scores, rows = build_exact(vectors).search(query, k)
-        expected, expected_rows = by_hand(vectors, query, k)
+        expected, expected_rows = exact_search(vectors, query, k)
         np.testing.assert_array_equal(rows, expected_rows)
         np.testing.assert_array_equal(scores, expected)
 
@@ -93,15 +94,15 @@ def test_without_faiss_the_error_names_the_package_to_install(monkeypatch):
 
 
 def test_a_fast_index_reports_its_recall():
-    vectors = columns(
+    vectors = append_column(
         random_unit_vectors(3000, 16, seed=8), np.linspace(0, 0.2, 3000, dtype=np.float32)
     )
-    queries = columns(random_unit_vectors(50, 16, seed=9), [1] * 50)
+    queries = append_column(random_unit_vectors(50, 16, seed=9), [1] * 50)
     nearest = Nearest.build(vectors, "fast", lambda: queries)
     recalls = {10: [], 100: []}
     for query in queries:
         for k, k_recalls in recalls.items():
-            best = by_hand(vectors, query, k)[1]
+            best = exact_search(vectors, query, k)[1]
             k_recalls.append(len(np.intersect1d(nearest.search(query, k)[1], best)) / k)
     at_10, at_100 = map(np.mean, recalls.values())
     assert nearest.summary == f"fast: recall@10 {at_10:.3f}, @100 {at_100:.3f}, on 50 queries"

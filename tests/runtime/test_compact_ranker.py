@@ -25,17 +25,17 @@ from tests.runs import finished_run
 from tests.runtime.conftest import LOG, RULES, WEIGHT
 
 # The order of float32 sums changes results of these small towers by about 1e-7.
-SAME = 1e-5
+TOLERANCE = 1e-5
 TEXTS = [*ADVERSARIAL, "red fox", "RED fox!", "a b c d e f g h", "fox fox fox"]
 
 
 def assert_equal(compact: CompactRanker, trained: SemanticRanker, texts: list[str]) -> None:
-    assert compact.encode_queries(texts) == approx(trained.encode_queries(texts), abs=SAME)
+    assert compact.encode_queries(texts) == approx(trained.encode_queries(texts), abs=TOLERANCE)
     for prior in (False, True):
         vectors = compact.encode_titles(texts, prior=prior)
-        assert vectors == approx(trained.encode_titles(texts, prior=prior), abs=SAME)
+        assert vectors == approx(trained.encode_titles(texts, prior=prior), abs=TOLERANCE)
     scores = compact.score_matrix(texts, texts)
-    assert scores == approx(trained.score_matrix(texts, texts), abs=SAME)
+    assert scores == approx(trained.score_matrix(texts, texts), abs=TOLERANCE)
 
 
 # --------------------------------------------------------------------------- the same numbers
@@ -113,7 +113,7 @@ def test_vectors_have_the_order_of_the_texts(ranker):
     texts = [" ".join(rng.choice(words, rng.integers(0, 7))) for _ in range(500)]
     together = ranker.encode_titles(texts)
     one_by_one = np.concatenate([ranker.encode_titles([text]) for text in texts])
-    assert together == approx(one_by_one, abs=SAME)
+    assert together == approx(one_by_one, abs=TOLERANCE)
 
 
 # --------------------------------------------------------------------------- ranking
@@ -190,4 +190,4 @@ def test_the_runtime_imports_numpy_only(directory, trained):
     )
     loaded, scores = json.loads(done.stdout)
     assert loaded == ["dssm_tf", "numpy"]
-    assert scores == approx(trained.score("fox", ["red fox", "green owl"]), abs=SAME)
+    assert scores == approx(trained.score("fox", ["red fox", "green owl"]), abs=TOLERANCE)

@@ -191,7 +191,7 @@ def test_popularity_is_relative_to_the_average_clicked_title(index, search):
 
 def test_texts_too_long_to_explain_have_a_message(search):
     text = search("red " * 100, why="t1", system="semantic").texts["results"]
-    assert "Texts this long are not explained here." in text
+    assert "Only pairs with at most 64 words are explained here." in text
 
 
 def test_a_corpus_of_one_title_can_be_searched(index):

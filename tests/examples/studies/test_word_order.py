@@ -11,7 +11,7 @@ def test_dssm_ranks_topics_but_not_word_order(tmp_path, capsys):
     flags = [
         "--models",
         "dssm",
-        "--steps",
+        "--learning-rates",
         "0.03",
         "--seeds",
         "1",

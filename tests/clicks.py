@@ -15,10 +15,10 @@ from pyarrow import parquet
 
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.records import pair_records, word_records
 

@@ -19,8 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.stable_hash import fingerprint64
 
 FINAL = 2
 """Index of the setting to deploy, after those of folds 0 and 1."""

@@ -22,7 +22,7 @@ from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS, Arrays
 from dssm_tf.runtime.compact_ranker import CompactRanker
 from dssm_tf.runtime.vector_ranker import SETTING_NAMES
-from dssm_tf.text.fingerprint import fingerprint64
+from dssm_tf.text.stable_hash import fingerprint64
 
 if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker

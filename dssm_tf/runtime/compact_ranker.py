@@ -13,8 +13,8 @@ from dssm_tf.runtime.compact_files import Arrays, read_compact
 from dssm_tf.runtime.towers import TOWERS
 from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
+from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
 CACHED_WORDS = 50_000

@@ -114,7 +114,7 @@ docs: $(STAMP)  ## README, docs/ and the Python interface as a site, in build/do
 	@$(PY) -m sphinx -q -W --keep-going -c docs -d build/docs-state . build/docs
 	@echo "Written: build/docs/index.html"
 
-format: $(STAMP)  ## format the code and mend what ruff can mend
+format: $(STAMP)  ## format the code and fix what ruff can fix
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
 

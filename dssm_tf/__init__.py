@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
             raise
         raise ModuleNotFoundError(
             f"dssm_tf.{name} is not part of dssm-runtime, which is installed here and contains "
-            "only dssm_tf.runtime.Ranker. Install dssm-tf instead.",
+            "only dssm_tf.runtime.CompactRanker. Install dssm-tf instead.",
             name=error.name,
         ) from None
     value = globals()[name] = getattr(module, name)

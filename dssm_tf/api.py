@@ -90,7 +90,7 @@ class ClickData:
         self.config, self._data = resolve_config(self.config, Preprocessed(Path(directory)))
         config = self.config
         self._devices = Devices(tf.distribute.get_strategy())
-        check_data(config.negatives, self._data)
+        check_data(config.negatives, config.training, self._data)
         check_batch_sizes(config.training, config.lists, self._devices.replicas)
         self._warm_start = None
         if start is not None:
@@ -275,13 +275,13 @@ class ClickData:
             raise UserError(f"{reason} Save a model that `build_model` created.") from error
         task = validation_task(config.validation, data, self._warm_start, self._sources)
         titles = data.titles if self._warm_start is None else self._warm_start.titles
-        weight, ndcg = tune_prior_weight(
+        weight, metrics = tune_prior_weight(
             config.ranking.prior,
             TitlePrior(titles, data.rules),
             task,
             Encoder(ranking_model, data.vocabulary),
         )
-        result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+        result = Result(len(epochs), len(epochs), epochs, weight, metrics)
         result.set_sources(self._sources)
         result.validation_description = "" if task is None else task.description
         with atomic_directory(out) as folder:

@@ -87,11 +87,11 @@ class TextFeatures:
             for row, ngram in enumerate(vocabulary.ngrams, start=1)
             if ngram not in whole_words
         }
-        self._trigrams = Table.of(np.array([*trigrams], np.int64), [*trigrams.values()])
+        self._trigrams = IdTable.of(np.array([*trigrams], np.int64), [*trigrams.values()])
         no_mark = "0" if self.rules.own_fields > 1 else ""
         names = [(mark or no_mark) + word[1:-1] for mark, word in map(without_mark, whole_words)]
         hashes = hash_texts(tf.constant(names, tf.string)).numpy()
-        self._whole_words = Table.of(hashes, [*whole_words.values()]) if whole_words else None
+        self._whole_words = IdTable.of(hashes, [*whole_words.values()]) if whole_words else None
         _letters(self.rules.keep_accents)  # computed now, so that the first text is not slow
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
@@ -191,7 +191,7 @@ class TextFeatures:
         return tf.where(ids > 0, ids, 1 + self.known + tf.cast(buckets, tf.int32))
 
 
-class Table(NamedTuple):
+class IdTable(NamedTuple):
     """Ids by key, looked up by binary search instead of a table resource.
 
     Args:
@@ -203,7 +203,7 @@ class Table(NamedTuple):
     ids: NDArray[np.int32]
 
     @classmethod
-    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> Table:
+    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> IdTable:
         """A table from keys `(keys,)` in any order to the ids at the same index."""
         order = np.argsort(keys)
         return cls(

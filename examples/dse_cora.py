@@ -2,8 +2,8 @@
 
     python -m examples.dse_cora --out CORA
 
-Papers of one class are relevant to each other, and papers of another class are irrelevant. As in
-the paper (sec. 4.2), the systems learn from a share of the links. Writes `tables.md`,
+Papers of the same class are relevant to each other, papers of different classes are not. As in the
+paper (sec. 4.2), the systems are trained on a fraction of the links. Writes `tables.md`,
 `results.json` and the figures.
 """
 
@@ -37,15 +37,15 @@ from examples.dse_protocol import (
     write,
 )
 
-SHARES, DIMENSIONS = (0.4, 0.2, 0.1, 0.05), (2, 5, 10, 20, 50)
-# Units of an RBM are on or off; on vectors of length 1 SSI's I is the cosine, and it does better.
+FRACTIONS, DIMENSIONS = (0.4, 0.2, 0.1, 0.05), (2, 5, 10, 20, 50)
+# RBMs need binary units. SSI is better on vectors of length 1, where its identity is the cosine.
 NORMALIZATIONS = {"dse": "largest", "ssi": "length"}
 LEAST = 10
-"""Papers a class: with fewer, a twentieth of the links may join papers of one class only."""
+"""Minimum papers per class. With fewer, 5 % of the links may be of one class only."""
 
 
 class Plan(NamedTuple):
-    """How the systems are trained on so many words, None for all; docs/dse.md says why so."""
+    """Training settings for a number of words (None for all); docs/dse.md has the reasons."""
 
     words: int | None
     pretraining: Pretraining
@@ -58,7 +58,7 @@ PLANS = (
         Pretraining(400),
         {"dse": FineTuning(600, 0.01, "adam"), "ssi": FineTuning(600, 1.0, clip_norm=None)},
     ),
-    # Four layers of up to 1,433 units: as many steps would take an hour.
+    # Fewer steps: with four layers of up to 1,433 units, as many would take an hour.
     Plan(
         None,
         Pretraining(200),
@@ -71,54 +71,58 @@ PLANS = (
 
 
 def cora(out: Path, per_class: int = 150, quick: bool = False, seed: int = 0) -> dict[str, Any]:
-    """Rank loss by share of links and C (table 1), the plane of C = 2 (fig. 1), nearest words.
+    """Rank loss by fraction of links and C (table 1), embeddings for C = 2 (fig. 1), nearest words.
 
     Args:
         out: directory to write into.
-        per_class: papers of each class.
-        quick: two shares and two dimensions, of the most frequent words only.
-        seed: of everything random.
+        per_class: papers per class.
+        quick: two fractions and two dimensions, of the most frequent words only.
+        seed: random seed.
     """
     labels, texts = sample_papers(per_class, seed)
     relevant = same_class(labels)
     known = relevant + sparse.identity(len(labels), dtype=bool).tocsr()
-    shares, dimensions = (SHARES[::3], DIMENSIONS[::2][:2]) if quick else (SHARES, DIMENSIONS)
+    fractions, dimensions = (
+        (FRACTIONS[::3], DIMENSIONS[::2][:2]) if quick else (FRACTIONS, DIMENSIONS)
+    )
     protocol = Protocol(texts, seed)
     losses: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     planes = {}
     for plan in PLANS[: 1 if quick else None]:
         name = str(plan.words or "all")
         table = losses[name] = {system: {} for system in NORMALIZATIONS}
-        for dimension, share, system in product(dimensions, shares, NORMALIZATIONS):
-            learned, measured = split_links(relevant, share, seed)
+        for dimension, fraction, system in product(dimensions, fractions, NORMALIZATIONS):
+            train, test = split_links(relevant, fraction, seed)
             features = Features(plan.words, "binary", NORMALIZATIONS[system])
             fitted = protocol.fit(
-                system, features, dimension, Links(learned, measured, known, known),
+                system, features, dimension, Links(train, test, known, known),
                 plan.pretraining, plan.fitting[system],
             )  # fmt: skip
-            loss = rank_loss(fitted.scores(), measured, known > measured)
-            table[system].setdefault(f"{share:.0%}", {})[f"C={dimension}"] = loss
-            print(f"{system}, {name} words, C={dimension}, {share:.0%}: {loss:.2f} %", flush=True)
-            if plan is PLANS[0] and (dimension, share) == (dimensions[0], shares[0]):
-                # SSI's words follow its embedding.
+            loss = rank_loss(fitted.scores(), test, known > test)
+            table[system].setdefault(f"{fraction:.0%}", {})[f"C={dimension}"] = loss
+            print(
+                f"{system}, {name} words, C={dimension}, {fraction:.0%}: {loss:.2f} %", flush=True
+            )
+            if plan is PLANS[0] and (dimension, fraction) == (dimensions[0], fractions[0]):
+                # For SSI, the vectors are followed by its bag of words, which is dropped.
                 planes[system] = encode(fitted.model.title_vectors, fitted.bags)[:, :2]
     features = Features(PLANS[0].words, "binary", NORMALIZATIONS["dse"])
     tower = protocol.tower(features, dimensions[0], PLANS[0].pretraining)
     draw_planes(planes, labels, out / "figure1_embedding.png")
     first = losses[str(PLANS[0].words)]
     lines = {
-        f"{system}, {name}": {share.rstrip("%"): row[name] for share, row in table.items()}
+        f"{system}, {name}": {fraction.rstrip("%"): row[name] for fraction, row in table.items()}
         for system, table in first.items()
         for name in next(iter(table.values()))
     }
-    draw_lines(lines, out / "table1_rank_loss.png", "links learned from (%)")
+    draw_lines(lines, out / "table1_rank_loss.png", "training links (%)")
     tables = {
         f"Table 1: rank loss (%), {system.upper()}, {name} words": (system.upper(), rows)
         for name, systems in losses.items()
         for system, rows in systems.items()
     }
     return {
-        "about": f"Cora, {per_class} papers of each of 7 classes",
+        "summary": f"Cora, {per_class} papers of each of 7 classes",
         "rank_loss": losses,
         "tables": tables,
         "nearest_words": nearest_words(protocol.bags(features)[0].words, tower),
@@ -126,43 +130,43 @@ def cora(out: Path, per_class: int = 150, quick: bool = False, seed: int = 0) ->
 
 
 def sample_papers(per_class: int, seed: int) -> tuple[list[str], list[str]]:
-    """Labels and texts of as many bundled papers of every class.
+    """Labels and texts of equally many bundled papers per class.
 
     Raises:
-        UserError: a class has fewer, or they are fewer than `LEAST`.
+        UserError: a class has fewer papers, or the number is below `LEAST`.
     """
     path = files("dssm_tf.datasets") / "cora" / "docs.tsv"
     rows = [(row["label"], row["words"]) for row in read_tsv(path, "label", "words")]
     labels = np.array([label for label, _ in rows])
-    most = int(np.unique(labels, return_counts=True)[1].min())
-    if not LEAST <= per_class <= most:
-        raise UserError(f"--per-class is {per_class}; expected {LEAST} to {most}.")
+    largest = int(np.unique(labels, return_counts=True)[1].min())
+    if not LEAST <= per_class <= largest:
+        raise UserError(f"--per-class is {per_class}; expected {LEAST} to {largest}.")
     random = np.random.default_rng(seed)
     chosen = [
-        rows[place]
+        rows[row]
         for label in np.unique(labels)
-        for place in sorted(random.permutation(np.flatnonzero(labels == label))[:per_class])
+        for row in sorted(random.permutation(np.flatnonzero(labels == label))[:per_class])
     ]
     return [label for label, _ in chosen], [text for _, text in chosen]
 
 
 def same_class(labels: Sequence[str]) -> Matrix:
-    """Which pages are of one class: bool `(pages, pages)`; no page is relevant to itself."""
+    """Whether two pages have the same class: bool `(pages, pages)`, False on the diagonal."""
     names = np.asarray(labels)
     return Matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
 
 
 def draw_planes(planes: Mapping[str, NDArray[Any]], labels: Sequence[str], path: Path) -> None:
-    """Embeddings in the plane side by side, coloured by class."""
+    """Draws two-dimensional embeddings side by side, colored by class."""
     figure, axes = plt.subplots(1, len(planes), figsize=(10, 4.6), layout="constrained")
     names = np.array(labels)
     for axis, (system, points) in zip(axes, planes.items(), strict=True):
-        for place, label in enumerate(sorted(set(labels))):
+        for index, label in enumerate(sorted(set(labels))):
             chosen = points[names == label]
-            axis.scatter(*chosen.T, s=9, alpha=0.6, color=f"C{place}", label=label)
+            axis.scatter(*chosen.T, s=9, alpha=0.6, color=f"C{index}", label=label)
             axis.annotate(
                 label, np.median(chosen, axis=0), ha="center", va="center", weight="bold",
-                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": f"C{place}", "alpha": 0.8},
+                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": f"C{index}", "alpha": 0.8},
             )  # fmt: skip
         axis.set(title=system.upper(), xlabel="dimension 1", ylabel="dimension 2")
     axes[-1].legend(title="class", fontsize=8, markerscale=1.5)
@@ -173,7 +177,7 @@ def draw_planes(planes: Mapping[str, NDArray[Any]], labels: Sequence[str], path:
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the experiment."""
     parser = arguments(__doc__.split("\n")[0])
-    parser.add_argument("--per-class", type=int, default=150, help="papers of each class")
+    parser.add_argument("--per-class", type=int, default=150, help="papers per class")
     write(cora, **vars(parser.parse_args(argv)))
 
 

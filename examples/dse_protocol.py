@@ -1,6 +1,6 @@
-"""What the experiments of the DSE paper share: their protocol, their tables and their figures.
+"""The common protocol, tables and figures of the DSE paper's experiments.
 
-Texts become bags of words, DSE's RBMs are pretrained on them, a system is fitted to some of the
+Texts become bags of words. DSE's RBMs are pretrained on them. A system is trained on some of the
 links between texts, and its rank loss is measured on the others (Wu et al. 2014, sec. 4).
 """
 
@@ -44,40 +44,40 @@ mpl.use("Agg")
 Matrix: TypeAlias = sparse.csr_matrix
 
 WIDEST = 1500
-"""DSE's hidden layers are never wider than for this many words.
+"""Maximum number of words for which DSE's hidden layers follow the paper's rule.
 
-The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
+At 5,000 words, the rule would give 31 million weights, an hour on two cores."""
 
 
-def split_links(relevant: Matrix, share: float, seed: int) -> tuple[Matrix, Matrix]:
-    """Splits a symmetric relevance in two; both directions of a pair stay together.
+def split_links(relevant: Matrix, fraction: float, seed: int) -> tuple[Matrix, Matrix]:
+    """Splits a symmetric relevance matrix in two; both directions of a pair stay together.
 
-    With one seed, the first part of a larger share holds that of a smaller one.
+    With the same seed, the first part for a larger fraction contains that for a smaller one.
     """
     upper = sparse.triu(relevant, k=1).tocoo()
     order = np.random.default_rng(seed).permutation(upper.nnz)
-    cut = round(share * upper.nnz)
+    size = round(fraction * upper.nnz)
 
-    def part(chosen: NDArray[np.int64]) -> Matrix:
-        ends = upper.row[chosen], upper.col[chosen]
-        half = Matrix((np.ones(len(chosen), dtype=bool), ends), relevant.shape)
+    def part(indices: NDArray[np.int64]) -> Matrix:
+        ends = upper.row[indices], upper.col[indices]
+        half = Matrix((np.ones(len(indices), dtype=bool), ends), relevant.shape)
         return (half + half.T).tocsr()
 
-    return part(order[:cut]), part(order[cut:])
+    return part(order[:size]), part(order[size:])
 
 
 class Links(NamedTuple):
-    """Links to learn from and to measure by, bool `(pages, pages)` each; see `LinkTask`."""
+    """Training and test links, bool `(pages, pages)` each; see `LinkTask`."""
 
-    learned: Matrix
-    measured: Matrix
+    train: Matrix
+    test: Matrix
     known: Matrix
     ignored: Matrix
     validation: Matrix | None = None
 
 
 class Features(NamedTuple):
-    """What a system reads: see `BagOfWords`."""
+    """The input features of a system; see `BagOfWords`."""
 
     words: int | None
     weighting: Any
@@ -86,23 +86,23 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A system that was fitted to pages, and what it reads of them."""
+    """A trained system, with its words and the bags of words of all pages."""
 
     model: BagPair
     words: Sequence[str]
     bags: Matrix
 
     def scores(self) -> ScoreFunction:
-        """Of every page for every page."""
+        """Scores of every page for every page."""
         return pair_scores(self.model, self.bags, self.bags)
 
 
 class Protocol:
-    """Bags of words, pretraining, fitting.
+    """Bags of words, pretraining and training of the systems.
 
     Args:
-        texts: of the pages.
-        seed: of everything random.
+        texts: texts of the pages.
+        seed: random seed.
     """
 
     def __init__(self, texts: Sequence[str], seed: int) -> None:
@@ -112,7 +112,7 @@ class Protocol:
         self._towers: dict[Features, dict[int, DSETower]] = {}
 
     def bags(self, features: Features) -> tuple[BagOfWords, Matrix]:
-        """The words, and the vectors of all texts over them."""
+        """The bag-of-words model, and the vectors of all texts."""
         if features not in self._bags:
             words, weighting, normalization = features
             bag = BagOfWords(words, weighting=weighting, normalization=normalization)
@@ -120,7 +120,7 @@ class Protocol:
         return self._bags[features]
 
     def tower(self, features: Features, dimension: int, pretraining: Pretraining) -> DSETower:
-        """A pretrained tower; binary RBMs do not depend on C and are pretrained once."""
+        """A pretrained tower; the binary RBMs do not depend on C and are pretrained once."""
         towers = self._towers.setdefault(features, {})
         if dimension not in towers:
             bag, bags = self.bags(features)
@@ -128,8 +128,8 @@ class Protocol:
             widths = (max(1, words // 2), max(1, words // 2), words)
             tower = DSETower(len(bag.words), dimension, widths, seed=self.seed)
             lower = next(iter(towers.values())).rbms[:-1] if towers else []
-            for rbm, taught in zip(tower.rbms, lower, strict=False):
-                rbm.set_weights(taught.get_weights())
+            for rbm, pretrained in zip(tower.rbms, lower, strict=False):
+                rbm.set_weights(pretrained.get_weights())
             pretrain(tower, bags, pretraining, seed=self.seed, first=len(lower))
             towers[dimension] = tower
         return towers[dimension]
@@ -144,7 +144,7 @@ class Protocol:
         fitting: FineTuning,
         tuples: int | None = None,
     ) -> Fitted:
-        """Fits `dse`, `ssi` or `psi` to the learned links, or to a fixed number of tuples.
+        """Trains `dse`, `ssi` or `psi` on the training links, or on a fixed number of tuples.
 
         Raises:
             UserError: the training diverges.
@@ -159,7 +159,7 @@ class Protocol:
         else:
             pair = {"ssi": SSIPair, "psi": PSIPair}[system]
             model = pair(len(bag.words), dimension, seed=self.seed)
-        task = LinkTask(bags, bags, links.learned, links.known, links.ignored, links.validation)
+        task = LinkTask(bags, bags, links.train, links.known, links.ignored, links.validation)
         batches: Any = task.batches(fitting.batch_size, self.seed)
         if tuples is not None:
             batches = FixedTuples(tuples, batches)
@@ -168,13 +168,13 @@ class Protocol:
 
 
 class FixedTuples:
-    """A fixed training set of so many tuples, each used again and again (fig. 2).
+    """A fixed training set of tuples that is repeated (fig. 2).
 
-    The same blocks of links come in every round, in another order, with the same tuples.
+    Every round has the same blocks of links with the same tuples, in another order.
 
     Args:
-        tuples: their number, about.
-        batches: whose links the tuples are of.
+        tuples: approximate number of tuples.
+        batches: batches of the links from which the tuples are taken.
     """
 
     def __init__(self, tuples: int, batches: TupleBatches) -> None:
@@ -190,39 +190,39 @@ class FixedTuples:
         while True:
             for number in random.permutation(len(blocks)):
                 batch = self._batches.batch(blocks[number])
-                counted = self._thinned(batch.counted, self._tuples / len(order), seeds[number])
-                if counted.any():
-                    yield batch._replace(counted=counted)
+                mask = self._thinned(batch.mask, self._tuples / len(order), seeds[number])
+                if mask.any():
+                    yield batch._replace(mask=mask)
 
     def _thinned(
-        self, counted: NDArray[np.float32], a_link: float, seed: int
+        self, mask: NDArray[np.float32], per_link: float, seed: int
     ) -> NDArray[np.float32]:
-        """Keeps `a_link` tuples of every row, or all of them; a fraction by chance."""
+        """Keeps `per_link` random tuples per row on average, or all if a row has fewer."""
         random = np.random.default_rng(seed)
-        keep = int(a_link) + (random.random(len(counted)) < a_link - int(a_link))
-        priority = np.where(counted > 0, random.random(counted.shape), 2.0)
+        keep = int(per_link) + (random.random(len(mask)) < per_link - int(per_link))
+        priority = np.where(mask > 0, random.random(mask.shape), 2.0)
         rank = np.argsort(np.argsort(priority, axis=1), axis=1)
-        return counted * (rank < keep[:, None])
+        return mask * (rank < keep[:, None])
 
 
 def nearest_words(words: Sequence[str], tower: DSETower) -> dict[str, list[str]]:
-    """The five nearest words in the first layer of some words of all frequencies (table 2).
+    """The five nearest words in the first layer, for about 40 words of all frequencies (table 2).
 
-    Nearness is the correlation of the activities, since what all words share says nothing.
+    Similarity is the correlation of the activities, which ignores what all words have in common.
     """
-    alone = sparse.identity(len(words), dtype=np.float32).tocsr()
-    correlation = np.asarray(np.corrcoef(encode(tower.rbms[0], alone).astype(np.float64)))
+    single_words = sparse.identity(len(words), dtype=np.float32).tocsr()
+    correlation = np.asarray(np.corrcoef(encode(tower.rbms[0], single_words).astype(np.float64)))
     correlation[np.diag_indices(len(words))] = -np.inf
     order = np.argsort(-correlation, axis=1, kind="stable")[:, : min(5, len(words) - 1)]
-    shown = range(0, len(words), max(1, len(words) // 40))
-    return {words[place]: [words[near] for near in order[place]] for place in shown}
+    selected = range(0, len(words), max(1, len(words) // 40))
+    return {words[row]: [words[near] for near in order[row]] for row in selected}
 
 
 def read_tsv(path: Any, *columns: str) -> Iterator[dict[str, str]]:
-    """Rows of a table.
+    """Yields the rows of a table.
 
     Raises:
-        UserError: it lacks a column.
+        UserError: the table lacks a column.
     """
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -241,10 +241,10 @@ def table(title: str, head: str, rows: Mapping[str, Mapping[str, float | None]])
 
 
 def draw_lines(losses: Mapping[str, Mapping[str, float]], path: Path, label: str) -> None:
-    """Rank loss against a number, one line a system."""
+    """Draws rank loss against a number, one line per system."""
     figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for place, (name, row) in enumerate(losses.items()):
-        axis.plot([*map(float, row)], [*row.values()], marker="os^Dv"[place % 5], label=name)
+    for index, (name, row) in enumerate(losses.items()):
+        axis.plot([*map(float, row)], [*row.values()], marker="os^Dv"[index % 5], label=name)
     axis.set_xscale("log")
     numbers = [float(number) for number in next(iter(losses.values()))]
     axis.set_xticks(numbers, [f"{number:,.0f}" for number in numbers], rotation=20)
@@ -261,22 +261,24 @@ def write(run: Callable[..., dict[str, Any]], out: Path, **options: Any) -> None
     out.mkdir(parents=True)
     started = monotonic()
     try:
-        found = run(out=out, **options)
+        results = run(out=out, **options)
     except UserError as error:
         sys.exit(str(error))
     seconds = monotonic() - started
-    tables = [table(title, *rows) for title, rows in found.pop("tables").items()]
-    words = [f"| {word} | {' '.join(near)} |" for word, near in found["nearest_words"].items()]
+    tables = [table(title, *rows) for title, rows in results.pop("tables").items()]
+    words = [f"| {word} | {' '.join(near)} |" for word, near in results["nearest_words"].items()]
     head = "**Table 2: nearest words in DSE's first layer**\n\n| word | 5 nearest |\n|---|---|"
-    about = f"{found['about']}; {seconds:.0f} s\n"
-    (out / "tables.md").write_text("\n".join([about, *tables, head, *words, ""]), "utf-8")
-    (out / "results.json").write_text(json.dumps({**found, "seconds": seconds}, indent=1), "utf-8")
+    summary = f"{results['summary']}; {seconds:.0f} s\n"
+    (out / "tables.md").write_text("\n".join([summary, *tables, head, *words, ""]), "utf-8")
+    (out / "results.json").write_text(
+        json.dumps({**results, "seconds": seconds}, indent=1), "utf-8"
+    )
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """The flags of every experiment."""
+    """A parser with the flags of every experiment."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
-    parser.add_argument("--quick", action="store_true", help="a corner of it")
-    parser.add_argument("--seed", type=int, default=0, help="of everything random")
+    parser.add_argument("--quick", action="store_true", help="a small part of the experiment")
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
     return parser

@@ -2,11 +2,11 @@
 
     python -m examples.dse_wikispeedia --docs DOCS.tsv --links LINKS.tsv --out WIKISPEEDIA
 
-Two articles are relevant to each other if one links to the other. Of the links, 70 % are learned
-from, a twentieth of those kept for choosing, and 30 % measured (sec. 4.3). While learning, an
-article is irrelevant unless one of the learned links says otherwise; while measuring, unless any
-link does. Each system chooses its features and its optimizer with the fewest words. Writes
-`tables.md`, `results.json` and the figures.
+Two articles are relevant to each other if one links to the other. 70 % of the links are for
+training, 5 % of these for validation; 30 % are for the test (sec. 4.3). In training, an article is
+irrelevant if no training link joins it; in the test, if no link does. Each system's features and
+optimizer are chosen by validation with the fewest words. Writes `tables.md`, `results.json` and the
+figures.
 """
 
 from __future__ import annotations
@@ -59,40 +59,40 @@ class Wikispeedia:
     """The systems of table 3 and figure 2 on linked articles.
 
     Args:
-        texts: of the articles.
-        relevant: which of them a link joins.
-        quick: a tenth of the training.
-        seed: of everything random.
+        texts: texts of the articles.
+        relevant: which articles a link joins, bool `(articles, articles)`.
+        quick: a tenth of the training steps.
+        seed: random seed.
 
     Attributes:
-        choices: rank loss on the links for choosing by system, weighting and optimizer; None if
-            the training diverged.
-        weights: share of TF-IDF in `dse+tfidf`, by the number of words.
-        nearest_words: of DSE with `TUPLES_SIZE` words.
+        choices: validation rank loss by system, weighting and optimizer; None if the training
+            diverged.
+        weights: weight of TF-IDF in `dse+tfidf`, by the number of words.
+        nearest_words: nearest words of DSE with `TUPLES_SIZE` words.
     """
 
     def __init__(self, texts: Sequence[str], relevant: Matrix, quick: bool, seed: int) -> None:
         self.protocol = Protocol(texts, seed)
         self._pretraining = tenth(PRETRAINING, quick)
         self._fittings = {name: tenth(fitting, quick) for name, fitting in FITTINGS.items()}
-        itself = sparse.identity(len(texts), dtype=bool).tocsr()
-        rest, measured = split_links(relevant, 0.7, seed)
-        validation, learned = split_links(rest, 0.05, seed + 1)
-        self.links = Links(learned, measured, learned + itself, relevant + itself, validation)
+        diagonal = sparse.identity(len(texts), dtype=bool).tocsr()
+        rest, test = split_links(relevant, 0.7, seed)
+        validation, train = split_links(rest, 0.05, seed + 1)
+        self.links = Links(train, test, train + diagonal, relevant + diagonal, validation)
         self.choices: dict[str, dict[str, dict[str, float | None]]] = {}
         self._chosen: dict[str, tuple[str, str]] = {}
         self.weights: dict[str, float] = {}
         self.nearest_words: dict[str, list[str]] = {}
 
     def loss(self, scores: ScoreFunction, links: Matrix | None = None) -> float:
-        """Rank loss in per cent on the measured links, or on others."""
-        links = self.links.measured if links is None else links
+        """Rank loss in percent on the test links, or on the given ones."""
+        links = self.links.test if links is None else links
         return rank_loss(scores, links, self.links.ignored > links)
 
     def losses(
         self, size: int, names: Sequence[str], tuples: int | None = None
     ) -> dict[str, float]:
-        """Rank loss of systems that are fitted with so many words and tuples."""
+        """Rank losses of systems that are trained with a number of words and tuples."""
         lexical = self.cosines(size)
         scores = {"tfidf": lexical}
         for system in TRAINED:
@@ -107,43 +107,43 @@ class Wikispeedia:
         def mixture(weight: float) -> ScoreFunction:
             return lambda rows: (1 - weight) * semantic[rows] / scale + weight * lexical(rows)
 
-        weight = min(WEIGHTS, key=lambda one: self.loss(mixture(one), self.links.validation))
+        weight = min(WEIGHTS, key=lambda w: self.loss(mixture(w), self.links.validation))
         scores["dse+tfidf"] = mixture(weight)
         if tuples is None:
             self.weights[str(size)] = weight
         return {name: self.loss(scores[name]) for name in names}
 
     def cosines(self, size: int | None) -> ScoreFunction:
-        """TF-IDF over the most frequent words, or over all."""
+        """Cosines of TF-IDF vectors over the most frequent words, or over all."""
         bags = self.protocol.bags(Features(size, "tfidf", "length"))[1]
         return lambda rows: (bags[rows] @ bags.T).toarray()
 
-    def tuples_seen(self) -> int:
-        """Training tuples that DSE's batches stand for if their number is not limited."""
+    def training_tuples(self) -> int:
+        """The number of training tuples in all batches of DSE, without a limit."""
         fitting = self._fittings[self._chosen["dse"][1]]
-        links = min(fitting.batch_size, self.links.learned.nnz)
+        links = min(fitting.batch_size, self.links.train.nnz)
         return fitting.steps * links * (links - 1)
 
     def features(self, system: str, size: int, weighting: str) -> Features:
-        """On or off, or at most 1 for the units of an RBM; else of length 1, as cosines have it."""
+        """Features with maximum 1 for RBM units and binary weighting, else of length 1."""
         largest = system == "dse" or weighting == "binary"
         return Features(size, weighting, "largest" if largest else "length")
 
     def fit_chosen(self, system: str, size: int, tuples: int | None) -> Fitted:
-        """A system with its weighting and optimizer, which the first call chooses."""
+        """Trains a system with its weighting and optimizer, which the first call chooses."""
         if system in self._chosen:
             return self._fit(system, size, *self._chosen[system], tuples)
         fits: dict[tuple[str, str], tuple[float, Fitted]] = {}
-        tried = self.choices[system] = {weighting: {} for weighting in WEIGHTINGS}
+        losses = self.choices[system] = {weighting: {} for weighting in WEIGHTINGS}
         for weighting, fitting in product(WEIGHTINGS, self._fittings):
             try:
                 fitted = self._fit(system, size, weighting, fitting, tuples)
-            except UserError as error:  # it diverged
+            except UserError as error:  # training diverged
                 print(error)
-                tried[weighting][fitting] = None
+                losses[weighting][fitting] = None
                 continue
             loss = self.loss(fitted.scores(), self.links.validation)
-            tried[weighting][fitting] = loss
+            losses[weighting][fitting] = loss
             fits[weighting, fitting] = loss, fitted
         if not fits:
             raise UserError(f"{system} diverged with every weighting and optimizer.")
@@ -170,8 +170,8 @@ def wikispeedia(
         docs: table with `doc_id` and `text`.
         links: table with `source` and `target`.
         out: directory to write into.
-        quick: a tenth of the training, two numbers of words and of tuples.
-        seed: of everything random.
+        quick: a tenth of the training steps, two numbers of words and of tuples.
+        seed: random seed.
     """
     rows = list(read_tsv(docs, "doc_id", "text"))
     pairs = [(row["source"], row["target"]) for row in read_tsv(links, "source", "target")]
@@ -185,30 +185,30 @@ def wikispeedia(
         str(number): systems.losses(TUPLES_SIZE, BY_TUPLES, number)
         for number in (TUPLES[:2] if quick else TUPLES)
     }
-    # All that the batches of table 3 stand for: each link against the others of its batch.
-    by_tuples[str(systems.tuples_seen())] = {
+    # All tuples of table 3's batches: each link against the others of its batch.
+    by_tuples[str(systems.training_tuples())] = {
         name: by_words[str(TUPLES_SIZE)][name] for name in BY_TUPLES
     }
-    words, tuples = turned(by_words), turned(by_tuples)
+    words, tuples = by_system(by_words), by_system(by_tuples)
     draw_lines(words, out / "table3_words.png", "words")
     draw_lines(tuples, out / "figure2_tuples.png", "training tuples")
-    everything = systems.loss(systems.cosines(None))
+    all_words_loss = systems.loss(systems.cosines(None))
     choices = {
         f"{system}, {weighting}": row
-        for system, tried in systems.choices.items()
-        for weighting, row in tried.items()
+        for system, losses in systems.choices.items()
+        for weighting, row in losses.items()
     }
     tables: dict[str, tuple[str, Mapping[str, Mapping[str, float | None]]]] = {
         "Table 3: rank loss (%) by the number of most frequent words": ("system", words),
         f"Figure 2: rank loss (%) by training tuples, {TUPLES_SIZE} words": ("system", tuples),
-        "Choice: rank loss (%) on the links for choosing, fewest words": ("system", choices),
+        "Choice: rank loss (%) on the validation links, fewest words": ("system", choices),
     }
     return {
-        "about": f"{len(rows):,} articles, {relevant.nnz // 2:,} linked pairs; TF-IDF over all "
-        f"words: {everything:.2f} %",
+        "summary": f"{len(rows):,} articles, {relevant.nnz // 2:,} linked pairs; TF-IDF over all "
+        f"words: {all_words_loss:.2f} %",
         "rank_loss_by_words": words,
         "rank_loss_by_tuples": tuples,
-        "tfidf_all_words": everything,
+        "tfidf_all_words": all_words_loss,
         "tfidf_weight": systems.weights,
         "choices": systems.choices,
         "tables": tables,
@@ -217,13 +217,13 @@ def wikispeedia(
 
 
 def linked(pages: Sequence[str], links: Iterable[Sequence[str]]) -> Matrix:
-    """Which pages a link joins, either way round: bool `(pages, pages)`.
+    """Whether a link in either direction joins two pages: bool `(pages, pages)`.
 
     Repeated links and links from a page to itself do not count.
     """
-    row = {page: place for place, page in enumerate(pages)}
+    row = {page: index for index, page in enumerate(pages)}
     try:
-        ends = np.array([(row[one], row[other]) for one, other in links if one != other])
+        ends = np.array([(row[a], row[b]) for a, b in links if a != b])
     except KeyError as error:
         raise UserError(f"a link names the page {error}, which has no text.") from None
     one_way = Matrix((np.ones(len(ends), dtype=bool), ends.T), (len(pages), len(pages)))
@@ -231,14 +231,14 @@ def linked(pages: Sequence[str], links: Iterable[Sequence[str]]) -> Matrix:
 
 
 def tenth(settings: Any, quick: bool) -> Any:
-    """A tenth of the steps if it is to be quick: to see that it works, not to quote."""
+    """A tenth of the steps if `quick`, which is enough for a check but not for a result."""
     return replace(settings, steps=max(20, settings.steps // 10)) if quick else settings
 
 
-def turned(losses: Losses) -> Losses:
-    """Losses by system and number from those by number and system."""
+def by_system(losses: Losses) -> Losses:
+    """Transposes losses by number and system to losses by system and number."""
     names = next(iter(losses.values()))
-    return {name: {at: row[name] for at, row in losses.items()} for name in names}
+    return {name: {number: row[name] for number, row in losses.items()} for name in names}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

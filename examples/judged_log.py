@@ -1,12 +1,12 @@
-"""Makes a log, a corpus and held-out judgments from judgments alone, where there is no log.
+"""Makes a log, a corpus and held-out judgments from judgments, if no click log is available.
 
     python examples/judged_log.py --judgments judgments.tsv --hold-out-queries 0.2 --out PARTS
     dssm preprocess --input PARTS/clicks.tsv --corpus PARTS/corpus.tsv --output DATA
     dssm train --config dssm --data DATA --judgments PARTS/judgments.tsv --out RUN
     dssm evaluate --model RUN --judgments PARTS/held_out.tsv --out EVALUATION
 
-clicks.tsv holds the pairs with good grades as a log, corpus.tsv all titles, judgments.tsv what to
-learn from; held_out.tsv, what to measure with, shares no query with it.
+clicks.tsv contains the training pairs with good grades as clicks, corpus.tsv all titles, and
+judgments.tsv the training judgments. held_out.tsv contains the test judgments; no query is in both.
 """
 
 from __future__ import annotations
@@ -28,81 +28,89 @@ from dssm_tf.tables.splits import HELD_OUT, is_held_out
 from dssm_tf.text.fields import parse_fields
 from dssm_tf.text.rules import FOLDED
 
-GOOD = 0.75  # of the best grade
+GOOD = 0.75  # fraction of the best grade
 
 
-def make(judgments: Path, out: Path, share: float, good: float | None, layout: Layout) -> str:
+def write_tables(
+    judgments: Path, out: Path, test_fraction: float, min_grade: float | None, layout: Layout
+) -> str:
     """Writes the tables.
 
     Args:
         judgments: table with query, title, grade.
         out: directory to write, new.
-        share: of the queries to measure with.
-        good: least grade of the pairs in clicks.tsv; by default three quarters of the best.
-        layout: of the table; titles are written as one column.
+        test_fraction: fraction of the queries to hold out for evaluation.
+        min_grade: lowest grade of the pairs in clicks.tsv; by default three quarters of the best.
+        layout: layout of the table; titles are written as one column.
 
     Returns:
-        What was done, in a line.
+        A summary in one line.
 
     Raises:
-        UserError: the table is unusable, a part would be empty, or the output exists.
+        UserError: the table is invalid, an output table would be empty, or the output exists.
     """
     lists = read_lists(judgments, "grade", (0, LARGEST_GRADE), FOLDED, layout)
-    best = max(max(one.values) for one in lists)
-    good = GOOD * best if good is None else good
-    held_out = [one for one in lists if is_held_out(one.query, share, HELD_OUT)]
-    learned = [one for one in lists if not is_held_out(one.query, share, HELD_OUT)]
-    if not learned or (share and not held_out):
+    best = max(max(graded.values) for graded in lists)
+    min_grade = GOOD * best if min_grade is None else min_grade
+    held_out = [graded for graded in lists if is_held_out(graded.query, test_fraction, HELD_OUT)]
+    train = [graded for graded in lists if not is_held_out(graded.query, test_fraction, HELD_OUT)]
+    if not train or (test_fraction and not held_out):
         raise UserError(
-            f"--hold-out-queries {share:g}: {len(learned):,} queries are left to learn from and "
-            f"{len(held_out):,} to measure with; choose another share."
+            f"--hold-out-queries {test_fraction:g}: {len(train):,} training queries and "
+            f"{len(held_out):,} test queries; choose another fraction."
         )
     clicks = [
-        LogRow(one.query, title)
-        for one in learned
-        for title, grade in zip(one.titles, one.values, strict=True)
-        if grade >= good and grade > 0
+        LogRow(graded.query, title)
+        for graded in train
+        for title, grade in zip(graded.titles, graded.values, strict=True)
+        if grade >= min_grade and grade > 0
     ]
     if not clicks:
         raise UserError(
-            f"--good-from {good:g}: no pair to learn from has such a grade; the best is {best:g}."
+            f"--good-from {min_grade:g}: no training pair has such a grade; the best is {best:g}."
         )
-    texts = sorted({title for one in lists for title in one.titles})
+    texts = sorted({title for graded in lists for title in graded.titles})
     ids = {title: f"t{number:06d}" for number, title in enumerate(texts, start=1)}
-    measured = [
-        Judgment(f"q{number:06d}", one.query, ids[title], title, grade)
-        for number, one in enumerate(held_out, start=1)
-        for title, grade in zip(one.titles, one.values, strict=True)
+    test = [
+        Judgment(f"q{number:06d}", graded.query, ids[title], title, grade)
+        for number, graded in enumerate(held_out, start=1)
+        for title, grade in zip(graded.titles, graded.values, strict=True)
     ]
     with atomic_directory(out) as folder:
         write_log(folder / "clicks.tsv", log_frame(clicks))
-        write_corpus(folder / "corpus.tsv", [CorpusTitle(ids[one], one) for one in texts])
-        write_lists(folder / "judgments.tsv", "grade", learned)
-        if measured:
-            write_judgments(folder / "held_out.tsv", measured)
-    usual = JudgmentsConfig.model_fields["max_grade"].default
-    scale = f"; train with --set judgments.max_grade={best:g}" if best > usual else ""
+        write_corpus(folder / "corpus.tsv", [CorpusTitle(ids[title], title) for title in texts])
+        write_lists(folder / "judgments.tsv", "grade", train)
+        if test:
+            write_judgments(folder / "held_out.tsv", test)
+    default = JudgmentsConfig.model_fields["max_grade"].default
+    scale = f"; train with --set judgments.max_grade={best:g}" if best > default else ""
     return (
-        f"{out}: {len(learned):,} queries to learn from, {len(held_out):,} to measure with, "
-        f"{len(texts):,} titles; {len(clicks):,} pairs with a grade of at least {good:g} as "
+        f"{out}: {len(train):,} training queries, {len(held_out):,} test queries, "
+        f"{len(texts):,} titles; {len(clicks):,} pairs with a grade of at least {min_grade:g} as "
         f"clicks{scale}"
     )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes the tables; ends with one line."""
+    """Writes the tables and prints a summary."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--judgments", required=True, type=Path, help="table: query, title, grade")
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
-    parser.add_argument("--hold-out-queries", type=float, default=0.0, metavar="SHARE")
-    parser.add_argument("--good-from", type=float, help="least grade of a click")
+    parser.add_argument(
+        "--hold-out-queries",
+        type=float,
+        default=0.0,
+        metavar="FRACTION",
+        help="fraction of test queries",
+    )
+    parser.add_argument("--good-from", type=float, help="lowest grade of a click")
     parser.add_argument("--title-fields", default="title", help="columns that make up a title")
     parser.add_argument("--encoding", default="utf-8")
     options = parser.parse_args(argv)
     layout = Layout(options.encoding, parse_fields(options.title_fields))
-    share = options.hold_out_queries
+    fraction = options.hold_out_queries
     try:
-        print(make(options.judgments, options.out, share, options.good_from, layout))
+        print(write_tables(options.judgments, options.out, fraction, options.good_from, layout))
     except UserError as error:
         sys.exit(str(error))
 

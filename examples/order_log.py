@@ -1,4 +1,4 @@
-r"""Makes a click log in which order, a negation far away or a topic among noise decides.
+r"""Makes a click log in which word order, a distant negation, or a topic decides relevance.
 
     python examples/order_log.py --out ORDER
     dssm preprocess --input ORDER/clicks.tsv --negatives 1 --negatives-from impressions --output D
@@ -6,17 +6,17 @@ r"""Makes a click log in which order, a negation far away or a topic among noise
         --set negatives.recorded=1 --set negatives.in_batch=false
     dssm evaluate --model R --judgments ORDER/judgments.tsv --out EVALUATION
 
-Texts come in groups of two queries and two titles: each title is right for one of the queries and
-wrong for the other, so a title alone says nothing. The words that matter are a given distance
-apart; the words before, between and after them are noise, drawn alike:
+Texts come in groups of two queries and two titles. Each title is relevant for one of the queries
+and irrelevant for the other, so a title's popularity gives no information. The words that matter
+are a given distance apart. The other words are noise from one distribution:
 
     order     oslo .. rome        against  rome .. oslo
     negation  pool .. not .. spa  against  spa .. not .. pool
     topic     opera .. canal      against  opera .. ruins
 
-`not` refuses the next word that matters, and a title is right that refuses the same word, before
-the other one or after it. In `order` and `negation` the two queries have one bag of words, and the
-two titles have one: whatever ignores order is right for exactly one query of a group.
+`not` negates the next word that matters. A title is relevant if it negates the same word, before or
+after the other one. In `order` and `negation`, the two queries have the same bag of words, and so
+have the two titles. A model that ignores order is therefore right for exactly one query of a group.
 """
 
 from __future__ import annotations
@@ -55,35 +55,35 @@ NOISE = (
     "budget",
 )  # fmt: skip
 EDGE = 4
-"""Fewest words of noise on either side: a window of five over a word that matters sees no edge."""
+"""Minimum number of noise words on either side, so that a window of five never reaches an edge."""
 
-LEARNED, VALIDATION, JUDGED = "learned", "validation", "judgments"
-PARTS = {LEARNED: 0.6, VALIDATION: 0.2, JUDGED: 0.2}
-"""Shares of the pairs of words of each kind."""
-_JITTER = 3  # 0 to 2 more words of noise on either side, so that places tell nothing
+TRAIN, VALIDATION, TEST = "train", "validation", "judgments"
+SPLITS = {TRAIN: 0.6, VALIDATION: 0.2, TEST: 0.2}
+"""Fractions of the word pairs of each kind. Files are named after the splits."""
+_JITTER = 3  # 0 to 2 more noise words on either side, so that positions give no information
 
 
 class Group(NamedTuple):
-    """Two queries and two titles: `titles[i]` is right for `queries[i]`, wrong for the other."""
+    """Two queries and two titles; `titles[i]` is relevant for `queries[i]` only."""
 
     queries: tuple[str, str]
     titles: tuple[str, str]
 
     def judged(self) -> Iterator[tuple[str, str, bool]]:
-        """Each query with each title, and whether that is right."""
-        for place, query in enumerate(self.queries):
-            for other, title in enumerate(self.titles):
-                yield query, title, place == other
+        """Yields each query with each title, and whether the title is relevant."""
+        for i, query in enumerate(self.queries):
+            for j, title in enumerate(self.titles):
+                yield query, title, i == j
 
 
 class OrderLog:
-    """Draws groups to learn from, and groups of other pairs of words to judge by.
+    """Draws groups for training, and groups of other word pairs for validation and test.
 
-    A pair of words of the validation part or of the judgments is together in no text of the log,
-    so what a pair is clicked for cannot be memorised; each of its words is learned in other pairs.
+    No text of the log contains both words of a validation or test pair, so the pairs cannot be
+    memorized. Each of their words occurs in the log in other pairs.
 
     Args:
-        seed: of all that is drawn.
+        seed: random seed.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -91,40 +91,41 @@ class OrderLog:
         self._pairs = {}
         for kind, words in WORDS.items():
             pairs = list(combinations(words, 2))
-            mixed = [pairs[place] for place in self._random.permutation(len(pairs))]
-            ends = np.rint(np.cumsum([*PARTS.values()]) * len(pairs)).astype(int)
-            parts = zip(PARTS, (0, *ends), ends, strict=False)
-            self._pairs[kind] = {part: mixed[start:end] for part, start, end in parts}
+            shuffled = [pairs[index] for index in self._random.permutation(len(pairs))]
+            ends = np.rint(np.cumsum([*SPLITS.values()]) * len(pairs)).astype(int)
+            ranges = zip(SPLITS, (0, *ends), ends, strict=False)
+            self._pairs[kind] = {split: shuffled[start:end] for split, start, end in ranges}
 
-    def groups(self, kind: str, distance: int, number: int, part: str) -> Iterator[Group]:
+    def groups(self, kind: str, distance: int, count: int, split: str) -> Iterator[Group]:
         """Draws groups of one kind and distance.
 
         Args:
             kind: one of `KINDS`.
-            distance: from a word that matters to the next, in words; 1 is side by side.
-            number: of groups.
-            part: of `PARTS`, whose pairs of words are drawn.
+            distance: distance between the words that matter, in words; 1 means adjacent.
+            count: number of groups.
+            split: one of `SPLITS`, whose word pairs are drawn.
         """
-        choices: Sequence[tuple[str, ...]] = self._pairs[kind][part]
+        choices: Sequence[tuple[str, ...]] = self._pairs[kind][split]
         if kind == "topic":
-            choices = [found for both in combinations(choices, 2) if (found := _shared(*both))]
-        for place in self._random.integers(len(choices), size=number):
-            words = choices[place]
+            candidates = (_common_word_first(a, b) for a, b in combinations(choices, 2))
+            choices = [words for words in candidates if words]
+        for index in self._random.integers(len(choices), size=count):
+            words = choices[index]
             yield Group(self._texts(kind, distance, words), self._texts(kind, distance, words))
 
     def _texts(self, kind: str, distance: int, words: tuple[str, ...]) -> tuple[str, str]:
-        """Two texts in the same noise, one of either meaning."""
+        """Two texts with the same noise, one per meaning."""
         flip = bool(self._random.integers(2))
-        both: list[tuple[str, ...]]
+        meanings: list[tuple[str, ...]]
         if kind == "topic":
             common, *others = words
-            both = [(other, common) if flip else (common, other) for other in others]
+            meanings = [(other, common) if flip else (common, other) for other in others]
         elif kind == "negation":
-            both = [(NOT, b, a) if flip else (a, NOT, b) for a, b in permutations(words)]
+            meanings = [(NOT, b, a) if flip else (a, NOT, b) for a, b in permutations(words)]
         else:
-            both = list(permutations(words))
+            meanings = list(permutations(words))
         before, after = (EDGE + self._random.integers(_JITTER, size=2)).tolist()
-        gaps = [*[distance - 1] * (len(both[0]) - 1), after]
+        gaps = [*[distance - 1] * (len(meanings[0]) - 1), after]
         lead = self._noise(before)
         noise = [self._noise(gap) for gap in gaps]
 
@@ -132,16 +133,16 @@ class OrderLog:
             rest = (word for key, gap in zip(keys, noise, strict=True) for word in (key, *gap))
             return " ".join([*lead, *rest])
 
-        return text(both[0]), text(both[1])
+        return text(meanings[0]), text(meanings[1])
 
-    def _noise(self, number: int) -> list[str]:
-        return [NOISE[place] for place in self._random.integers(len(NOISE), size=number)]
+    def _noise(self, count: int) -> list[str]:
+        return [NOISE[index] for index in self._random.integers(len(NOISE), size=count)]
 
 
-def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """The word that two different pairs share, then the two others; empty if they share none."""
-    if common := set(one) & set(other):
-        return (*common, *(set(one) - common), *(set(other) - common))
+def _common_word_first(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+    """The common word of two different pairs, then the two others; empty if there is none."""
+    if common := set(a) & set(b):
+        return (*common, *(set(a) - common), *(set(b) - common))
     return ()
 
 
@@ -150,55 +151,59 @@ def write_log(
     directory: Path,
     *,
     queries: int = 2000,
-    share: float = 0.6,
+    order_fraction: float = 0.6,
     distances: Sequence[int] = (1, 2, 4, 8),
     judged: int = 100,
 ) -> None:
-    """Writes `clicks.tsv`, and `judgments.tsv`, `validation.tsv` and `learned.tsv` to judge by.
+    """Writes `clicks.tsv`, and the judgments `judgments.tsv`, `validation.tsv` and `train.tsv`.
 
-    Each query was shown both titles of its group, and the right one was clicked. The log has all
-    distances alike; of each kind and distance as many queries are judged, whatever `share` is.
-    `learned.tsv` has queries of the log itself. A query's id is KIND-DISTANCE-NUMBER.
+    Each query has an impression of both titles of its group, and a click on the relevant one. The
+    log has equally many queries of each distance. The judgments have equally many queries of each
+    kind and distance. Queries of `train.tsv` are from the log. Query ids are KIND-DISTANCE-NUMBER.
 
     Args:
         log: draws the groups.
-        directory: where to write.
-        queries: of the log, about.
-        share: of them, those of `order` and of `negation` together; the others are of `topic`.
-        distances: of the words that matter.
-        judged: queries of each kind and distance, about.
+        directory: directory to write into.
+        queries: approximate number of queries in the log.
+        order_fraction: fraction of `order` and `negation` queries together; the rest are `topic`.
+        distances: distances of the words that matter.
+        judged: approximate number of judged queries per kind and distance.
     """
-    each = queries / 2 / len(distances)
-    of_order = int(share * each / 2)
-    numbers = {"order": of_order, "negation": of_order, "topic": round(each) - 2 * of_order}
+    per_distance = queries / 2 / len(distances)
+    order_groups = int(order_fraction * per_distance / 2)
+    counts = {
+        "order": order_groups,
+        "negation": order_groups,
+        "topic": round(per_distance) - 2 * order_groups,
+    }
     groups = {
-        (kind, distance): list(log.groups(kind, distance, number, LEARNED))
-        for kind, number in numbers.items()
+        (kind, distance): list(log.groups(kind, distance, count, TRAIN))
+        for kind, count in counts.items()
         for distance in distances
     }
     rows = (
-        (query, title, str(int(right)), "1")
-        for some in groups.values()
-        for group in some
-        for query, title, right in group.judged()
+        (query, title, str(int(relevant)), "1")
+        for kind_groups in groups.values()
+        for group in kind_groups
+        for query, title, relevant in group.judged()
     )
     write_table(directory / "clicks.tsv", ("query", "title", "clicks", "impressions"), rows)
-    for part in PARTS:
+    for split in SPLITS:
         judgments = []
         for kind, distance in groups:
-            drawn = log.groups(kind, distance, judged // 2, part)
-            if part == LEARNED:
-                drawn = iter(groups[kind, distance][: judged // 2])
-            for place, group in enumerate(drawn):
-                ids = {text: 2 * place + i for side in group for i, text in enumerate(side)}
+            split_groups = log.groups(kind, distance, judged // 2, split)
+            if split == TRAIN:
+                split_groups = iter(groups[kind, distance][: judged // 2])
+            for number, group in enumerate(split_groups):
+                ids = {text: 2 * number + i for side in group for i, text in enumerate(side)}
                 judgments += [
                     Judgment(
                         f"{kind}-{distance}-{ids[query]}", query,
-                        f"{kind}-{distance}-{ids[title]}", title, float(right),
+                        f"{kind}-{distance}-{ids[title]}", title, float(relevant),
                     )
-                    for query, title, right in group.judged()
+                    for query, title, relevant in group.judged()
                 ]  # fmt: skip
-        write_judgments(directory / f"{part}.tsv", judgments)
+        write_judgments(directory / f"{split}.tsv", judgments)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -206,9 +211,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
     parser.add_argument("--queries", type=int, default=2000)
-    parser.add_argument("--share", type=float, default=0.6, help="of order and negation")
+    parser.add_argument(
+        "--order-fraction",
+        type=float,
+        default=0.6,
+        metavar="FRACTION",
+        help="fraction of order and negation queries",
+    )
     parser.add_argument("--distances", nargs="+", type=int, default=[1, 2, 4, 8])
-    parser.add_argument("--judged", type=int, default=100, help="queries a kind and distance")
+    parser.add_argument(
+        "--judged", type=int, default=100, help="judged queries per kind and distance"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
     if options.out.exists():
@@ -218,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         OrderLog(options.seed),
         options.out,
         queries=options.queries,
-        share=options.share,
+        order_fraction=options.order_fraction,
         distances=options.distances,
         judged=options.judged,
     )

@@ -1,13 +1,13 @@
-r"""Prints the words that a model finds similar, or how alike it finds one word in several texts.
+r"""Prints the words that are most similar to a word, or compares a word in several texts.
 
     python examples/similar_words.py --model RUN --word pizza
     python examples/similar_words.py --model RUN --word office --texts "microsoft office software" \
         "free office 2000" "apartment office hours"
 
-Without `--texts`, the nearest words by the word vectors of doc2vec (Palangi et al. 2016, supplement
-F) or by the first layer of a run, among the words of clicked titles (Wu et al. 2014, table 2). With
-`--texts`, the word in the first text compared with the same word in the others, by the output of a
-CLSM's convolution (Shen et al. 2014, table 2) or of a recurrent model at that word.
+Without `--texts`, prints the nearest words by the word vectors of doc2vec (Palangi et al. 2016,
+supplement F), or by the first layer of a run, among the words of clicked titles (Wu et al. 2014,
+table 2). With `--texts`, compares the word in the first text with the same word in the others, by
+the output of a CLSM's convolution (Shen et al. 2014, table 2) or of a recurrent model at that word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dssm_tf import UserError, load
-from dssm_tf.analysis.survey import activations
+from dssm_tf.analysis.activations import word_activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
@@ -33,74 +33,76 @@ from dssm_tf.towers.tower import Tower
 def contexts(
     tower: Tower, vocabulary: Vocabulary, word: str, texts: Sequence[str]
 ) -> list[tuple[str, float]]:
-    """How alike a word of the first text is to the same word in the other texts.
+    """Compares a word in the first text with the same word in the other texts.
 
     Args:
-        tower: a `CLSM`, of which the features at the convolution are compared; or a
-            `RecurrentTower`, of which y is. Other towers see no context.
-        vocabulary: its trigrams.
-        word: in each of the texts; where it is in one twice, its first place counts.
-        texts: two or more.
+        tower: a `CLSM`, whose convolution features are compared, or a `RecurrentTower`, whose
+            outputs y are compared. Other towers have no vectors of words in context.
+        vocabulary: vocabulary of the tower.
+        word: a word of each text; its first occurrence counts.
+        texts: two or more texts.
 
     Returns:
-        The other texts, each with the cosine of the word there, most alike first.
+        The other texts with the cosine of the word, most similar first.
 
     Raises:
-        UserError: the tower sees no context, or a text does not have the word.
+        UserError: the tower has no vectors of words in context, or a text lacks the word.
 
     Reference: Shen et al. 2014, sec. 3.3 and table 2.
     """
     if not isinstance(tower, CLSM | RecurrentTower):
         raise UserError(f"{type(tower).__name__} has no vector for a word in its context.")
-    if lacking := [text for text in texts if word not in vocabulary.words(text)]:
-        raise UserError(f"{word!r} is not among the words that the model reads in {lacking[0]!r}.")
+    if missing := [text for text in texts if word not in vocabulary.words(text)]:
+        raise UserError(f"{word!r} is not among the words that the model reads in {missing[0]!r}.")
     vectors = []
-    for words, found in activations(tower, vocabulary, texts):
+    for words, activations in word_activations(tower, vocabulary, texts):
         if isinstance(tower, RecurrentTower):
-            found = np.concatenate([found[side]["y"] for side in tower.directions], axis=1)
-        vectors.append(found[words.index(word)])
-    return _most_alike(np.stack(vectors), texts[1:])
+            outputs = [activations[direction]["y"] for direction in tower.directions]
+            activations = np.concatenate(outputs, axis=1)
+        vectors.append(activations[words.index(word)])
+    return _by_similarity(np.stack(vectors), texts[1:])
 
 
-def neighbours(
-    tower: Tower, vocabulary: Vocabulary, word: str, among: Iterable[str]
+def neighbors(
+    tower: Tower, vocabulary: Vocabulary, word: str, candidates: Iterable[str]
 ) -> list[tuple[str, float]]:
-    """The words that the first matrix puts nearest to one, by the cosine of their sums.
+    """The nearest words by the cosine of the sums of their trigrams' rows in the first matrix.
 
     Args:
-        tower: whose first matrix it is.
-        vocabulary: its trigrams.
-        word: to look at.
-        among: the words to choose from.
+        tower: tower with the first matrix.
+        vocabulary: vocabulary of the tower.
+        word: the word to compare with.
+        candidates: the words to rank.
 
     Returns:
         Words and cosines, nearest first.
 
     Raises:
-        UserError: no trigram of the word is known.
+        UserError: the vocabulary has no trigram of the word.
 
     Reference: Wu et al. 2014, table 2, for DSE.
     """
-    words = [one for one in dict.fromkeys([word, *among]) if vocabulary.ngram_ids(one)]
+    distinct = dict.fromkeys([word, *candidates])
+    words = [candidate for candidate in distinct if vocabulary.ngram_ids(candidate)]
     if word not in words:
         raise UserError(f"the vocabulary has no letter trigram of {word!r}.")
     kernel = tower.hashing.kernel.numpy()
-    sums = np.stack([kernel[list(vocabulary.ngram_ids(one))].sum(axis=0) for one in words])
-    return _most_alike(sums, words[1:])
+    sums = np.stack([kernel[list(vocabulary.ngram_ids(w))].sum(axis=0) for w in words])
+    return _by_similarity(sums, words[1:])
 
 
-def _most_alike(vectors: np.ndarray, names: Sequence[str]) -> list[tuple[str, float]]:
-    """The names of all vectors but the first, by their cosine to it."""
+def _by_similarity(vectors: np.ndarray, names: Sequence[str]) -> list[tuple[str, float]]:
+    """The names of all vectors except the first, sorted by their cosine with the first."""
     unit = np.asarray(normalize_vectors(vectors))
     cosines = unit[1:] @ unit[0]
-    return [(names[at], float(cosines[at])) for at in np.argsort(-cosines, kind="stable")]
+    return [(names[i], float(cosines[i])) for i in np.argsort(-cosines, kind="stable")]
 
 
 def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
-    """What the script prints: a table with cosines."""
+    """A Markdown table of similar words, or of the word in several texts, with cosines."""
     ranker = load(model)
     if isinstance(ranker, Doc2Vec) and not texts:
-        found = ranker.most_similar(word)
+        nearest = ranker.most_similar(word)
     elif isinstance(ranker, SemanticRanker):
         tower, vocabulary = ranker.model.title_tower, ranker.vocabulary
         (word,) = vocabulary.words(word)[:1] or [word]
@@ -110,11 +112,11 @@ def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
                 for text, cosine in contexts(tower, vocabulary, word, texts)
             ]
             return table([with_bold(vocabulary.words(texts[0]), [word]), "cosine"], rows)
-        clicked = (one for title in ranker.prior.log_priors for one in vocabulary.words(title))
-        found = neighbours(tower, vocabulary, word, clicked)[:10]
+        clicked = (w for title in ranker.prior.log_priors for w in vocabulary.words(title))
+        nearest = neighbors(tower, vocabulary, word, clicked)[:10]
     else:
-        raise UserError(f"{model} is neither a run nor doc2vec, which alone have such vectors.")
-    rows = [[plain(one), f"{cosine:.3f}"] for one, cosine in found]
+        raise UserError(f"{model} has no word vectors; expected a run or a saved doc2vec.")
+    rows = [[plain(name), f"{cosine:.3f}"] for name, cosine in nearest]
     return table([plain(word), "cosine"], rows)
 
 
@@ -123,10 +125,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", required=True, help="a run, or a saved doc2vec")
     parser.add_argument("--word", required=True)
-    parser.add_argument("--texts", nargs="+", default=[], help="two or more that hold the word")
+    parser.add_argument(
+        "--texts", nargs="+", default=[], help="two or more texts that contain the word"
+    )
     options = parser.parse_args(argv)
     if len(options.texts) == 1:
-        parser.error("--texts has one text; give two or more.")
+        parser.error("--texts has one text; expected two or more.")
     try:
         print(similar(options.model, options.word, options.texts))
     except UserError as error:

@@ -3,10 +3,10 @@
     python examples/simulate_clicks.py --judgments judgments.tsv --eta 1 --out LOG.tsv
     dssm preprocess --input LOG.tsv --position-weights harvesting --output DATA
 
-Rankers order each query's titles by BM25 plus noise of their own and do not see the grades. One of
-them, drawn at random, answers each session, so titles are shown at several positions. Simulated
-users look at position k with probability `k ** -eta` and click according to the grade. The columns
-of the log are query, title, position, impressions and clicks.
+Several rankers order each query's titles by BM25 plus noise, without the grades. A random one of
+them answers each session, so titles are shown at several positions. Simulated users examine
+position k with probability `k ** -eta` and click according to the grade. The log has the columns
+query, title, position, impressions and clicks.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Probabilities = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Users:
-    """How simulated users click.
+    """A click model of simulated users.
 
     Args:
-        model: of `MODELS`.
-        eta: position bias: position k is looked at with probability `k ** -eta`, from 0 to 2.
-        noise: probability of a click on a title of grade 0 that is looked at.
-        trust: of the model `trust`: the share of the titles not clicked for their relevance that
-            are clicked for being at the top; divided by the position.
+        model: one of `MODELS`.
+        eta: position bias, from 0 to 2: position k is examined with probability `k ** -eta`.
+        noise: probability of a click on an examined title of grade 0.
+        trust: for the model `trust`: probability of a click because of a high position on a title
+            that is not clicked for its relevance; divided by the position.
     """
 
     model: str = "position"
@@ -54,34 +54,34 @@ class Users:
         return curve
 
     def relevance(self, grades: Probabilities, best: float) -> Probabilities:
-        """The probability of a click on a title that is looked at.
+        """The probability of a click on an examined title.
 
             noise + (1 - noise) (2^grade - 1) / (2^best - 1)
 
         Reference: Ai et al. 2018, "Unbiased Learning to Rank with Unbiased Propensity Estimation",
             section 5.2.
         """
-        share: Probabilities = (2.0**grades - 1) / (2.0**best - 1)
-        return self.noise + (1 - self.noise) * share
+        gain: Probabilities = (2.0**grades - 1) / (2.0**best - 1)
+        return self.noise + (1 - self.noise) * gain
 
 
 def _position_based(users: Users, relevance: Probabilities) -> Probabilities:
-    """A title is clicked if it is looked at and relevant (Richardson et al. 2007)."""
+    """A title is clicked if it is examined and relevant (Richardson et al. 2007)."""
     return users.examination(len(relevance)) * relevance
 
 
 def _cascade(users: Users, relevance: Probabilities) -> Probabilities:
-    """From the top to the first click (Craswell et al. 2008).
+    """Users examine titles from the top to the first click (Craswell et al. 2008).
 
-    Before each further title `1 - (k / (k + 1)) ** eta` of the users leave, so that position k is
-    looked at with probability `k ** -eta` if nothing above is clicked.
+    After position k, a fraction `1 - (k / (k + 1)) ** eta` of the users leaves. Position k is
+    therefore examined with probability `k ** -eta` if nothing above it is clicked.
     """
     above = np.cumprod(np.append(1.0, 1 - relevance[:-1]))
     return users.examination(len(relevance)) * above * relevance
 
 
 def _trust(users: Users, relevance: Probabilities) -> Probabilities:
-    """High titles are also clicked because they are high (Agarwal et al. 2019, trust bias)."""
+    """Titles are also clicked because of a high position (Agarwal et al. 2019, trust bias)."""
     trusted = users.trust / np.arange(1, len(relevance) + 1)
     return users.examination(len(relevance)) * (relevance + (1 - relevance) * trusted)
 
@@ -91,18 +91,18 @@ MODELS: Mapping[str, Callable[[Users, Probabilities], Probabilities]] = {
     "cascade": _cascade,
     "trust": _trust,
 }
-"""From users and the relevance of a list's titles to the probability of a click at each position;
-that of the cascade is of the first click, of which a session has one at most."""
+"""Click models by name: functions from users and the relevance of a list's titles to the
+probability of a click at each position. A session of the cascade model has at most one click."""
 
 
 class JudgedList(NamedTuple):
-    """A query's titles with their grades, and the scores that rankers start from.
+    """A query's judged titles with grades, and the scores before the rankers' noise.
 
     Args:
-        query: as judged.
-        titles: as judged; a log cannot tell equal ones apart.
-        grades: `(titles,)`.
-        scores: `(titles,)`, of a system that does not see the grades.
+        query: query of the judgments.
+        titles: titles of the judgments, distinct.
+        grades: grades, `(titles,)`.
+        scores: scores of a system that does not use the grades, `(titles,)`.
     """
 
     query: str
@@ -112,7 +112,7 @@ class JudgedList(NamedTuple):
 
 
 class ClickRow(NamedTuple):
-    """A title at a position of a query's lists."""
+    """Impressions and clicks of a title at one position of a query's lists."""
 
     query: str
     title: str
@@ -134,73 +134,74 @@ def simulate(
     length: int = 10,
     seed: int = 0,
 ) -> Iterator[ClickRow]:
-    """Draws sessions: a query and a ranker, all equally likely, and the clicks on its list.
+    """Simulates sessions: a random query, a random ranker, and the clicks on its list.
 
     Args:
-        lists: of judged titles.
-        users: how they click.
-        sessions: how many.
-        rankers: how many; each adds fixed noise of its own to the scores.
-        ranker_noise: its standard deviation, in those of a list's scores.
-        length: titles that a list shows at most.
-        seed: of everything.
+        lists: judged lists.
+        users: click model.
+        sessions: number of sessions.
+        rankers: number of rankers; each adds its own fixed noise to the scores.
+        ranker_noise: standard deviation of the noise, relative to that of the list's scores.
+        length: maximum number of titles per session.
+        seed: random seed.
 
     Yields:
-        Rows with an impression at least, query by query.
+        Rows with at least one impression, grouped by query.
 
     Raises:
         UserError: no grade is above 0.
     """
-    best = max(float(one.grades.max()) for one in lists)
+    best = max(float(judged.grades.max()) for judged in lists)
     if best <= 0:
-        raise UserError("no grade is above 0; expected titles that somebody would click.")
-    # What is shown does not depend on what is clicked, and is the same for all users.
-    random, clicking = np.random.default_rng(seed).spawn(2)
-    asked = random.multinomial(sessions, np.full(len(lists), 1 / len(lists)))
-    for one, number in zip(lists, asked, strict=True):
-        relevance = users.relevance(one.grades, best)
-        spread = one.scores.std() or 1.0
-        noise = random.standard_normal((rankers, len(one.titles)))
-        ranked = one.scores / spread + ranker_noise * noise
-        answered = random.multinomial(number, np.full(rankers, 1 / rankers))
-        found: dict[tuple[int, int], list[int]] = {}
-        for order, times in zip(np.argsort(-ranked, kind="stable"), answered, strict=True):
-            order = order[:length]
-            clicks = _clicks(clicking, users, relevance[order], int(times))
+        raise UserError("no grade is above 0; expected relevant titles.")
+    # Two generators, so that impressions are the same for all users and grades.
+    impression_random, click_random = np.random.default_rng(seed).spawn(2)
+    query_sessions = impression_random.multinomial(sessions, np.full(len(lists), 1 / len(lists)))
+    for judged, session_count in zip(lists, query_sessions, strict=True):
+        relevance = users.relevance(judged.grades, best)
+        spread = judged.scores.std() or 1.0
+        noise = impression_random.standard_normal((rankers, len(judged.titles)))
+        ranker_scores = judged.scores / spread + ranker_noise * noise
+        ranker_sessions = impression_random.multinomial(
+            session_count, np.full(rankers, 1 / rankers)
+        )
+        counts: dict[tuple[int, int], list[int]] = {}  # impressions and clicks
+        orders = np.argsort(-ranker_scores, kind="stable")[:, :length]
+        for order, times in zip(orders, ranker_sessions, strict=True):
+            clicks = _clicks(click_random, users, relevance[order], int(times))
             for position, (title, clicked) in enumerate(zip(order, clicks, strict=True), start=1):
-                row = found.setdefault((int(title), position), [0, 0])
-                row[0] += int(times)
-                row[1] += int(clicked)
-        for (title, position), (impressions, clicked) in sorted(found.items()):
+                count = counts.setdefault((int(title), position), [0, 0])
+                count[0] += int(times)
+                count[1] += int(clicked)
+        for (title, position), (impressions, clicked) in sorted(counts.items()):
             if impressions:
-                yield ClickRow(one.query, one.titles[title], position, impressions, clicked)
+                yield ClickRow(judged.query, judged.titles[title], position, impressions, clicked)
 
 
 def _clicks(
     random: np.random.Generator, users: Users, relevance: Probabilities, times: int
 ) -> NDArray[np.int64]:
-    """Clicks at each position of a list that was shown some times."""
+    """Draws the clicks at each position of a list with `times` impressions."""
     probability = MODELS[users.model](users, relevance)
-    if users.model == "cascade":  # one click at most: positions exclude each other
-        return random.multinomial(times, np.append(probability, max(0.0, 1 - probability.sum())))[
-            :-1
-        ]
+    if users.model == "cascade":  # at most one click, or none
+        no_click = max(0.0, 1 - probability.sum())
+        return random.multinomial(times, np.append(probability, no_click))[:-1]
     return random.binomial(times, probability)
 
 
-def judged_lists(judged: Sequence[GradedList], number: int = 0, seed: int = 0) -> list[JudgedList]:
-    """The judged titles of some queries with their BM25 scores; words are counted in all titles.
+def judged_lists(graded: Sequence[GradedList], count: int = 0, seed: int = 0) -> list[JudgedList]:
+    """Selects graded lists and adds BM25 scores, with word statistics of all lists.
 
     Args:
-        judged: of all queries.
-        number: of queries, drawn; 0 for all.
-        seed: of the draw.
+        graded: the graded lists of all queries.
+        count: number of randomly selected queries; 0 for all.
+        seed: random seed of the selection.
     """
-    places = np.random.default_rng(seed).permutation(len(judged))[: number or None]
-    ranker = BM25().fit([], dict.fromkeys(title for one in judged for title in one.titles))
+    selected = sorted(np.random.default_rng(seed).permutation(len(graded))[: count or None])
+    ranker = BM25().fit([], dict.fromkeys(title for row in graded for title in row.titles))
     return [
-        JudgedList(one.query, one.titles, np.array(one.values), ranker.score(one.query, one.titles))
-        for one in (judged[place] for place in sorted(places))
+        JudgedList(row.query, row.titles, np.array(row.values), ranker.score(row.query, row.titles))
+        for row in (graded[index] for index in selected)
     ]
 
 
@@ -210,22 +211,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--judgments", required=True, help="table with query, title, grade")
     parser.add_argument("--model", default="position", choices=MODELS, help="how users click")
     parser.add_argument("--eta", type=float, default=1.0, help="position bias, 0 (none) to 2")
-    parser.add_argument("--sessions", type=int, default=100_000, help="lists shown")
-    parser.add_argument("--lists", type=int, default=0, help="queries, drawn; 0: all")
-    parser.add_argument("--length", type=int, default=10, help="titles of a list at most")
-    parser.add_argument("--rankers", type=int, default=3, help="1: no title moves")
-    parser.add_argument("--ranker-noise", type=float, default=1.0, help="in BM25's spread")
+    parser.add_argument("--sessions", type=int, default=100_000, help="number of sessions")
+    parser.add_argument("--lists", type=int, default=0, help="number of random queries; 0: all")
+    parser.add_argument("--length", type=int, default=10, help="maximum number of titles per list")
+    parser.add_argument(
+        "--rankers", type=int, default=3, help="with 1, each title has one position"
+    )
+    parser.add_argument(
+        "--ranker-noise", type=float, default=1.0, help="relative to the spread of BM25 scores"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", required=True, type=Path, metavar="LOG.tsv")
     options = parser.parse_args(argv)
     if options.out.exists():
-        sys.exit(f"{options.out} exists; name another file with --out.")
+        sys.exit(f"{options.out} exists; choose another file with --out.")
     users = Users(options.model, options.eta)
     try:
-        judged = read_lists(options.judgments, "grade", (0, LARGEST_GRADE), FOLDED)
+        graded = read_lists(options.judgments, "grade", (0, LARGEST_GRADE), FOLDED)
         rows = list(
             simulate(
-                judged_lists(judged, options.lists, options.seed),
+                judged_lists(graded, options.lists, options.seed),
                 users,
                 options.sessions,
                 rankers=options.rankers,
@@ -237,9 +242,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except UserError as error:
         sys.exit(str(error))
     write_table(options.out, COLUMNS, (map(str, row) for row in rows))
-    truth = ", ".join(f"{one:.3g}" for one in users.examination(options.length))
+    truth = ", ".join(f"{value:.3g}" for value in users.examination(options.length))
     print(f"{options.out}: {sum(row.clicks for row in rows):,} clicks")
-    print(f"positions 1, 2, ... are looked at with probability {truth}")
+    print(f"positions 1, 2, ... are examined with probability {truth}")
 
 
 if __name__ == "__main__":

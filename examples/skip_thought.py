@@ -1,10 +1,10 @@
-r"""Trains skip-thought vectors on running text of your own, to rank with.
+r"""Trains skip-thought vectors on your own running text, for use as a ranker.
 
     python examples/skip_thought.py --text TEXT.txt --out DIR
     dssm evaluate --model skip_thought=DIR --judgments judgments.tsv --out EVALUATION
 
-The text has its sentences one after another; a blank line ends a passage. Each sentence also
-counts as its own neighbour, which keeps its words in its vector: what ranking lives on.
+A blank line in the text ends a passage. Each sentence also counts as its own neighbor. This keeps
+its words in its vector, which ranking needs.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\s\w]*[A-Z0-9])|(?<=\s[.!?])\s+")
 
 
 def passages(text: str) -> list[list[str]]:
-    """The sentences of each passage, twice each: a mark ends one before a capital or a digit.
+    """Splits a text into passages of sentences; each sentence occurs twice.
 
-    In text that is already split into tokens, marks that stand alone do.
+    A sentence ends with a punctuation mark before a capital letter or a digit, or, in tokenized
+    text, with a punctuation mark between spaces.
     """
     return [
-        [sentence for sentence in _SENTENCE_END.split(part.strip()) for _ in range(2)]
-        for part in re.split(r"\n\s*\n", text)
+        [sentence for sentence in _SENTENCE_END.split(passage.strip()) for _ in range(2)]
+        for passage in re.split(r"\n\s*\n", text)
     ]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Trains and saves."""
+    """Trains and saves a model."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

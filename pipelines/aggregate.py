@@ -16,7 +16,7 @@ from apache_beam.pvalue import TaggedOutput
 from numpy.typing import NDArray
 from polars import col
 
-from dssm_tf.positions.curve import UNIT
+from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
 from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
@@ -92,7 +92,7 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     titles = best_texts(texts, options.rules)
     titles = titles.join(sums, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
-        (col("clicks", "all") / UNIT).round(mode="half_to_even").cast(pl.Int64),
+        (col("clicks", "all") / CLICK_WEIGHT_SCALE).round(mode="half_to_even").cast(pl.Int64),
         in_corpus=col.fp.is_in(corpus["fp"].implode()),
     )
     # The vocabulary also counts corpus titles without a training click, once each.

@@ -46,7 +46,7 @@ def _read(file: tuple[int, str], layout: Layout) -> Iterator[Chunk]:
             yield (number, chunk), titles.select("doc_id", "title").rows()
 
 
-class Encoder(ModelHandler[Chunk, tuple[ChunkKey, OutputFile], VectorRanker]):
+class TitleEncoder(ModelHandler[Chunk, tuple[ChunkKey, OutputFile], VectorRanker]):
     """Encodes each chunk of titles and writes it as a file; a worker loads the model once.
 
     Args:
@@ -114,7 +114,7 @@ def encode_corpus(
                 | "Spread files" >> beam.Reshuffle()
                 | "Read titles" >> beam.FlatMap(_read, layout)
                 | "Spread titles" >> beam.Reshuffle()
-                | "Encode and write" >> RunInference(Encoder(model, target.workers))
+                | "Encode and write" >> RunInference(TitleEncoder(model, target.workers))
             )
             _ = (
                 pipeline

@@ -31,7 +31,7 @@ from pipelines.output import (
     CURVE,
     PARTS,
     REJECTS,
-    Output,
+    PendingOutput,
     load,
     open_bytes,
     output_directory,
@@ -199,7 +199,7 @@ def _refuse_robots(manifest: Manifest, options: PreprocessOptions) -> None:
 def _finish(
     manifest: Manifest,
     context: PipelineContext,
-    output: Output,
+    output: PendingOutput,
     tally: Tally,
 ) -> dict[str, Any]:
     """Renames the files of workers and writes the spec, the vocabulary and the report."""

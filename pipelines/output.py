@@ -56,7 +56,7 @@ def load(path: str) -> Any:
         return pickle.load(file)
 
 
-class Output(NamedTuple):
+class PendingOutput(NamedTuple):
     """An output directory before it is complete.
 
     Args:
@@ -79,8 +79,8 @@ class Output(NamedTuple):
 
 
 @contextmanager
-def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
-    """Yields an `Output` that becomes `path` when the block succeeds.
+def output_directory(path: str, *, overwrite: bool) -> Iterator[PendingOutput]:
+    """Yields a `PendingOutput` that becomes `path` when the block succeeds.
 
     On the local file system, one rename makes it appear. Other file systems cannot rename a
     directory: files are moved one by one, and the spec last, because no reader accepts a directory
@@ -108,10 +108,10 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
                 FileSystems.delete([parts + "/"])
 
 
-def _with_parts(workers: str, local: Path) -> Iterator[Output]:
+def _with_parts(workers: str, local: Path) -> Iterator[PendingOutput]:
     """Yields the output with a directory `PARTS`, and removes this directory afterwards."""
     (local / PARTS).mkdir()
-    yield Output(workers, local)
+    yield PendingOutput(workers, local)
     shutil.rmtree(local / PARTS)
 
 

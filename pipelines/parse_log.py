@@ -22,9 +22,9 @@ import polars as pl
 from apache_beam.pvalue import TaggedOutput
 from polars import col
 
-from dssm_tf.positions.curve import UNIT, ExaminationCurve
+from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE, ExaminationCurve
 from dssm_tf.positions.estimation import estimate
-from dssm_tf.positions.shown import Shown
+from dssm_tf.positions.impressions import ImpressionCounts
 from dssm_tf.tables.click_log import click_totals, scan_log
 from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
@@ -105,7 +105,9 @@ def read_piece(
             )
             max_weight = options.max_position_weight
             weight = (
-                pl.lit(curve.weight(good["position"].to_numpy(), max_weight)) if curve else UNIT
+                pl.lit(curve.weight(good["position"].to_numpy(), max_weight))
+                if curve
+                else CLICK_WEIGHT_SCALE
             )
             pending.append(
                 good.select("query", "title", "session", "clicks", weighted=col.clicks * weight)
@@ -270,4 +272,4 @@ def _sample(shards: Iterable[Shard]) -> Shard:
 
 def _estimate(cells: Shard, seed: int) -> ExaminationCurve:
     rows = cells.frame.with_columns(col("q", "t").reinterpret(signed=True))
-    return estimate(Shown.of(rows.to_numpy()), seed)
+    return estimate(ImpressionCounts.from_cells(rows.to_numpy()), seed)

@@ -34,7 +34,7 @@ def build_report(manifest: Manifest, options: PreprocessOptions, tally: Tally) -
     curve = manifest.curve
     lines = tally.lines() + count_lines(counts)
     if curve is not None:
-        lines.append(curve.in_words(options.max_position_weight))
+        lines.append(curve.summary(options.max_position_weight))
     return {
         "settings": {
             name: value
@@ -44,7 +44,7 @@ def build_report(manifest: Manifest, options: PreprocessOptions, tally: Tally) -
         "rows": tally.to_dict(),
         "counts": counts,
         "vocabulary": manifest.vocabulary.fingerprint,
-        "positions": curve and curve.described(options.max_position_weight),
+        "positions": curve and curve.to_dict(options.max_position_weight),
         "lines": lines,
     }
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polars import col
 from pyarrow import parquet
 
-from dssm_tf.positions.curve import UNIT
+from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
 from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.negatives import (
@@ -115,7 +115,7 @@ def write_queries(
         candidates = np.concatenate(
             [positive, np.where(negatives == EMPTY, positive, negatives)], 1
         )
-        clicks = (of_split["weighted"] / UNIT).to_numpy()
+        clicks = (of_split["weighted"] / CLICK_WEIGHT_SCALE).to_numpy()
         data = pair_records(first_query + row, candidates, clicks, total_queries, len(title_keys))
         yield write_output_file(context.directory, split, bucket, len(of_split), data)
         yield count_output(

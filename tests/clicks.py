@@ -15,10 +15,10 @@ from pyarrow import parquet
 
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.records import pair_records, word_records
 
@@ -212,7 +212,7 @@ class Row(NamedTuple):
     clicked: Text
     positive: float
     """exp(correction) of the clicked title, the target."""
-    rivals: dict[Text, float]
+    negatives: dict[Text, float]
     """Sum of exp(correction) of each other candidate that is not masked."""
     weight: float
 
@@ -244,10 +244,10 @@ def rows_of(inputs, labels, weights) -> list[Row]:
     for i, columns in enumerate(inputs["candidates"].numpy()):
         (clicked,) = np.flatnonzero(targets[i])
         assert targets[i, clicked] == 1
-        rivals: dict[Text, float] = defaultdict(float)
+        negatives: dict[Text, float] = defaultdict(float)
         for column in np.flatnonzero(exp_corrections[i]):
             if column != clicked:
-                rivals[titles[columns[column]]] += exp_corrections[i, column]
+                negatives[titles[columns[column]]] += exp_corrections[i, column]
         positive, weight = exp_corrections[i, clicked], float(weights[i])
-        rows.append(Row(queries[i], titles[columns[clicked]], positive, dict(rivals), weight))
+        rows.append(Row(queries[i], titles[columns[clicked]], positive, dict(negatives), weight))
     return rows

@@ -44,8 +44,8 @@ def texts(name, count):
     return sorted((f"{name} {number}" for number in range(count)), key=tie_key)
 
 
-def many(seed=0, queries=60):
-    """Two systems on many queries; `better` is right about twice as often as `worse`."""
+def rankers_on_many_queries(seed=0, queries=60):
+    """Two rankers, judgments and a corpus. `better` is right about twice as often as `worse`."""
     random = np.random.default_rng(seed)
     judgments, tables = [], {"worse": {}, "better": {}}
     for q in range(queries):

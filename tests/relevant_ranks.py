@@ -20,6 +20,9 @@ def relevant_ranks(scores: Scores, grades: ArrayLike) -> tuple[pl.DataFrame, int
         scores: `(queries, titles)`.
         grades: `(queries, titles)`, at least 0; above 0 is relevant.
 
+    Returns:
+        One row per relevant title with its query, rank and grade; and the number of queries.
+
     Raises:
         ValueError: a score is NaN, which has no rank.
     """

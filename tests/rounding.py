@@ -1,11 +1,11 @@
-"""Bound of the rounding error between two correct computations of the same sum."""
+"""The largest difference that rounding can cause between two computations of one sum."""
 
 from __future__ import annotations
 
 import numpy as np
 
 
-def rounding(terms: int, size: float, dtype: str = "float32") -> float:
+def rounding_bound(terms: int, size: float, dtype: str = "float32") -> float:
     """Bound of the difference between two sums of the same numbers in different orders.
 
     The order depends on the CPU, the number of threads and the shape of the batch.

@@ -84,10 +84,10 @@ def test_invalid_configurations_of_baselines_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ALL_CONFIGS)
 def test_every_shipped_configuration_has_a_header_with_paper_expectation_and_command(name):
-    first, command = "tower:", f"dssm train --config {name} "
+    first_key, command = "tower:", f"dssm train --config {name} "
     if name in BASELINE_CONFIGS:
-        first, command = "baseline:", f"--systems bm25,{name} "
-    header = find_config(name).read_text("utf-8").partition(first)[0]
+        first_key, command = "baseline:", f"--systems bm25,{name} "
+    header = find_config(name).read_text("utf-8").partition(first_key)[0]
     for part in ("# Paper:", "# Expect:", "# Command:", command):
         assert part in header
     if name.startswith("paper/"):
@@ -111,11 +111,18 @@ def test_values_are_read_and_other_keys_have_their_defaults(tmp_path):
     assert config.training.batch_size == Config(tower=config.tower).training.batch_size
 
 
+# Text of a file, and parts of the error message that are separated by ` … `.
 ERRORS_BESIDE_A_TOWER = [
     ("gama: 1", "gama is not a key … allowed here: tower, shared_towers, whole_words, loss"),
     ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
     ("training:", "training: needs keys below it, of epochs … None"),
     ("loss: {gamma: -1}", "loss.gamma: … greater than 0 … received -1"),
+    ("loss: {gamma: true}", "loss.gamma: … number … received True"),
+    ("ranking: {prior: false}", "ranking.prior: … number … received False"),
+    ("shared_towers: 1", "shared_towers: … boolean; received 1"),
+    ("loss: {gamma: 1, gamma: 2}", "is not YAML: the key 'gamma' occurs twice"),
+    ("tower: {name: rnn}", "is not YAML: the key 'tower' occurs twice"),
+    ("training: {monitor: loss}", "training.monitor: … 'val_loss' … 'loss'"),
     ("loss: {gamma: .inf}", "loss.gamma: … finite … received inf"),
     ("loss: {gamma: much}", "loss.gamma: … valid number … 'auto' … 'much'"),
     ("loss: {name: l2}", "loss.name must be one of click_softmax … 'l2'"),
@@ -185,8 +192,8 @@ ERRORS_OF_WHOLE_FILES = [
     ("tower: {name: clsm, window: 4}", "tower.window: … odd, such as 3 or 5 … received 4"),
     ("tower: {name: lstm, dropout: 1.0}", "tower.dropout: … less than 1 … 1.0"),
     ("tower: {name: lstm, initializer: x}", "tower.initializer: … 'glorot_uniform' … 'x'"),
-    ("[1, 2]", "holds a list … `tower:`"),
-    ("", "holds a NoneType … `tower:`"),
+    ("[1, 2]", "contains a list … `tower:`"),
+    ("", "contains nothing … `tower:`"),
     ("a: [", "is not YAML … line 1"),
 ]
 

@@ -15,7 +15,7 @@ SCALARS = {
 }
 
 
-def declared(source: str) -> set[tuple[str, str]]:
+def declarations_in_source(source: str) -> set[tuple[str, str]]:
     """Pairs of message and line for every field, and of enumeration and line for every value."""
     declarations, open_messages = set(), []
     for line in map(str.strip, source.splitlines()):
@@ -29,25 +29,27 @@ def declared(source: str) -> set[tuple[str, str]]:
     return declarations
 
 
-def kind(field) -> str:
+def type_name(field) -> str:
     """The type of a field as written in a declaration."""
     message = field.message_type
     if message and message.GetOptions().map_entry:
-        return f"map<string, {kind(message.fields_by_name['value'])}>"
+        return f"map<string, {type_name(message.fields_by_name['value'])}>"
     composite = message or field.enum_type
     name = composite.name if composite else SCALARS[field.type]
     return f"repeated {name}" if field.is_repeated else name
 
 
-def compiled(file) -> set[tuple[str, str]]:
-    """The same pairs from a file's descriptor; see `declared`."""
+def declarations_in_descriptor(file) -> set[tuple[str, str]]:
+    """The same pairs from a file's descriptor; see `declarations_in_source`."""
     messages, declarations = list(file.message_types_by_name.values()), set()
     enums = list(file.enum_types_by_name.values())
     for message in messages:  # the list grows during the loop
         messages += [nested for nested in message.nested_types if not nested.GetOptions().map_entry]
         enums += message.enum_types
         for field in message.fields:
-            declarations.add((message.full_name, f"{kind(field)} {field.name} = {field.number};"))
+            declarations.add(
+                (message.full_name, f"{type_name(field)} {field.name} = {field.number};")
+            )
     for enum in enums:
         declarations |= {
             (enum.full_name, f"{value.name} = {value.number};") for value in enum.values
@@ -58,6 +60,6 @@ def compiled(file) -> set[tuple[str, str]]:
 def test_generated_classes_equal_their_proto_file(checkout):
     file = predict_pb2.DESCRIPTOR
     source = (checkout / file.name).read_text("utf-8")
-    assert compiled(file) == declared(source)
-    assert len(declared(source)) > 10
+    assert declarations_in_descriptor(file) == declarations_in_source(source)
+    assert len(declarations_in_source(source)) > 10
     assert f"package {file.package};" in source.splitlines()

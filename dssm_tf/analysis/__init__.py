@@ -1,5 +1,5 @@
-"""Looks into trained models: curves of training, why a title matches a query, words and cells.
+"""Explains trained models: training curves, word contributions, recurrent cells and CLSM neurons.
 
-May import model and the layers below it. Every function returns plain arrays;
-`reports/figures.py` plots them.
+May import `model` and the layers below it. Functions return plain arrays; `reports/figures.py`
+plots them.
 """

@@ -1,4 +1,4 @@
-"""What the cells of a recurrent tower did with a text: who was active, which words moved them."""
+"""Activity of a recurrent tower's cells: the most active cells, keywords, and topics."""
 
 from __future__ import annotations
 
@@ -13,28 +13,35 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating[Any]]
 
 ACTIVE = 10
+"""Number of the most active cells that `cells_changed` and `keywords` count."""
+
 KEYWORD = 0.4
+"""A keyword changes more than this fraction of the most active cells."""
+
 LARGE_ENOUGH = 0.5
+"""A change is large enough if it exceeds this fraction of the cell's last output."""
+
 TOPIC_CELLS = 5
+"""Number of the most active cells whose keywords are collected."""
 
 
-def most_active(vector: Array, number: int = ACTIVE) -> NDArray[np.intp]:
-    """The cells with the largest `|y|`, largest first, equal ones by their number.
+def most_active(vector: Array, count: int = ACTIVE) -> NDArray[np.intp]:
+    """The `count` cells with the largest `|y|`, largest first; equal cells by index.
 
-    A cell says as much by -.9 as by .9.
+    The sign does not matter: -.9 is as active as .9.
     """
-    return np.argsort(-np.abs(vector), kind="stable")[:number]
+    return np.argsort(-np.abs(vector), kind="stable")[:count]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as one direction of a tower read it.
+    """The activations of one direction of a recurrent tower at each word of a text.
 
     Attributes:
-        words: of the text.
-        backwards: whether they were read from the right.
-        activations: by the names of P16 eq. 2, such as `i`, `f`, `o`, `c`, `y`, each
-            `(words, cells)` in the order of the text.
+        words: the words of the text.
+        backwards: whether the direction reads from the right.
+        activations: gates, cells and outputs by their names in P16 eq. 2 (`i`, `f`, `o`, `c`,
+            `y`), each `(words, cells)`, in the order of the text.
     """
 
     words: list[str]
@@ -43,92 +50,97 @@ class Reading:
 
     @property
     def y(self) -> Array:
-        """Outputs in the order in which the words were read, `(words, cells)`."""
+        """Outputs in reading order, `(words, cells)`."""
         return self.activations["y"][::-1] if self.backwards else self.activations["y"]
 
     def changes(self, cells: NDArray[np.intp], large_enough: float = LARGE_ENOUGH) -> Array:
-        """Which words change which cells enough, `(words, cells)`, in the order of the text.
+        """Mask of the words that change a cell enough, `(words, cells)`, in the order of the text.
 
-        The paper wants "a large enough change" of a cell's y: here one of more than `large_enough`
-        times what y is after the last word. The word read first changes none: before it all cells
-        are zero, so that it would move all of them.
+        The paper asks for "a large enough change" of a cell's y. Here a change is large enough if
+        it exceeds `large_enough` times the absolute value of y after the last word. The first
+        word read changes no cell: all cells are zero before it, so it would change each of them.
         """
         y = self.y[:, cells]
-        found = np.zeros(y.shape, bool)
-        found[1:] = np.abs(np.diff(y, axis=0)) > large_enough * np.abs(y[-1])
-        return found[::-1] if self.backwards else found
+        mask = np.zeros(y.shape, bool)
+        mask[1:] = np.abs(np.diff(y, axis=0)) > large_enough * np.abs(y[-1])
+        return mask[::-1] if self.backwards else mask
 
-    def moved(self, number: int = ACTIVE) -> list[int | None]:
-        """How many of the most active cells each word moves, in the order of the text.
+    def cells_changed(self, count: int = ACTIVE) -> list[int | None]:
+        """The number of the `count` most active cells that each word changes.
 
-        None for the word read first.
+        In the order of the text; None for the first word read.
 
         Reference: Palangi et al. 2016, sec. V-A2 and footnote 3, tables I and II.
         """
-        counts: list[int | None] = self.changes(most_active(self.y[-1], number)).sum(1).tolist()
+        counts: list[int | None] = self.changes(most_active(self.y[-1], count)).sum(1).tolist()
         counts[-1 if self.backwards else 0] = None
         return counts
 
 
-def keywords(readings: Sequence[Reading], number: int = ACTIVE) -> list[bool]:
-    """Which words are keywords: they move more than 40 % of the active cells in every direction.
+def keywords(readings: Sequence[Reading], count: int = ACTIVE) -> list[bool]:
+    """Whether each word is a keyword: it changes over 40 % of the active cells in each direction.
 
-    The word that a direction reads first is judged by the others; a text of one word has its
-    keyword.
+    The first word of a direction is judged by the other directions only. The word of a text of one
+    word is a keyword.
 
     Reference: Palangi et al. 2016, sec. V-A2.
     """
-    counts = [reading.moved(number) for reading in readings]
-    active = min(number, readings[0].y.shape[1])
-    found = []
-    for of_word in zip(*counts, strict=True):
-        known = [count for count in of_word if count is not None]
-        single = len(readings[0].words) == 1
-        found.append(single or (bool(known) and all(one > KEYWORD * active for one in known)))
-    return found
+    if len(readings[0].words) == 1:
+        return [True]
+    active = min(count, readings[0].y.shape[1])
+    flags = []
+    for word_counts in zip(*(reading.cells_changed(count) for reading in readings), strict=True):
+        counts = [cells for cells in word_counts if cells is not None]
+        flags.append(bool(counts) and all(cells > KEYWORD * active for cells in counts))
+    return flags
 
 
-def cell_keywords(read: Sequence[Reading], number: int = TOPIC_CELLS) -> dict[int, list[str]]:
-    """The words that each of a text's most active cells picked up, by cell.
+def cell_keywords(readings: Sequence[Reading], count: int = TOPIC_CELLS) -> dict[int, list[str]]:
+    """The words of a text that change each of its most active cells, by cell.
 
     Args:
-        read: the text, as each direction read it; cells of the second count on from the first's.
-        number: of cells looked at in each direction.
+        readings: the readings of one text, one per direction. Indices of the second direction's
+            cells continue after those of the first.
+        count: number of most active cells per direction.
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
     """
-    found = {}
-    for direction, reading in enumerate(read):
-        cells = most_active(reading.y[-1], number)
-        for cell, picked in zip(cells.tolist(), reading.changes(cells).T, strict=True):
-            if picked.any():
-                words = dict.fromkeys(np.array(reading.words)[picked].tolist())
-                found[direction * reading.y.shape[1] + cell] = list(words)
-    return found
+    words_by_cell = {}
+    for direction, reading in enumerate(readings):
+        cells = most_active(reading.y[-1], count)
+        for cell, mask in zip(cells.tolist(), reading.changes(cells).T, strict=True):
+            if mask.any():
+                words = dict.fromkeys(np.array(reading.words)[mask].tolist())
+                words_by_cell[direction * reading.y.shape[1] + cell] = list(words)
+    return words_by_cell
 
 
 def topics(
-    read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS
+    texts: Iterable[Sequence[Reading]], count: int = TOPIC_CELLS
 ) -> list[tuple[int, int, list[tuple[str, int]]]]:
-    """The keywords of each cell over many texts, the busiest cell first.
+    """The keywords of each cell over many texts; cells with most texts first.
 
     Args:
-        read: texts, such as all queries of a test set, as each direction read them.
-        number: of the most active cells looked at in each text and direction.
+        texts: the readings of each text, such as of all queries of a test set.
+        count: number of most active cells per text and direction.
 
     Returns:
-        Of each cell, its number in the semantic vector, in how many texts it has a keyword, and its
-        keywords with the number of texts of each, most frequent first.
+        For each cell: its index in the semantic vector, the number of texts in which it has a
+        keyword, and its keywords with the number of texts of each, most frequent first.
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
     """
-    counts: dict[int, Counter[str]] = defaultdict(Counter)
-    texts: Counter[int] = Counter()
-    for of_text in read:
-        for cell, words in cell_keywords(of_text, number).items():
-            counts[cell].update(words)
-            texts[cell] += 1
+    word_counts: dict[int, Counter[str]] = defaultdict(Counter)
+    text_counts: Counter[int] = Counter()
+    for readings in texts:
+        for cell, words in cell_keywords(readings, count).items():
+            word_counts[cell].update(words)
+            text_counts[cell] += 1
     return [
-        (cell, texts[cell], sorted(counts[cell].items(), key=lambda one: (-one[1], one[0])))
-        for cell in sorted(texts, key=lambda cell: (-texts[cell], cell))
+        (
+            cell,
+            text_counts[cell],
+            sorted(word_counts[cell].items(), key=lambda item: (-item[1], item[0])),
+        )
+        for cell in sorted(text_counts, key=lambda cell: (-text_counts[cell], cell))
     ]

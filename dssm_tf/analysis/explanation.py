@@ -1,4 +1,4 @@
-"""Why a title matches a query: what each word of both adds to their score."""
+"""Explains why a title matches a query: the contribution of each word of both to their score."""
 
 from __future__ import annotations
 
@@ -21,103 +21,105 @@ from dssm_tf.text.vocabulary import Vocabulary
 Array = NDArray[np.float64]
 
 COSINE, SCORE = "cosine", "score"
-# Two words are alike by their letters if they share half of the shorter one's trigrams.
-_ALIKE = 0.5
-_WORTH_A_SENTENCE = 0.1  # of the cosine
-_GOES_WITH = 0.5  # of what a word adds, lost without the other word
+# Two words have similar spelling if they share half of the shorter word's trigrams.
+_SIMILAR_SPELLING = 0.5
+_MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a sentence
+_GOES_WITH = 0.5  # fraction of a word's contribution that is lost without the other word
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the two texts.
+class TextExplanation:
+    """The explanation of one of the two texts.
 
     Attributes:
         name: `query` or `title`.
-        words: as the model reads them.
-        contributions: what each word adds to the cosine or score, `(words,)`: its Shapley value.
-        standard_errors: of the contributions `(words,)`, where orders of the words were sampled;
-            None where the values are exact.
-        start: what the pair is worth with none of the side's words.
-        lost: what the pair loses without each word, `(words,)`.
-        readings: how each direction of a recurrent tower read the text; of a run.
-        features: of a CLSM, `h_t(i)`, `(words, neurons)`; of a run.
+        words: the words as the model reads them.
+        contributions: Shapley value of each word for the cosine or score, `(words,)`.
+        standard_errors: standard errors of the contributions, `(words,)`, if orders of the words
+            were sampled; None if the values are exact.
+        base_value: the cosine or score if this text has no words.
+        lost: loss of cosine or score without each word, `(words,)`.
+        readings: activations of a recurrent tower, one `Reading` per direction; empty for other
+            towers.
+        features: `h_t(i)` of a CLSM, `(words, neurons)`; None for other towers.
     """
 
     name: str
     words: list[str]
     contributions: Array
     standard_errors: Array | None
-    start: float
+    base_value: float
     lost: Array
     readings: Sequence[Reading] = ()
     features: NDArray[np.float32] | None = None
 
     def columns(self) -> dict[str, list[Any]]:
-        """What is known of each word, by head.
+        """Columns of a table of the words, by heading.
 
         Reference: Palangi et al. 2016, tables I, II and V-X; Shen et al. 2014, tables 3 and 8.
         """
-        found: dict[str, list[Any]] = {"adds": self.contributions.tolist()}
+        columns: dict[str, list[Any]] = {"adds": self.contributions.tolist()}
         if self.standard_errors is not None:
-            found["standard error"] = self.standard_errors.tolist()
-        found["lost without"] = self.lost.tolist()
+            columns["standard error"] = self.standard_errors.tolist()
+        columns["lost without"] = self.lost.tolist()
         for reading in self.readings:
-            way = "right to left" if reading.backwards else "left to right"
-            found[f"cells moved of {min(ACTIVE, reading.y.shape[1])}, {way}"] = reading.moved()
+            order = "right to left" if reading.backwards else "left to right"
+            active = min(ACTIVE, reading.y.shape[1])
+            columns[f"cells changed of {active}, {order}"] = reading.cells_changed()
         if self.readings:
-            found["keyword"] = keywords(self.readings)
+            columns["keyword"] = keywords(self.readings)
         if self.features is not None:
-            won = [place for _, place in winners(self.features)]
-            found["top neurons won"] = [won.count(place) for place in range(len(self.words))]
-        return found
+            wins = [position for _, position in winners(self.features)]
+            columns["top neurons won"] = [wins.count(row) for row in range(len(self.words))]
+        return columns
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but whole activations, as plain data: a record a word."""
+        """Plain data without the activations; one record per word."""
         columns = {"word": self.words, **self.columns()}
         rows = zip(*columns.values(), strict=True)
         words = [dict(zip(columns, row, strict=True)) for row in rows]
-        found: dict[str, Any] = {"words": words, "start": self.start}
-        return found | ({"cell_keywords": cell_keywords(self.readings)} if self.readings else {})
+        data: dict[str, Any] = {"words": words, "base_value": self.base_value}
+        return data | ({"cell_keywords": cell_keywords(self.readings)} if self.readings else {})
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A query and a title, and what matches between them.
+    """Explains how a query and a title match.
 
     Attributes:
-        model: its name.
-        query: the query's side.
-        title: the title's side.
-        cosine: of their vectors.
-        prior: the title's weighted log-prior.
-        mean_prior: that of the average title.
-        pairs: what each two words are worth together, `(query words, title words)`; see
-            `contributions.losses`.
-        notes: what a reader must know, in sentences.
-        measure: what the words add to: `COSINE`, or `SCORE` for a model without vectors, whose
-            score is then in `cosine`.
+        model: name of the model.
+        query: explanation of the query's words.
+        title: explanation of the title's words.
+        cosine: cosine of the two vectors; the score of a model without vectors.
+        prior: weighted log-prior of the title.
+        mean_prior: weighted log-prior of the average title.
+        interactions: interaction of each query word with each title word,
+            `(query words, title words)`; see `contributions.losses`.
+        notes: limits of the explanation, in sentences.
+        measure: quantity that the contributions sum to: `COSINE`, or `SCORE` for a model without
+            vectors.
     """
 
     model: str
-    query: Side
-    title: Side
+    query: TextExplanation
+    title: TextExplanation
     cosine: float
     prior: float
     mean_prior: float
-    pairs: Array
+    interactions: Array
     notes: list[str]
     measure: str = COSINE
 
     @property
     def score(self) -> float:
-        """What titles are ranked by."""
+        """The score by which titles are ranked: the cosine plus the prior."""
         return self.cosine + self.prior
 
-    def parts(self) -> str:
-        """What the score is made of.
+    def score_breakdown(self) -> str:
+        """The parts of the score, as text.
 
-        A weighted log-prior is negative for every title, that of a best-seller too. So it is shown
-        relative to the average title that was clicked, which moves no title past another.
+        The weighted log-prior is negative even for a best-seller. It is therefore shown relative
+        to the average clicked title, which does not change the order of titles.
         """
         if self.measure == SCORE:
             return f"Score {self.score:.3f}"
@@ -127,78 +129,81 @@ class Explanation:
         return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
 
     def sentences(self) -> list[str]:
-        """The match in words, the query's strongest words first."""
-        # Where a text without words is worth something, the words share the rest.
-        whole = self.cosine - (self.query.start if self.measure == SCORE else 0.0)
-        if whole <= 0:
+        """One sentence per query word, by contribution; weak words share one sentence."""
+        # The score of a text without words is not due to the words.
+        total = self.cosine - (self.query.base_value if self.measure == SCORE else 0.0)
+        if total <= 0:
             return ["The model finds nothing in common between the two texts."]
-        adds = self.query.contributions
-        found, others = [], []
-        for place in np.argsort(-adds, kind="stable"):
-            if abs(adds[place]) < _WORTH_A_SENTENCE * whole:
-                others.append(place)
+        contributions = self.query.contributions
+        lines, weak = [], []
+        for position in np.argsort(-contributions, kind="stable"):
+            if abs(contributions[position]) < _MIN_CONTRIBUTION * total:
+                weak.append(position)
             else:
-                found.append(f"{self._matched(place)} ({adds[place]:+.3f}).")
-        if others:
-            names = ", ".join(f"'{self.query.words[place]}'" for place in others)
-            found.append(f"Of little weight: {names} ({adds[others].sum():+.3f}).")
-        return found
+                lines.append(f"{self._match(position)} ({contributions[position]:+.3f}).")
+        if weak:
+            names = ", ".join(f"'{self.query.words[position]}'" for position in weak)
+            lines.append(f"Of little weight: {names} ({contributions[weak].sum():+.3f}).")
+        return lines
 
-    def _matched(self, place: int) -> str:
-        """How a word of the query goes with the title."""
-        word, adds = self.query.words[place], self.query.contributions[place]
-        if adds < 0:
-            return f"'{word}' speaks against it"
+    def _match(self, position: int) -> str:
+        """Says how a word of the query matches the title."""
+        word, contribution = self.query.words[position], self.query.contributions[position]
+        if contribution < 0:
+            return f"'{word}' lowers the score"
         if word in self.title.words:
             return f"'{word}' is in the title"
-        if alike := self.alike(place):
-            other, shared = alike
-            return f"'{word}' matches '{other}' by shared letters, {' '.join(shared)}"
-        partner = int(self.pairs[place].argmax())
-        if self.pairs[place, partner] >= _GOES_WITH * adds:
-            return f"'{word}' goes with '{self.title.words[partner]}', because of what was clicked"
-        return f"'{word}' goes with the title as a whole, because of what was clicked"
+        if similar := self.similar_spelling(position):
+            title_word, shared = similar
+            return f"'{word}' matches '{title_word}' by shared letters, {' '.join(shared)}"
+        partner = int(self.interactions[position].argmax())
+        if self.interactions[position, partner] >= _GOES_WITH * contribution:
+            return f"'{word}' goes with '{self.title.words[partner]}', because of clicks"
+        return f"'{word}' goes with the title as a whole, because of clicks"
 
-    def alike(self, place: int) -> tuple[str, list[str]] | None:
-        """The title's first word that shares half of its trigrams with a word of the query.
+    def similar_spelling(self, position: int) -> tuple[str, list[str]] | None:
+        """The first title word that shares half of its trigrams with a query word.
 
         Returns:
-            The word and the shared trigrams; None where there is none, or it is the same word.
+            The word and the shared trigrams. None if there is no such word, or if the query word
+            itself is in the title.
         """
-        word = self.query.words[place]
+        word = self.query.words[position]
         if word in self.title.words:
             return None
-        mine = Counter(letter_ngrams(word))
-        for other in dict.fromkeys(self.title.words):
-            theirs = Counter(letter_ngrams(other))
-            shared = mine & theirs
-            if shared.total() >= _ALIKE * min(mine.total(), theirs.total()):
-                return other, list(shared)
+        trigrams = Counter(letter_ngrams(word))
+        for title_word in dict.fromkeys(self.title.words):
+            title_trigrams = Counter(letter_ngrams(title_word))
+            shared = trigrams & title_trigrams
+            shorter = min(trigrams.total(), title_trigrams.total())
+            if shared.total() >= _SIMILAR_SPELLING * shorter:
+                return title_word, list(shared)
         return None
 
     def links(self) -> list[Link]:
-        """The neurons of a CLSM that are high on both sides; none for other models."""
+        """The neurons of a CLSM that are high for both texts; empty for other models."""
         query, title = self.query.features, self.title.features
         return [] if query is None or title is None else links(query, title)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but whole activations, as plain data."""
+        """Plain data without the activations."""
         plain = ("model", "score", "measure", "cosine", "prior", "mean_prior", "notes")
         return {name: getattr(self, name) for name in plain} | {
             "query": self.query.to_json(),
             "title": self.title.to_json(),
-            "pairs": self.pairs.tolist(),
+            "interactions": self.interactions.tolist(),
             "neurons": [link._asdict() for link in self.links()],
             "sentences": self.sentences(),
         }
 
 
 def explain(ranker: Any, query: str, title: str) -> Explanation:
-    """Takes the score of a query and a title apart, for any model.
+    """Explains the score of a query and a title, for any model.
 
-    The words of either side get their Shapley values while the other side stays whole: of the
-    cosine if the model has vectors, else of the score. Values of texts of more than
-    `contributions.MOST_WORDS` words are sampled. Of a run, its layers are read too.
+    Each word gets its Shapley value among the words of its text, while the other text stays
+    complete. The values explain the cosine if the model has vectors, and the score otherwise. For
+    texts of more than `contributions.MOST_WORDS` words they are sampled. For a run, the activations
+    of its layers are included.
 
     Args:
         ranker: a run, an export, a compact model or anything else that scores titles.
@@ -206,73 +211,80 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         title: raw text.
 
     Raises:
-        UserError: a text has no word; or the model has a vocabulary with none of its trigrams.
+        UserError: a text has no word, or the model's vocabulary has none of its trigrams.
     """
     texts = {"query": query, "title": title}
-    vectors = hasattr(ranker, "weighted_prior")
+    has_vectors = hasattr(ranker, "weighted_prior")
     words = {
-        side: (ranker.vocabulary if vectors else FOLDED).words(text) for side, text in texts.items()
+        side: (ranker.vocabulary if has_vectors else FOLDED).words(text)
+        for side, text in texts.items()
     }
     notes: list[str] = []
     for side, text in texts.items():
-        if vectors:
-            notes += _unread(side, text, ranker.vocabulary)
+        if has_vectors:
+            notes += _unknown_words(side, text, ranker.vocabulary)
         if not words[side]:
             raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
 
-    def worth(queries: Sequence[str], titles: Sequence[str]) -> Array:
-        if not vectors:
+    def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
+        """Cosines or scores, `(queries, titles)`."""
+        if not has_vectors:
             return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
-        rows, columns = ranker.encode_queries(queries), ranker.encode_titles(titles)
-        return rows.astype(np.float64) @ columns.astype(np.float64).T
+        query_vectors, title_vectors = ranker.encode_queries(queries), ranker.encode_titles(titles)
+        return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
     shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
-    table = worth(shortened["query"], shortened["title"])
-    *lost, pairs = losses(table)
-    against: Sequence[Callable[[Sequence[str]], Array]] = (
-        lambda part: worth(part, [" ".join(words["title"])])[:, 0],
-        lambda part: worth([" ".join(words["query"])], part)[0],
+    table = values(shortened["query"], shortened["title"])
+    *lost, interactions = losses(table)
+    # The value of a changed query or title with the other text complete.
+    value_functions: Sequence[Callable[[Sequence[str]], Array]] = (
+        lambda queries: values(queries, [" ".join(words["title"])])[:, 0],
+        lambda titles: values([" ".join(words["query"])], titles)[0],
     )
     sides = []
-    for name, value, without in zip(texts, against, lost, strict=True):
-        adds, errors = word_contributions(value, words[name])
-        read: Sequence[Any] = ()
+    for name, value, side_lost in zip(texts, value_functions, lost, strict=True):
+        contributions, errors = word_contributions(value, words[name])
+        activations: Sequence[Any] = ()
         if hasattr(ranker, "model"):
-            from dssm_tf.analysis.survey import look_inside  # loads TensorFlow
+            from dssm_tf.analysis.activations import tower_activations  # loads TensorFlow
 
-            read = look_inside(ranker, name, words[name])
-        start = float(value([""])[0])
-        sides.append(Side(name, words[name], adds, errors, start, without, *read))
+            activations = tower_activations(ranker, name, words[name])
+        base_value = float(value([""])[0])
+        sides.append(
+            TextExplanation(
+                name, words[name], contributions, errors, base_value, side_lost, *activations
+            )
+        )
     prior = mean_prior = 0.0
-    if vectors:
+    if has_vectors:
         prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
         if not hasattr(ranker, "model"):
             notes.append(
-                "An export does not show its layers: explain the run it was made from to see "
-                "gates and neurons."
+                "An export does not contain its layers. To see gates and neurons, explain the run "
+                "that it was exported from."
             )
     return Explanation(
-        ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, pairs, notes,
-        COSINE if vectors else SCORE,
+        ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, interactions, notes,
+        COSINE if has_vectors else SCORE,
     )  # fmt: skip
 
 
-def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
-    """What of a text the model does not see, in sentences.
+def _unknown_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+    """Notes about the words of a text that the model does not read.
 
     Raises:
-        UserError: it knows nothing of it.
+        UserError: the vocabulary has no trigram of the text.
     """
     words, notes = vocabulary.words(text), []
     unknown = [word for word in words if not vocabulary.ngram_ids(word)]
     if words and len(unknown) == len(words):
         raise UserError(
-            f"the vocabulary has no letter trigram of the {side} {text!r}: its log had nothing "
-            "like it, so the score means nothing."
+            f"the vocabulary has no letter trigram of the {side} {text!r}: the training log had "
+            "no similar word, so the score means nothing."
         )
-    if cut := len(vocabulary.rules.words(text)) - len(words):
+    if dropped := len(vocabulary.rules.words(text)) - len(words):
         notes.append(
-            f"The model reads the first {len(words)} words of the {side}; {cut} more were cut."
+            f"The model reads the first {len(words)} words of the {side}; it drops {dropped} more."
         )
     if unknown:
         names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))

@@ -1,4 +1,4 @@
-"""What the neurons of a CLSM's maximum saw: which words win them, on one side and on both."""
+"""The words that win the neurons of a CLSM's max pooling, in one text and in both."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LINKS = 10
 
 
 class Link(NamedTuple):
-    """A neuron that is high for a query and a title, and the words that win it.
+    """A neuron that is high for both a query and a title, and the words that win it.
 
     Attributes:
-        neuron: its number in the maximum.
-        query: place of the query's word.
-        title: place of the title's word.
-        product: of the two maxima.
+        neuron: index in the pooled vector.
+        query: position of the winning word in the query.
+        title: position of the winning word in the title.
+        product: product of the two maxima.
     """
 
     neuron: int
@@ -29,34 +29,34 @@ class Link(NamedTuple):
     product: float
 
 
-def winners(features: Array, number: int = ACTIVE) -> list[tuple[int, int]]:
-    """The most active neurons and the place of the word that wins each, most active first.
+def winners(features: Array, count: int = ACTIVE) -> list[tuple[int, int]]:
+    """The most active neurons with the position of the word that wins each, most active first.
 
     Args:
         features: `h_t(i)`, `(words, neurons)`.
-        number: of neurons.
+        count: number of neurons.
 
     Reference: Shen et al. 2014, sec. 3.4 and table 3.
     """
-    chosen = np.argsort(-features.max(axis=0), kind="stable")[:number]
+    chosen = np.argsort(-features.max(axis=0), kind="stable")[:count]
     return [(int(neuron), int(features[:, neuron].argmax())) for neuron in chosen]
 
 
-def links(query: Array, title: Array, number: int = LINKS) -> list[Link]:
-    """The neurons that are high on both sides: the largest products of two positive maxima.
+def links(query: Array, title: Array, count: int = LINKS) -> list[Link]:
+    """The neurons that are high for both texts: the largest products of two positive maxima.
 
-    The paper takes those above a threshold it does not give.
+    The paper applies a threshold but does not give its value.
 
     Args:
-        query: the query's `h_t(i)`, `(words, neurons)`.
-        title: the title's, `(words, neurons)`.
-        number: at most so many.
+        query: `h_t(i)` of the query, `(query words, neurons)`.
+        title: `h_t(i)` of the title, `(title words, neurons)`.
+        count: maximum number of links.
 
     Reference: Shen et al. 2014, sec. 5.4 and fig. 4.
     """
     highest = np.stack([query.max(axis=0), title.max(axis=0)])
     products = np.where((highest > 0).all(axis=0), highest.prod(axis=0), -np.inf)
-    chosen = [i for i in np.argsort(-products, kind="stable")[:number] if products[i] > 0]
+    chosen = [i for i in np.argsort(-products, kind="stable")[:count] if products[i] > 0]
     return [
         Link(int(i), int(query[:, i].argmax()), int(title[:, i].argmax()), float(products[i]))
         for i in chosen

@@ -1,4 +1,4 @@
-"""The page of a run: how it was trained, how well it ranks and why, what it learned."""
+"""The report of a run: training curves, metrics, explained queries, and topics of its cells."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from dssm_tf.analysis.activations import readings
 from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.explanation import explain
-from dssm_tf.analysis.show import markdown
-from dssm_tf.analysis.survey import readings
+from dssm_tf.analysis.rendering import markdown
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _METRIC = "ndcg@10"
-_EXPLAINED = 5  # queries, best and worst
-_SURVEYED = 2_000  # texts, at most
-_TOPICS = 12  # cells
+_EXPLAINED_QUERIES = 5  # of the best and of the worst
+_TOPIC_TEXTS = 2_000  # maximum number of texts for topics
+_TOPIC_ROWS = 12  # cells in the table
 
 
 def report(
@@ -43,52 +43,53 @@ def report(
     *,
     beside: Mapping[str, Path] | None = None,
 ) -> tuple[str, dict[str, Figure]]:
-    """A run as a report.
+    """Writes the report of a run as Markdown.
 
     Args:
-        run: what `dssm train` wrote.
-        judgments: to measure it by, and to explain the best and worst queries of; may be empty.
-        corpus: the titles to rank; those of the judgments if None.
-        beside: further runs: their curves, cosines and keywords stand beside this one's.
+        run: directory that `dssm train` wrote.
+        judgments: judgments for metrics and for the best and worst queries; may be empty.
+        corpus: titles to rank; those of the judgments if None.
+        beside: further runs by name. Their curves, cosines and keywords are shown next to this
+            run's.
 
     Returns:
         Markdown, and its figures by name.
 
     Raises:
-        UserError: a run cannot be read, or nothing can be measured by the judgments.
+        UserError: a run cannot be read, or the judgments have no query that can be measured.
     """
     ranker = SemanticRanker.load(run)
     if ranker.name in (beside or {}):
         raise UserError(
-            f"--beside {ranker.name}: the run itself is called so; give another name, NAME=RUN."
+            f"--beside {ranker.name}: the reported run has this name; choose another with NAME=RUN."
         )
     others = [SemanticRanker.load(path, name) for name, path in (beside or {}).items()]
-    shares = ranker.prior.log_priors
+    log_priors = ranker.prior.log_priors
     evaluation: Evaluation | None = None
-    texts: list[Any] = sorted(shares, key=lambda title: (-shares[title], title))
+    texts: list[Any] = sorted(log_priors, key=lambda title: (-log_priors[title], title))
     if judgments:
         evaluation = evaluate({ranker.name: ranker}, judgments, corpus)
         texts = list(dict.fromkeys(evaluation.task.queries))
     figures = _curves({ranker.name: run, **(beside or {})})
-    parts = [
-        f"# {plain(ranker.name)}, what it learned",
-        f"What {plain(str(run))} learned from its clicks: {ranker.model.count_params():,} "
-        f"parameters, {len(shares):,} clicked titles; their log-prior has weight "
+    sections = [
+        f"# Report of {plain(ranker.name)}",
+        f"The run {plain(str(run))} has {ranker.model.count_params():,} parameters and "
+        f"{len(log_priors):,} clicked titles; their log-prior has weight "
         f"{ranker.prior_weight:g}.",
         "## Training",
         *(f"![]({name}.svg)" for name in figures),
     ]
     if evaluation is not None:
-        parts += _measured(ranker, evaluation, others)
+        sections += _metrics_section(ranker, evaluation, others)
     tower = ranker.model.query_tower if evaluation else ranker.model.title_tower
     if isinstance(tower, RecurrentTower):
-        parts += _topics(ranker, tower, texts[:_SURVEYED])
-    parts += ["## Configuration", f"```\n{(run / CONFIG).read_text('utf-8').strip()}\n```"]
-    return "\n\n".join(parts), figures
+        sections += _topics_section(ranker, tower, texts[:_TOPIC_TEXTS])
+    sections += ["## Configuration", f"```\n{(run / CONFIG).read_text('utf-8').strip()}\n```"]
+    return "\n\n".join(sections), figures
 
 
 def _curves(runs: Mapping[str, Path]) -> dict[str, Figure]:
-    """Losses and NDCG of the first trainings by epoch (Palangi et al. 2016, fig. 7)."""
+    """Losses and NDCG of the first training of each run by epoch (Palangi et al. 2016, fig. 7)."""
     histories = {name: json.loads((run / HISTORY).read_text("utf-8")) for name, run in runs.items()}
     figures = {}
     for metric, label in (
@@ -107,32 +108,41 @@ def _curves(runs: Mapping[str, Path]) -> dict[str, Figure]:
     return figures
 
 
-def _measured(
+def _metrics_section(
     ranker: SemanticRanker, evaluation: Evaluation, others: Sequence[SemanticRanker]
 ) -> Iterator[str]:
-    """Means with intervals; the best and the worst queries, each explained."""
-    found = evaluation.summary().select("metric", "mean", "low", "high").iter_rows()
-    rows = [[metric_label(one), f"{mean:.3f}", interval(*ends)] for one, mean, *ends in found]
+    """Yields metrics with their intervals, then the best and the worst queries, explained."""
+    summary = evaluation.summary().select("metric", "mean", "low", "high").iter_rows()
+    rows = [
+        [metric_label(metric), f"{mean:.3f}", interval(low, high)]
+        for metric, mean, low, high in summary
+    ]
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
-    yield from small_sample_warning("These means rest on", evaluation.measured_queries)
+    yield from small_sample_warning("These means are based on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]
-    # Equal queries in a random order, and the same one each time.
+    # Ties are in a random order that is the same in each run.
     order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     order = order[np.argsort(-values[order], kind="stable")]
-    for head, chosen in (("Best", order[:_EXPLAINED]), ("Worst", order[::-1][:_EXPLAINED])):
-        yield f"## {head} queries, explained"
-        yield "The title ranked first, and the best one if that is another. Keywords are bold."
-        for query in chosen.tolist():
+    for heading, selected in (
+        ("Best", order[:_EXPLAINED_QUERIES]),
+        ("Worst", order[::-1][:_EXPLAINED_QUERIES]),
+    ):
+        yield f"## {heading} queries, explained"
+        yield (
+            "Each query has the title ranked first, and the title with the best grade if it "
+            "differs. Keywords are bold."
+        )
+        for query in selected.tolist():
             text = plain(evaluation.task.queries[query])
             yield f"### {text}: {metric_label(_METRIC)} {values[query]:.3f}"
-            yield from _explained(ranker, others, evaluation, query)
+            yield from _explain_query(ranker, others, evaluation, query)
 
 
-def _explained(
+def _explain_query(
     ranker: SemanticRanker, others: Sequence[SemanticRanker], evaluation: Evaluation, query: int
 ) -> Iterator[str]:
-    """A query with its first title and its best one."""
+    """Yields explanations of a query with its first title and its title of the highest grade."""
     task, text = evaluation.task, evaluation.task.queries[query]
     first, grade = evaluation.top(ranker.name, query, 1).select("title", "grade").row(0)
     judged = task.judged.filter(pl.col("query") == query)
@@ -142,30 +152,32 @@ def _explained(
         titles.append((task.titles[best], f"grade {highest:g}, ranked lower"))
     for title, note in titles:
         yield f"**{plain(title)}** ({note})"
-        beside = []
-        for other in others:  # without one that knows nothing of a text
-            with suppress(UserError):
-                beside.append(explain(other, text, title))
+        other_explanations = []
+        for other in others:
+            with suppress(UserError):  # its vocabulary has no trigram of a text
+                other_explanations.append(explain(other, text, title))
         try:
-            yield markdown(explain(ranker, text, title), beside)
+            yield markdown(explain(ranker, text, title), other_explanations)
         except UserError as error:
             yield plain(str(error))
 
 
-def _topics(ranker: SemanticRanker, tower: RecurrentTower, texts: Sequence[str]) -> Iterator[str]:
-    """The keywords of a recurrent tower's cells."""
-    read = list(readings(tower, ranker.vocabulary, texts))
+def _topics_section(
+    ranker: SemanticRanker, tower: RecurrentTower, texts: Sequence[str]
+) -> Iterator[str]:
+    """Yields the table of the keywords of a recurrent tower's cells."""
+    text_readings = list(readings(tower, ranker.vocabulary, texts))
     rows = (
         [
             str(cell),
-            f"{of_cell:,}",
-            ", ".join(f"{plain(word)} {number}" for word, number in words[:10]),
+            f"{text_count:,}",
+            ", ".join(f"{plain(word)} {count}" for word, count in words[:10]),
         ]
-        for cell, of_cell, words in topics(read)[:_TOPICS]
+        for cell, text_count, words in topics(text_readings)[:_TOPIC_ROWS]
     )
-    yield "## What its cells stand for"
+    yield "## Topics of its cells"
     yield (
-        f"The keywords of the five most active cells of each of {len(read):,} texts (Palangi et "
-        "al. 2016, table III)."
+        f"The keywords of the five most active cells of each of {len(text_readings):,} texts "
+        "(Palangi et al. 2016, table III)."
     )
-    yield table(["Cell", "Texts", "Keywords and the number of their texts"], rows, text=3)
+    yield table(["Cell", "Texts", "Keywords, each with its number of texts"], rows, text=3)

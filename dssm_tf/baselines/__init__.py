@@ -1,5 +1,5 @@
-"""The systems the papers compare with, one model a file, behind one interface.
+"""The systems that the papers compare with, one model per file, behind one interface.
 
-May import text, tables of clicks and evaluation's numbers; `dssm_tf.systems`
-holds their table.
+May import text, tables of clicks and evaluation's metrics. The registry of all
+baselines is `dssm_tf.systems`.
 """

@@ -13,8 +13,8 @@ from dssm_tf.baselines.tokens import Ids, Tokens
 
 Links = NDArray[np.bool_]
 
-_PAIRS = 512  # aligned at once
-_WORDS = 100  # aligned words per text; queries and titles are shorter
+_BLOCK_PAIRS = 512  # pairs aligned at once
+_MAX_WORDS = 100  # words per text that are aligned; queries and titles are shorter
 _TIE = 1e-6  # above rounding errors, below the differences of unequal probabilities
 _LARGEST_VOCABULARY = 2_000_000  # three ids and their length still fit into an int64
 
@@ -35,14 +35,14 @@ class PairBlock(NamedTuple):
 
 def pair_blocks(queries: Tokens, titles: Tokens) -> Iterator[PairBlock]:
     """All pairs, those of similar lengths together; texts are truncated to 100 words."""
-    order = np.lexsort([np.minimum(texts.lengths, _WORDS) for texts in (titles, queries)])
-    for start in range(0, len(order), _PAIRS):
-        pairs = order[start : start + _PAIRS]
+    order = np.lexsort([np.minimum(texts.lengths, _MAX_WORDS) for texts in (titles, queries)])
+    for start in range(0, len(order), _BLOCK_PAIRS):
+        pairs = order[start : start + _BLOCK_PAIRS]
         yield PairBlock(pairs, _padded(queries, pairs), _padded(titles, pairs))
 
 
 def _padded(texts: Tokens, rows: Ids) -> Ids:
-    width = min(texts.lengths[rows].max(), _WORDS)
+    width = min(texts.lengths[rows].max(), _MAX_WORDS)
     positions = texts.starts[rows][:, None] + np.arange(width)
     inside = positions < texts.starts[rows + 1][:, None]
     padded = np.full(positions.shape, -1)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Floats
 
-_FLOOR = 1e-200
-_WORTH_COPYING = 0.7  # converged pairs are removed when less than this fraction remains
+_FLOOR = 1e-200  # smallest probability; avoids log(0) and division by 0
+_MAX_ACTIVE_FRACTION = 0.7  # converged pairs are removed if fewer remain, because removing copies
 
 
 class PairWords(NamedTuple):
-    """The words of one side of some pairs, padded to the same number.
+    """The words of the queries, or of the titles, of some pairs, padded to the same number.
 
     Attributes:
         probabilities: `p(w|z)` of the words, `(pairs, words, topics)`.
@@ -28,7 +28,7 @@ class PairWords(NamedTuple):
 
     @property
     def lengths(self) -> Floats:
-        """Words of each pair, repeats counted, `(pairs, 1)`."""
+        """Number of words of each text with repeats, `(pairs, 1)`."""
         return self.counts.sum(axis=1, keepdims=True)
 
     def subset(self, pairs: NDArray[np.bool_]) -> PairWords:
@@ -36,7 +36,11 @@ class PairWords(NamedTuple):
         return PairWords(self.probabilities[pairs], self.counts[pairs], self.entries[pairs])
 
     def posterior(self, log_mixtures: Floats) -> Posterior:
-        """The posterior from the logs of the mixtures, `(pairs, topics)`."""
+        """The posterior of the topics.
+
+        Args:
+            log_mixtures: logs of the topic mixtures, `(pairs, topics)`, up to a constant per pair.
+        """
         scale = log_mixtures.max(axis=1, keepdims=True)
         mixtures = np.exp(log_mixtures - scale)
         likelihoods = np.maximum(
@@ -49,13 +53,13 @@ class PairWords(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Topics of the words of one side: `p(w|z) mixture(z) / likelihood(w)`.
+    """Posterior topics of the words of one text per pair: `p(w|z) mixture(z) / likelihood(w)`.
 
     Attributes:
-        mixtures: tilted by the multipliers, up to a factor, `(pairs, topics)`.
-        likelihoods: the normalizer of each word, `(pairs, words)`.
-        fractions: fraction of the side's words that each topic has, `(pairs, topics)`.
-        objective: log of the normalizers of all its words, in nats, `(pairs,)`.
+        mixtures: topic mixtures changed by the multipliers, up to a factor, `(pairs, topics)`.
+        likelihoods: sum of `p(w|z) mixture(z)` over topics, for each word, `(pairs, words)`.
+        fractions: fraction of the text's words that each topic has, `(pairs, topics)`.
+        objective: sum of the log-likelihoods of the words, in nats, `(pairs,)`.
     """
 
     mixtures: Floats
@@ -68,9 +72,10 @@ class CoupledPosterior(NamedTuple):
     """The result of the E-step.
 
     Attributes:
-        multipliers: of the constraints, `(pairs, topics)`; the start of the next E-step.
-        query: posterior of the query side.
-        title: posterior of the title side.
+        multipliers: Lagrange multipliers of the constraints, `(pairs, topics)`; the next E-step
+            starts from them.
+        query: posterior of the queries.
+        title: posterior of the titles.
     """
 
     multipliers: Floats
@@ -79,7 +84,7 @@ class CoupledPosterior(NamedTuple):
 
     @property
     def objective(self) -> Floats:
-        """Log-likelihood of each pair less the divergence of the constraint, in nats."""
+        """Log-likelihood of each pair minus the divergence that the constraint causes, in nats."""
         return self.query.objective + self.title.objective
 
 
@@ -93,48 +98,52 @@ def constrained_e_step(
 ) -> CoupledPosterior:
     """Finds the posteriors nearest to the model's under the pair constraint.
 
-    Of all distributions `r` over topics for each word whose fractions agree,
-    `mean over words of the query of r(z) = mean over words of the title of r(z)`
-    for every topic `z`, the one with the smallest Kullback-Leibler divergence
-    from the model's posterior. With a multiplier `g(z)` per pair it is
+    Each word has a distribution `r(z|w)` over topics. The constraint: for every topic `z`, the
+    mean of `r(z|w)` over the words of the query equals the mean over the words of the title.
+    Among these distributions, the result has the smallest Kullback-Leibler divergence from the
+    model's posterior. With a multiplier `g(z)` per pair it is
 
         r(z|w) ~ p(w|z) p(z) exp(g(z) / m)   in a query of m words,
         r(z|w) ~ p(w|z) p(z) exp(-g(z) / n)  in a title of n words.
 
-    A round moves `g` by `log(title fraction / query fraction) / (1/m + 1/n)`: the
-    maximum of a lower bound of the (concave) dual, so that no round makes it worse.
+    A round adds `log(title fraction / query fraction) / (1/m + 1/n)` to `g`. This maximizes a
+    lower bound of the concave dual, so no round decreases the dual.
 
     Args:
         mixtures: `p(z)` of each pair, `(pairs, topics)`.
         query: the words of the queries, at least one per pair.
         title: the words of the titles, at least one per pair.
-        multipliers: to start from, `(pairs, topics)`.
-        tolerance: a pair has converged when no topic's two fractions differ by more.
-        rounds: largest number of rounds.
+        multipliers: multipliers to start from, `(pairs, topics)`.
+        tolerance: a pair has converged if, for each topic, its two fractions differ by at most
+            this.
+        rounds: maximum number of rounds.
 
     Reference: Platt, Toutanova and Yih 2010 (coupled PLSA); Ganchev et al. 2010 for posterior
     regularization; Berger 1997 for the bound.
     """
     logs = np.log(np.maximum(mixtures, _FLOOR))
     multipliers = multipliers.copy()
-    rows = np.arange(len(logs))  # the pairs that have not converged
-    moving = query, title
+    rows = np.arange(len(logs))  # the active pairs: those that have not converged, and some others
+    active = query, title
 
     def posteriors(
-        left: PairWords, right: PairWords, rows: NDArray[np.int64]
+        queries: PairWords, titles: PairWords, rows: NDArray[np.int64]
     ) -> tuple[Posterior, Posterior]:
         g, log = multipliers[rows], logs[rows]
-        return left.posterior(log + g / left.lengths), right.posterior(log - g / right.lengths)
+        return (
+            queries.posterior(log + g / queries.lengths),
+            titles.posterior(log - g / titles.lengths),
+        )
 
     for _ in range(rounds):
-        left, right = posteriors(*moving, rows)
-        apart = np.abs(left.fractions - right.fractions).max(axis=1) > tolerance
-        if not apart.any():
+        left, right = posteriors(*active, rows)
+        unconverged = np.abs(left.fractions - right.fractions).max(axis=1) > tolerance
+        if not unconverged.any():
             break
         ratio = np.maximum(right.fractions, _FLOOR) / np.maximum(left.fractions, _FLOOR)
-        step = 1 / (1 / moving[0].lengths + 1 / moving[1].lengths)
-        multipliers[rows[apart]] += (step * np.log(ratio))[apart]
-        if apart.mean() < _WORTH_COPYING:
-            rows = rows[apart]
-            moving = moving[0].subset(apart), moving[1].subset(apart)
+        step = 1 / (1 / active[0].lengths + 1 / active[1].lengths)
+        multipliers[rows[unconverged]] += (step * np.log(ratio))[unconverged]
+        if unconverged.mean() < _MAX_ACTIVE_FRACTION:
+            rows = rows[unconverged]
+            active = active[0].subset(unconverged), active[1].subset(unconverged)
     return CoupledPosterior(multipliers, *posteriors(query, title, np.arange(len(logs))))

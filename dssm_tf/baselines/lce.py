@@ -23,7 +23,7 @@ class LCE(MRF):
     With `R` the best titles of the corpus for the query `Q`, `S(Q, D)` their score under `mrf` and
     `f(e, D)` its feature of a word, the weight of a word `e` in a title of `R` is
 
-        P(e | Q) ~ sum over D in R of exp(S(Q, D) + f(e, D) + rarity log(|C| / cf(e)))
+        P(e | Q) ~ sum over D in R of exp(S(Q, D) + f(e, D) + icf_weight log(|C| / cf(e)))
 
     The largest `concepts` of them are scaled to sum to one, and the score of any title is
 
@@ -46,7 +46,7 @@ class LCE(MRF):
         "feedback_titles": (10, 30),
         "concepts": (10, 30),
         "feedback_weight": (0.0, 0.1, 0.3),
-        "rarity": (0.0, 0.5),
+        "icf_weight": (0.0, 0.5),
     }
 
     feedback_titles: PositiveInt = Field(
@@ -56,8 +56,9 @@ class LCE(MRF):
     feedback_weight: Fraction = Field(
         default=0.1, description="Weight of the concepts against the query; 0 is `mrf`."
     )
-    rarity: NonNegativeFloat = Field(
-        default=0.0, description="How much words that are common in the corpus are marked down."
+    icf_weight: NonNegativeFloat = Field(
+        default=0.0,
+        description="Weight of the log inverse collection frequency; above 0 prefers rare words.",
     )
 
     def _score(self, queries: Sequence[str], encoded: Tokens) -> Floats:
@@ -95,7 +96,7 @@ class LCE(MRF):
         probability = self._word_probabilities[concepts.indices]
         background = np.repeat(titles @ np.ones(len(self._corpus)), np.diff(concepts.indptr))
         concepts.data += self.mu * probability * background
-        concepts.data *= probability**-self.rarity
+        concepts.data *= probability**-self.icf_weight
         return concepts
 
     def _largest(self, concepts: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -15,17 +15,17 @@ from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt
 from dssm_tf.common.progress import progress_of
 
-_SWEEPS = 10  # per update of the progress bar
+_SWEEPS_PER_UPDATE = 10  # updates of the progress bar
 
 
 class LDA(TopicModel[Topics]):
     """A topic model of titles sampled from its posterior, mixed with the unigram model.
 
     Learned from the distinct titles of the corpus and the log, each once; queries are not used.
-    `TopicModel` has the score: Wei and Croft's mixture with their `lambda` as `1 - weight`. They
-    take a title's `p(z|D)` from the sampler; here it is the expected one under the sampled topics
-    (see `fold_in`), so that a title has one score, in the corpus or not. Their
-    `alpha = 50 / topics` is meant for articles: titles of five to ten words would hardly move it.
+    The score, defined in `TopicModel`, is Wei and Croft's mixture; `weight` is `1 - lambda` of
+    their paper. They take a title's `p(z|D)` from the sampler. Here it is estimated from the
+    sampled topics (see `fold_in`), so titles in the corpus and other titles are scored alike.
+    Their `alpha = 50 / topics` is for articles; in titles of five to ten words, it would dominate.
 
     Raises:
         UserError: in `fit`, tomotopy is not installed.
@@ -58,8 +58,8 @@ class LDA(TopicModel[Topics]):
         for words in filter(None, map(terms.split, collection.titles)):
             model.add_doc(words)
         with progress_of(self.name, self.iterations, self._show_progress) as task:
-            for done in range(0, self.iterations, _SWEEPS):
-                sweeps = min(_SWEEPS, self.iterations - done)
+            for done in range(0, self.iterations, _SWEEPS_PER_UPDATE):
+                sweeps = min(_SWEEPS_PER_UPDATE, self.iterations - done)
                 model.train(sweeps, workers=1)
                 task.update(done + sweeps, f"{model.ll_per_word:.3f} nats per word")
         topics = np.array([model.get_topic_word_dist(topic) for topic in range(self.topics)])
@@ -72,15 +72,14 @@ class LDA(TopicModel[Topics]):
 
 
 def load_tomotopy() -> ModuleType:
-    """The module `tomotopy`.
+    """Imports the module `tomotopy`.
 
     Raises:
-        UserError: it is not installed.
+        UserError: tomotopy is not installed.
     """
     try:
         with warnings.catch_warnings():
-            # At import, its types warn that they lack a `__module__`. That would fail the import
-            # where warnings are errors.
+            # Importing tomotopy gives warnings, which would be errors under `-W error`.
             warnings.simplefilter("ignore", DeprecationWarning)
             return importlib.import_module("tomotopy")
     except ImportError as error:

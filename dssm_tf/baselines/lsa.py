@@ -16,7 +16,7 @@ from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdfStatistics, idf_of
 from dssm_tf.common.field_types import PositiveInt, Seed
 
-_LARGEST_DENSE = 200  # titles or words up to which the full decomposition is faster
+_DENSE_LIMIT = 200  # number of titles or words up to which the full decomposition is faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +51,14 @@ class LSA(Baseline[LSAStatistics]):
 
     topics: PositiveInt = Field(
         default=100,
-        description="Number of singular values, at most those that the corpus has. A fitted model "
-        "may use fewer than it was fitted with, not more.",
+        description="Number of singular values; a small corpus may have fewer. A fitted model can "
+        "be used with a smaller number, but not with a larger one.",
     )
     power: float = Field(
         default=-1.0,
         description="Power of the singular values. -1 is the projection `A = U S^-1` of Shen et "
-        "al., in which rare directions weigh as much as frequent ones. 0 is `U`: the cosine of the "
-        "columns of the truncated matrix, by which Deerwester et al. compare titles.",
+        "al., in which rare directions weigh as much as frequent ones. 0 is the projection `U` of "
+        "Deerwester et al.: titles are compared by the columns of the truncated matrix.",
     )
     seed: Seed = Field(
         default=0, description="Seed of the vector that the decomposition starts from."
@@ -67,8 +67,8 @@ class LSA(Baseline[LSAStatistics]):
     def _fit(self, clicks: list[Click], titles: list[str]) -> LSAStatistics:
         terms = Terms.of_corpus(titles, self.name)
         tfidf = TfIdfStatistics(terms, idf_of(terms, titles))
-        strongest = _strongest(tfidf.vectors(titles), self.topics, self.seed)
-        return LSAStatistics(tfidf.terms, tfidf.idf, *strongest)
+        largest = _largest_singular_values(tfidf.vectors(titles), self.topics, self.seed)
+        return LSAStatistics(tfidf.terms, tfidf.idf, *largest)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
@@ -87,15 +87,17 @@ class LSA(Baseline[LSAStatistics]):
         return stable_product(self.vectors(queries), encoded)
 
 
-def _strongest(matrix: sparse.csr_matrix, count: int, seed: int) -> tuple[Floats, Floats]:
+def _largest_singular_values(
+    matrix: sparse.csr_matrix, count: int, seed: int
+) -> tuple[Floats, Floats]:
     """The largest singular values in descending order, and their directions `(words, count)`."""
-    smaller = min(matrix.shape)
-    if smaller <= max(_LARGEST_DENSE, count):
+    smaller_side = min(matrix.shape)
+    if smaller_side <= max(_DENSE_LIMIT, count):
         _, values, transposed = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:
         from scipy.sparse.linalg import svds  # slow to import
 
-        start = np.random.default_rng(seed).normal(size=smaller)
+        start = np.random.default_rng(seed).normal(size=smaller_side)
         _, values, transposed = svds(matrix, k=count, v0=start, solver="arpack")
         order = np.argsort(values)[::-1]
         values, transposed = values[order], transposed[order]

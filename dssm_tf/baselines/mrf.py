@@ -127,7 +127,9 @@ def adjacent_pairs(texts: Tokens) -> tuple[Ids, sparse.csr_matrix]:
         Ids `(pairs, 2)`, in order, and how often each text contains each, `(texts, pairs)`.
     """
     known = texts.ids >= 0
-    first = np.flatnonzero(known[:-1] & known[1:] & (texts.text[:-1] == texts.text[1:]))
+    first = np.flatnonzero(
+        known[:-1] & known[1:] & (texts.text_indices[:-1] == texts.text_indices[1:])
+    )
     occurrences = np.stack([texts.ids[first], texts.ids[first + 1]], axis=1)
     pairs, pair = np.unique(occurrences, axis=0, return_inverse=True)
-    return pairs, count_table(texts.text[first], pair.ravel(), len(texts), len(pairs))
+    return pairs, count_table(texts.text_indices[first], pair.ravel(), len(texts), len(pairs))

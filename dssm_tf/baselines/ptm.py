@@ -165,7 +165,7 @@ class PTM(TranslationModel[PhraseTranslations]):
         for length in range(1, self.longest + 1):
             starts, index = _phrases(titles, length, self.learned.title_phrases)
             indices.append(index)
-            texts.append(titles.text[starts])
+            texts.append(titles.text_indices[starts])
             phrases += np.maximum(titles.lengths - length + 1, 0)
         index, text = np.concatenate(indices), np.concatenate(texts)
         known = index >= 0
@@ -197,7 +197,7 @@ class PTM(TranslationModel[PhraseTranslations]):
 def _phrases(texts: Tokens, length: int, known: Ids) -> tuple[Ids, Ids]:
     """The starts of phrases of `length` known words, and the index of each in `known`, or -1."""
     starts = np.arange(max(len(texts.ids) - length + 1, 0))
-    inside = texts.text[starts] == texts.text[starts + length - 1]
+    inside = texts.text_indices[starts] == texts.text_indices[starts + length - 1]
     for offset in range(length):
         inside &= texts.ids[starts + offset] >= 0
     starts = starts[inside]

@@ -1,4 +1,4 @@
-"""Dense products that do not depend on what else is in the matrix."""
+"""A matrix product in which each row of the result depends on its own row only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from scipy import sparse
 
 
 def stable_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`left @ right`, each number the same to the last bit in any batch.
+    """`left @ right`; each number is bitwise the same in any batch of rows.
 
-    BLAS adds in an order that depends on the shapes, so a query could score
-    differently alone and beside others. The sparse product adds in the order of
-    the columns, always.
+    BLAS adds in an order that depends on the shapes, so the last bits of a
+    query's score could depend on the other queries of the batch. The sparse
+    product always adds in the order of the columns.
 
     Args:
         left: `(rows, inner)`.

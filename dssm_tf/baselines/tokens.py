@@ -38,7 +38,7 @@ class Tokens:
 
     @classmethod
     def of(cls, texts: Iterable[list[str]], ids: Mapping[str, int]) -> Self:
-        """Looks up the words of texts."""
+        """Converts words to their ids; unknown words become -1."""
         texts = list(texts)
         starts = np.zeros(len(texts) + 1, dtype=np.int64)
         np.cumsum([len(text) for text in texts], out=starts[1:])
@@ -54,38 +54,38 @@ class Tokens:
         return np.diff(self.starts)
 
     @cached_property
-    def text(self) -> Ids:
-        """The text each token belongs to: `(tokens,)`."""
+    def text_indices(self) -> Ids:
+        """Index of the text that each token belongs to: `(tokens,)`."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @cached_property
     def by_word(self) -> sparse.csr_matrix:
-        """Counts of each word in each text: float64 `(size, texts)`, columns in order."""
+        """Counts of each word in each text: float64 `(size, texts)`, indices sorted."""
         known = self.ids >= 0
-        return count_table(self.ids[known], self.text[known], self.size, len(self))
+        return count_table(self.ids[known], self.text_indices[known], self.size, len(self))
 
     @cached_property
     def counts(self) -> sparse.csr_matrix:
-        """The transpose of `by_word`: float64 `(texts, size)`, columns in order."""
+        """The transpose of `by_word`: float64 `(texts, size)`, indices sorted."""
         known = self.ids >= 0
-        return count_table(self.text[known], self.ids[known], len(self), self.size)
+        return count_table(self.text_indices[known], self.ids[known], len(self), self.size)
 
     def positions(self, words: Ids) -> Ids:
-        """The occurrences of some words: indices of `ids`, in order."""
-        wanted = np.zeros(self.size + 1, dtype=bool)  # the last entry: unknown words, -1
-        wanted[words] = True
-        return np.flatnonzero(wanted[self.ids])
+        """Indices in `ids` at which one of the words occurs, increasing."""
+        mask = np.zeros(self.size + 1, dtype=bool)  # the last entry is for unknown words, id -1
+        mask[words] = True
+        return np.flatnonzero(mask[self.ids])
 
 
 def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
-    """Counts of each (row, column): float64 `(height, width)`, columns in order."""
+    """Counts of each (row, column): float64 `(height, width)`, indices sorted."""
     table = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(height, width)).tocsr()
     table.sort_indices()
     return table
 
 
 def index_in(keys: Ids, known: Ids) -> Ids:
-    """The index of each key among the known keys, which are sorted; -1 if it is not known."""
+    """The index of each key in `known`, an increasing array; -1 for other keys."""
     if len(known) == 0:
         return np.full(keys.shape, -1)
     indices = np.minimum(np.searchsorted(known, keys), len(known) - 1)

@@ -21,8 +21,8 @@ def ordered_windows(texts: Tokens, pairs: Ids) -> sparse.csr_matrix:
     positions = texts.positions(np.unique(pairs))
     first = positions[:-1][np.diff(positions) == 1]
     pair = index_in(_key(texts, texts.ids[first], texts.ids[first + 1]), _keys(texts, pairs))
-    counted = (pair >= 0) & (texts.text[first] == texts.text[first + 1])
-    return count_table(pair[counted], texts.text[first[counted]], len(pairs), len(texts))
+    counted = (pair >= 0) & (texts.text_indices[first] == texts.text_indices[first + 1])
+    return count_table(pair[counted], texts.text_indices[first[counted]], len(pairs), len(texts))
 
 
 def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matrix:
@@ -46,7 +46,7 @@ def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matri
     # Positions of the pairs' words only, so the n-th position back is at least n words back.
     for back in range(1, min(width, len(positions))):
         first, last = positions[:-back], positions[back:]
-        near = (last - first < width) & (texts.text[first] == texts.text[last])
+        near = (last - first < width) & (texts.text_indices[first] == texts.text_indices[last])
         if not near.any():
             break
         first, last = first[near], last[near]
@@ -58,7 +58,7 @@ def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matri
     # An end and a set of words count once, whatever the distance. (np.unique hashes, and is slow.)
     each = np.sort(np.concatenate(windows))
     end, word_set = np.divmod(each[np.diff(each, prepend=-1) > 0], len(sets))
-    table = count_table(word_set, texts.text[end], len(sets), len(texts))
+    table = count_table(word_set, texts.text_indices[end], len(sets), len(texts))
     return table[set_of_pair.ravel()]
 
 

@@ -21,7 +21,7 @@ import polars as pl
 from dssm_tf.benchmark.external import in_training_log
 from dssm_tf.benchmark.fit import ABOUT, JOB, RUN
 from dssm_tf.benchmark.folds import assign_folds, select_fold
-from dssm_tf.benchmark.fusion import PRIOR, Hybrid, rank_hybrid
+from dssm_tf.benchmark.hybrids import PRIOR, Hybrid, rank_hybrid
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError

@@ -1,4 +1,4 @@
-"""Systems that need no fit, encoders and saved models, and their size and latency."""
+"""Encoders and saved models, which the benchmark does not fit; size and latency of systems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_encoder(model: str) -> tuple[Encode, float]:
         A function from texts to unit vectors, and the size of the model in MB.
 
     Raises:
-        UserError: it cannot be loaded.
+        UserError: sentence-transformers is not installed, or the model cannot be loaded.
     """
     try:
         from sentence_transformers import SentenceTransformer
@@ -80,16 +80,16 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunct
     Args:
         queries: from raw queries to unit vectors `(queries, dimension)`.
         titles: from raw titles to unit vectors.
-        distinct: from titles to those that the model distinguishes, and the index of each title
-            among them. It ensures that equal titles have equal scores: equal columns of a matrix
-            product can differ in the last bit. By default, titles are equal if their texts are.
+        distinct: from titles to the distinct titles, and the index of each title among them. Only
+            distinct titles are scored, so equal titles have equal scores: equal columns of a matrix
+            product can differ in the last bit. By default, titles are compared as strings.
     """
     distinct = distinct or partial(np.unique, return_inverse=True)
 
     @lru_cache(1)
     def encoded(texts: tuple[str, ...]) -> Any:
-        different, indices = distinct(texts)
-        return titles(list(different)), indices
+        distinct_texts, indices = distinct(texts)
+        return titles(list(distinct_texts)), indices
 
     def scores(query_texts: Sequence[str], texts: Sequence[str]) -> Any:
         vectors, indices = encoded(tuple(texts))
@@ -115,13 +115,13 @@ def size_mb(directory: Path) -> float:
 
 
 def latency_us(scores: ScoreFunction, task: RankingTask) -> float:
-    """The median time in microseconds to score a query against its titles, encoded before."""
+    """The median time in microseconds to score one query; its titles are encoded before."""
     rows = np.linspace(0, len(task.queries) - 1, min(_TIMED_QUERIES, len(task.queries))).astype(int)
     latencies = []
     for row in rows:
         judged = task.judged.filter(pl.col("query") == row)["title"]
         titles = task.titles if task.ranks_corpus else tuple(task.titles[i] for i in judged)
-        scores([""], titles)
+        scores([""], titles)  # encodes the titles
         started = time.perf_counter()
         scores([task.queries[row]], titles)
         latencies.append(time.perf_counter() - started)

@@ -49,9 +49,9 @@ class Candidate(NamedTuple):
     """A system with one setting of its tuned parameters.
 
     Attributes:
-        about: costs and notes.
-        scores: the function that scores titles; or a ready run.
-        timed: the function whose latency is measured, if not `scores`.
+        about: size, training time, notes and other facts, written to `about.json`.
+        scores: the function that scores titles; or a finished run.
+        timed: the function whose latency is measured; None for `scores`.
         setting: values of the tuned parameters by name.
         baseline: the fitted model to save.
     """
@@ -63,8 +63,15 @@ class Candidate(NamedTuple):
     baseline: Baseline[Any] | None = None
 
 
-class Fit(NamedTuple):
-    """A fit: the job, the data to learn from, and the folder to write to."""
+class FitContext(NamedTuple):
+    """Arguments of the functions in `KINDS`.
+
+    Attributes:
+        job: content of `job.json`.
+        inputs: data to learn from.
+        task: judged queries to rank.
+        folder: folder to write to.
+    """
 
     job: Mapping[str, Any]
     inputs: Inputs
@@ -81,19 +88,19 @@ def fit(folder: Path) -> None:
     job = json.loads((folder / JOB).read_text("utf-8"))
     inputs = Inputs(folder.parents[1] / INPUTS)
     task = inputs.task()
-    candidates = KINDS[job["kind"]](Fit(job, inputs, task, folder))
+    candidates = KINDS[job["kind"]](FitContext(job, inputs, task, folder))
 
     def run_of(candidate: Candidate) -> pl.DataFrame:
         scores = candidate.scores
         return scores if isinstance(scores, pl.DataFrame) else make_run(job["name"], scores, task)
 
-    fold, about = assign_folds(task), dict[str, Any]()
-    chosen = [0] * 3
+    about: dict[str, Any] = {}
+    chosen = [0, 0, 0]  # index of a candidate for fold 0, for fold 1, and `FINAL`
     if len(candidates) > 1:
         metric, count = job["tune"], len(task.queries)
         ranks = (relevant_ranks(run_of(candidate), task) for candidate in candidates)
         values = [per_query(frame, count, [metric])[metric] for frame in ranks]
-        best = choose(np.stack(values), fold)
+        best = choose(np.stack(values), assign_folds(task))
         about = describe_choice([candidates[index].setting for index in best])
         chosen = best or chosen
     runs = {index: run_of(candidates[index]) for index in dict.fromkeys(chosen)}
@@ -112,13 +119,13 @@ def fit(folder: Path) -> None:
         join_folds([runs[index] for index in chosen]).write_parquet(file)
 
 
-def _popularity(system: Fit) -> list[Candidate]:
+def _popularity(context: FitContext) -> list[Candidate]:
     """Ranks the titles by their prior, in the same order for every query."""
-    prior = system.inputs.prior()
+    prior = context.inputs.prior()
     return [Candidate({}, lambda queries, titles: np.tile(prior(titles), (len(queries), 1)))]
 
 
-def _baseline(system: Fit) -> list[Candidate]:
+def _baseline(context: FitContext) -> list[Candidate]:
     """A baseline with every combination of its search spaces.
 
     Only parameters in `refit_search_space` need a new fit. Parameters with a value in the job are
@@ -126,7 +133,7 @@ def _baseline(system: Fit) -> list[Candidate]:
     """
     from dssm_tf.systems import BASELINES
 
-    job, inputs = system.job, system.inputs
+    job, inputs = context.job, context.inputs
     kind, fixed = BASELINES[job["base"]], dict(job["parameters"])
     fixed |= {} if job["seed"] is None else {"seed": job["seed"]}
     search_space, refit_search_space = (
@@ -148,20 +155,20 @@ def _baseline(system: Fit) -> list[Candidate]:
     return candidates
 
 
-def _tower(system: Fit) -> list[Candidate]:
-    """A trained tower, ranked by its cosine; a further row adds the prior, as for every system."""
+def _tower(context: FitContext) -> list[Candidate]:
+    """Trains a tower and ranks by its cosine. The benchmark adds the prior in a row of its own."""
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
     from dssm_tf.model.semantic_ranker import SemanticRanker
-    from dssm_tf.runtime import Ranker as CompactRanker
+    from dssm_tf.runtime import CompactRanker
     from dssm_tf.training.train import train
 
-    job, folder = system.job, system.folder
+    job, folder = context.job, context.folder
     config, model = folder / "config.yaml", folder / _MODEL
     config.write_text(job["base"], "utf-8")
     resumed = model.exists()
     loaded = load_config(config, [f"training.seed={job['seed']}"])
-    result = train(loaded, system.inputs.data(job["negatives"]), model, quiet=True)
+    result = train(loaded, context.inputs.data(job["negatives"]), model, quiet=True)
     ranker = SemanticRanker.load(model, job["name"])
     shutil.rmtree(folder / "compact", ignore_errors=True)
     compact = export_compact(model, folder / "compact")
@@ -172,7 +179,7 @@ def _tower(system: Fit) -> list[Candidate]:
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
         "megabytes": size_mb(compact),
-        **about_vocabulary(ranker.vocabulary.unknown_fraction(system.task.queries)),
+        **about_vocabulary(ranker.vocabulary.unknown_fraction(context.task.queries)),
     }
     if result.convergence_warning:
         about["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
@@ -180,14 +187,14 @@ def _tower(system: Fit) -> list[Candidate]:
     return [Candidate(about, cosine_scorer(ranker), timed=deployed)]
 
 
-def _saved(system: Fit) -> list[Candidate]:
+def _saved(context: FitContext) -> list[Candidate]:
     """A saved model, ranked by its cosine without its prior; or a saved baseline."""
-    path = Path(system.job["base"])
-    ranker: Any = load(path, system.job["name"])
+    path = Path(context.job["base"])
+    ranker: Any = load(path, context.job["name"])
     about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
     if not isinstance(ranker, Baseline):
-        about |= about_vocabulary(ranker.vocabulary.unknown_fraction(system.task.queries))
-    judged_in_log = in_training_log(system.task.queries, path)
+        about |= about_vocabulary(ranker.vocabulary.unknown_fraction(context.task.queries))
+    judged_in_log = in_training_log(context.task.queries, path)
     # A training log without judged queries contains no judged clicks.
     if judged_in_log is None or judged_in_log.any():
         log = "an unknown log"
@@ -197,18 +204,18 @@ def _saved(system: Fit) -> list[Candidate]:
     return [Candidate(about, cosine_scorer(ranker))]
 
 
-def _encoder(system: Fit) -> list[Candidate]:
-    encode, size = load_encoder(system.job["base"])
+def _encoder(context: FitContext) -> list[Candidate]:
+    encode, size = load_encoder(context.job["base"])
     return [Candidate({"megabytes": size}, cosines(encode, encode))]
 
 
-def _run(system: Fit) -> list[Candidate]:
-    path = Path(system.job["base"])
-    run, notes = trec_run(system.job["name"], read_run(path), system.task)
+def _run(context: FitContext) -> list[Candidate]:
+    path = Path(context.job["base"])
+    run, notes = trec_run(context.job["name"], read_run(path), context.task)
     return [Candidate({"source": str(path), "notes": notes}, run)]
 
 
-KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {
+KINDS: dict[str, Callable[[FitContext], list[Candidate]]] = {
     "popularity": _popularity,
     "baseline": _baseline,
     "tower": _tower,
@@ -216,11 +223,11 @@ KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {
     "model": _saved,
     "run": _run,
 }
-"""By kind of system, a function that creates its candidates. Cross-validation chooses one."""
+"""For each kind of system, the function that creates its candidates."""
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the benchmark ends, so that a new benchmark can use the folder."""
+    """Ends this process if the benchmark is killed, so that a new benchmark can use the folder."""
     os.read(0, 1)  # returns when the other end of the pipe is closed
     os._exit(1)
 

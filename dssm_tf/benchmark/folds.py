@@ -19,8 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.stable_hash import fingerprint64
 
 FINAL = 2
 """Index of the setting to deploy, after those of folds 0 and 1."""
@@ -78,8 +78,8 @@ def describe_choice(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     if not chosen:
         return {"chosen": "nothing: fewer than two different queries have a relevant title"}
-    halves = [{"reported_on": f"half {1 + fold}", "values": chosen[fold]} for fold in (0, 1)]
-    return {"chosen": halves, "final": chosen[FINAL]}
+    choices = [{"reported_on": f"fold {1 + fold}", "values": chosen[fold]} for fold in (0, 1)]
+    return {"chosen": choices, "final": chosen[FINAL]}
 
 
 def join_folds(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -73,7 +73,7 @@ def convert(
     """
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets import ADAPTERS
-    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, Output
+    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, DatasetWriter
     from dssm_tf.datasets.source import Source
 
     check_name("source", name, ADAPTERS)
@@ -83,7 +83,7 @@ def convert(
     refuse_existing(out)
     files = Source(source, True, encoding)
     with atomic_directory(out) as aside:
-        with Output(aside, adapter.columns, fraction) as output:
+        with DatasetWriter(aside, adapter.columns, fraction) as output:
             adapter.convert(files, output, options)
             output.dropped += files.rejected
             output.finish(str(source))

@@ -19,9 +19,9 @@ def explain(
 ) -> None:
     """Explain why a title matches a query.
 
-    Prints how much each word of both texts adds to the score. For a recurrent run, also prints its
-    gates, most active cells and keywords (Palangi et al. 2016, sec. V); for a CLSM, the words with
-    the largest activations (Shen et al. 2014, fig. 4).
+    Prints how much each word of both texts adds to the score. For a recurrent model, also prints
+    its gates, most active cells and keywords (Palangi et al. 2016, sec. V); for a CLSM, the words
+    with the largest activations (Shen et al. 2014, fig. 4).
 
         dssm explain --model RUN --query "grand canion" --title "grand canyon" --out EXPLAINED
 
@@ -40,7 +40,7 @@ def explain(
         refuse_existing(out)
     # Imported here so that --help is fast.
     from dssm_tf.analysis.explanation import explain as explain_match
-    from dssm_tf.analysis.show import markdown, write
+    from dssm_tf.analysis.rendering import markdown, write
     from dssm_tf.export.load import load
 
     explanation = explain_match(load(model), query, title)

@@ -59,6 +59,7 @@ def export_model(
         rounding = "" if table == "float32" else f" rounded to {table}"
         lines = [
             f"{target}: {size:.1f} MB; verified against the trained model{rounding}",
-            f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
+            "read it: from dssm_tf.runtime import CompactRanker; "
+            f"CompactRanker.load({str(target.parent)!r})",
         ]
     say(*lines)

@@ -47,7 +47,7 @@ def index(
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import copy_compact
     from dssm_tf.retrieval.index import MODEL, Index
-    from dssm_tf.runtime import Ranker
+    from dssm_tf.runtime import CompactRanker
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.read import scan_texts
 
@@ -63,9 +63,9 @@ def index(
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as aside:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, aside / MODEL)
-        ranker = Ranker.load(aside / MODEL)
+        ranker = CompactRanker.load(aside / MODEL)
         task.update(0.0, "encoding titles")
         search_index = Index.build(ranker, titles, kind, query_texts)
         task.update(1.0, "writing")
         search_index.save(aside)
-    say(f"{len(titles):,} titles; {search_index.nearest.measured}. Written: {out}", to=sys.stderr)
+    say(f"{len(titles):,} titles; {search_index.nearest.summary}. Written: {out}", to=sys.stderr)

@@ -15,7 +15,7 @@ from dssm_tf.common.terminal import say
 from dssm_tf.tables.cells import one_line
 
 if TYPE_CHECKING:
-    from dssm_tf.retrieval.index import Found
+    from dssm_tf.retrieval.index import SearchResult
 
 
 def search(
@@ -75,7 +75,7 @@ def search(
         show(query, search_index.search(query, k))
 
 
-def show(query: str, result: Found) -> None:
+def show(query: str, result: SearchResult) -> None:
     """Prints the rankings of one query, the hybrid first, with words of the query in bold."""
     from rich.console import Console
     from rich.text import Text
@@ -89,9 +89,8 @@ def show(query: str, result: Found) -> None:
         if hits:
             lines.append(f"\n{SYSTEMS[system]}")
         for rank, hit in enumerate(hits, 1):
-            lines.append(
-                f"{rank:3} {_printable(hit.title)}  ({_printable(hit.doc_id)}: {hit.parts()})"
-            )
+            details = f"{_printable(hit.doc_id)}: {hit.score_breakdown()}"
+            lines.append(f"{rank:3} {_printable(hit.title)}  ({details})")
     text = Text("\n".join(lines))
     text.highlight_words(_printable(query).split(), "bold", case_sensitive=False)
     Console().print(text, soft_wrap=True)

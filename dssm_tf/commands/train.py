@@ -96,10 +96,10 @@ def train(
     duration = f"in {result.seconds:.0f} s" if result.seconds else "(already finished)"
     warm_start_note = "" if start is None else f", started from {start}"
     lines = [f"{out}: {result.epochs} epochs {duration}, best {result.best_epoch}{warm_start_note}"]
-    if result.ndcg:
+    if result.metrics:
         lines.append(
-            f"validation {format_ndcg(result.ndcg)} with {result.prior_weight:g} x log-prior of "
-            f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
+            f"validation {format_ndcg(result.metrics)} with {result.prior_weight:g} x log-prior of "
+            f"titles, 95 % intervals over {result.metrics['queries']:,.0f} queries"
         )
     if result.convergence_warning:
         lines.append(

@@ -22,7 +22,7 @@ _EXTERNAL_ERRORS = {
     ("zlib", "error"),
 }
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-_MAX_LENGTH = 600
+_MAX_LENGTH = 600  # characters of an error line
 
 
 def run_command(name: str, run: Callable[[], Any]) -> int:
@@ -33,7 +33,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
 
     Args:
         name: start of the error line, such as `dssm train`.
-        run: the work.
+        run: function that does the work.
 
     Returns:
         The exit code: 0 on success; 1 on failure, with the reason on standard error.

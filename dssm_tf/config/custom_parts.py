@@ -1,4 +1,4 @@
-"""Replaces the tower or the loss of a configuration by one that was made in Python."""
+"""Puts a tower or a loss that was written in Python into a configuration."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ def with_custom_parts(
     tower: Callable[[int], Tower] | None = None,
     loss: RankingLoss | str | None = None,
 ) -> Config:
-    """The configuration with another tower or loss.
+    """Copies a configuration and replaces its tower or loss.
 
-    A class of this package is described by its own section, any other by `custom`.
+    A class of this package gets the section with its name, such as `lstm`. Any other class gets
+    the section `custom`.
 
     Args:
         config: the configuration whose tower and loss are replaced.
-        tower: makes a tower for a vocabulary size; None keeps the configuration's.
-        loss: loss of the clicks, or its name; None keeps the configuration's.
+        tower: function from a vocabulary size to a tower; None keeps the configuration's.
+        loss: loss on clicks, or its name; None keeps the configuration's.
 
     Raises:
-        UserError: a class is not registered with Keras, is no `Tower` or no loss of clicks, or its
-            `get_config` lacks an argument of its constructor.
+        UserError: a class is not registered with Keras, is not a `Tower` or not a loss on clicks,
+            or its `get_config` lacks an argument of its constructor.
     """
-    parts: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     if tower is not None:
-        parts["tower"] = _tower_section(tower)
+        sections["tower"] = _tower_section(tower)
     if loss is not None:
-        parts["loss"] = _loss_section(loss)
-    return config.model_copy(update=parts)
+        sections["loss"] = _loss_section(loss)
+    return config.model_copy(update=sections)
 
 
 def _tower_section(tower: Callable[[int], Tower]) -> Component:
@@ -52,10 +53,10 @@ def _tower_section(tower: Callable[[int], Tower]) -> Component:
             f"tower is {tower!r:.60}; expected a function from a vocabulary size to a tower, "
             "such as lambda size: MyTower(size, units=64)."
         )
-    # The description leaves the vocabulary size out, so any size does.
-    instance = tower(1)
-    own = _own_section(instance, section_classes(Config.model_fields["tower"].annotation), 1)
-    return own or CustomTowerConfig.from_tower(instance)
+    instance = tower(1)  # the section does not depend on the vocabulary size
+    classes = section_classes(Config.model_fields["tower"].annotation)
+    section = _built_in_section(instance, classes, 1)
+    return section or CustomTowerConfig.from_tower(instance)
 
 
 def _loss_section(loss: RankingLoss | str) -> Component:
@@ -67,38 +68,38 @@ def _loss_section(loss: RankingLoss | str) -> Component:
     except ValueError as error:
         raise UserError(str(error)) from None
     classes = section_classes(Config.model_fields["loss"].annotation)
-    own = _own_section(instance, classes)
-    if own is None and instance.__class__.__module__.startswith("dssm_tf.losses."):
-        names = ", ".join(component_name(section) for section in classes)
+    section = _built_in_section(instance, classes)
+    if section is None and instance.__class__.__module__.startswith("dssm_tf.losses."):
+        names = ", ".join(map(component_name, classes))
         raise UserError(
-            f"loss is {type(instance).__name__}, which is for graded lists; a loss of clicks is "
-            f"one of {names.removesuffix(', custom')}."
+            f"loss is {type(instance).__name__}, which is for graded lists; expected a loss on "
+            f"clicks: one of {names.removesuffix(', custom')}."
         )
     if not isinstance(instance, RankingLoss):
         raise UserError(f"loss is a {type(instance).__name__}; expected a RankingLoss.")
-    return own or CustomLossConfig.from_loss(instance)
+    return section or CustomLossConfig.from_loss(instance)
 
 
-def _own_section(
+def _built_in_section(
     instance: Any, sections: Sequence[type[Any]], *build_arguments: Any
 ) -> Component | None:
-    """The section of this package that describes an instance; None if there is none."""
+    """The section of this package that builds an equal object; None if there is none."""
     config = instance.get_config()
     for section in sections:
         name = component_name(section)
         if name == "custom" or type(section().build(*build_arguments)) is not type(instance):
             continue
-        fields = {key: _plain(config[key]) for key in section.model_fields if key in config}
+        fields = {key: _yaml_value(config[key]) for key in section.model_fields if key in config}
         try:
-            described: Component = section.model_validate({**fields, "name": name})
-        except ValidationError:  # such as an initializer with arguments
+            result: Component = section.model_validate({**fields, "name": name})
+        except ValidationError:  # for example, an initializer with arguments
             return None
-        return described
+        return result
     return None
 
 
-def _plain(value: Any) -> Any:
-    """A value of a Keras configuration as YAML has it: initializers by name if they are default."""
+def _yaml_value(value: Any) -> Any:
+    """Replaces the Keras configuration of an initializer with default arguments by its name."""
     import keras
 
     if not (isinstance(value, dict) and "class_name" in value):

@@ -12,25 +12,25 @@ from dssm_tf.config.section import Section
 
 
 class ListsConfig(Section):
-    """A file of titles per query, each with a number, and how it is trained on."""
+    """A file with a grade or score for each title of a query, and how it is trained on."""
 
-    file: Annotated[str, Field(min_length=1)] = Field(description="The table.")
+    file: Annotated[str, Field(min_length=1)] = Field(description="The table's path.")
     loss: GradedLossConfig
     sha256: str = Field(
-        "", description="SHA-256 that the file must have; `train` writes it into the run."
+        "", description="Expected SHA-256 of the file; `train` records it in the run."
     )
     weight: PositiveFloat = Field(
-        1.0, description="Weight of a step on this file beside a step on clicks."
+        1.0, description="Weight of a step on this file; a step on clicks has weight 1."
     )
     batch_size: PositiveInt = Field(64, description="Queries per step.")
     titles: Annotated[int, Field(strict=True, ge=2)] = Field(
-        64, description="Largest length of a list; longer lists are split."
+        64, description="Maximum number of titles in a list; longer lists are split."
     )
     validation: Fraction = Field(
         0.1,
         lt=1,
-        description="Fraction of the queries held out for validation, of those that are not in "
-        "the log. Queries of the log's validation split are always held out.",
+        description="Fraction of the queries that are held out for validation. It applies to "
+        "queries that are not in the log; those in the log's validation split are all held out.",
     )
 
 
@@ -39,7 +39,7 @@ class JudgmentsConfig(ListsConfig):
 
     loss: GradedLossConfig = Field(ListwiseSoftmaxConfig(), description="Loss of a list.")
     max_grade: Annotated[Float, Field(gt=0, le=100)] = Field(
-        4.0, description="Largest grade; grades run from 0 to this."
+        4.0, description="Largest possible grade; the smallest is 0."
     )
 
 

@@ -109,7 +109,8 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:  # UnicodeDecodeError is one
         raise UserError(f"{path} is not YAML: {error}") from None
     if not isinstance(raw, dict):
-        raise UserError(f"{path} holds a {type(raw).__name__}; expected keys such as `tower:`.")
+        content = "nothing" if raw is None else f"a {type(raw).__name__}"
+        raise UserError(f"{path} contains {content}; expected keys such as `tower:`.")
     return raw
 
 

@@ -61,7 +61,7 @@ class FixedLoss(Component):
 
 
 class PairwiseLogisticConfig(FixedLoss):
-    """Logistic loss of each pair of clicked title and rival (Burges et al. 2005)."""
+    """Logistic loss of each pair of clicked title and negative (Burges et al. 2005)."""
 
     name: Literal["pairwise_logistic"] = "pairwise_logistic"
     gamma: PositiveFloat = GammaField
@@ -74,11 +74,12 @@ class PairwiseLogisticConfig(FixedLoss):
 
 
 class HingeConfig(FixedLoss):
-    """Margin loss of each pair of clicked title and rival (Joachims 2002)."""
+    """Margin loss of each pair of clicked title and negative (Joachims 2002)."""
 
     name: Literal["hinge"] = "hinge"
     margin: PositiveFloat = Field(
-        0.2, description="Lead that the clicked title needs, in units of the cosine."
+        0.2,
+        description="Required difference between the cosines of the clicked title and a negative.",
     )
 
     def build(self) -> RankingLoss:

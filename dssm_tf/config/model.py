@@ -27,12 +27,12 @@ class Config(Section):
 
     tower: TowerConfig = Field(description="The network that turns a text into a vector.")
     shared_towers: Bool = Field(
-        False, description="One tower for queries and titles, or two as in the papers."
+        False, description="Whether queries and titles share one tower; the papers have two."
     )
     whole_words: Bool = Field(
         False,
-        description="Whether each word that log and corpus have twice gets its own row in the "
-        "first matrix, beside the rows of its letter n-grams.",
+        description="Whether each word that occurs at least twice in log and corpus has its own "
+        "row in the first matrix, in addition to the rows of its letter n-grams.",
     )
     loss: LossConfig = Field(ClickSoftmaxConfig(), description="Loss of the clicks.")
     judgments: JudgmentsConfig | None = Field(None, description="Grades to train on.")
@@ -41,12 +41,15 @@ class Config(Section):
         NegativesConfig(), description="Titles that a clicked title is compared with."
     )
     optimizer: OptimizerConfig = Field(
-        KerasOptimizerConfig(), description="`nesterov` is that of the LSTM-RNN paper."
+        KerasOptimizerConfig(),
+        description="The optimizer; `nesterov` is the LSTM-RNN paper's method.",
     )
     training: TrainingConfig = Field(TrainingConfig(), description="Epochs, batches, stopping.")
-    ranking: RankingConfig = Field(RankingConfig(), description="The titles' prior in the score.")
+    ranking: RankingConfig = Field(
+        RankingConfig(), description="How the prior of titles enters the score."
+    )
     validation: ValidationConfig = Field(
-        ValidationConfig(), description="What is measured after each epoch."
+        ValidationConfig(), description="Size of the validation after each epoch."
     )
 
     def dump(self) -> str:

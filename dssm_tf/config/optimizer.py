@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ConstantSchedule(Component):
-    """The learning rate stays as it is."""
+    """The learning rate does not change."""
 
     name: Literal["constant"] = "constant"
 
@@ -82,11 +82,13 @@ ScheduleConfig = Annotated[
 class OptimizerOptions(Component):
     """Parameters of every optimizer."""
 
-    learning_rate: PositiveFloat = Field(0.001, description="Step size.")
+    learning_rate: PositiveFloat = Field(
+        0.001, description="Learning rate, which the schedule multiplies."
+    )
     clip_norm: PositiveFloat | None = Field(
         None,
-        description="Largest norm of a gradient; longer ones are rescaled. "
-        "For `nesterov` per tower, otherwise of all variables together.",
+        description="Maximum norm of the gradient; a larger gradient is rescaled to it. With "
+        "`nesterov` it is the norm per tower, otherwise of all variables together.",
     )
     schedule: ScheduleConfig = Field(
         ConstantSchedule(), description="How the learning rate changes during the training."

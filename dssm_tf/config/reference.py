@@ -44,7 +44,7 @@ server):
 
     # yaml-language-server: $schema=PATH/configs/schema.json
 
-In Python, a section's `build` makes the part, such as
+In Python, the `build` of a section constructs the component, such as
 `load_config(find_config("lstm")).tower.build(vocabulary_size=20_000)`. Components of your own are
 constructed in Python and need no YAML: [api.md](api.md#components-of-your-own).
 

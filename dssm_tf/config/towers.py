@@ -85,7 +85,7 @@ class RecurrentOptions(TowerOptions):
 
     bias_initializer: BiasInitializer = Field("zeros", description="Initializer of the biases.")
     bptt_steps: PositiveInt | None = Field(
-        None, description="Words that gradients flow back; no value means the whole text."
+        None, description="Number of words that gradients flow back; null means all words."
     )
 
 

@@ -51,10 +51,10 @@ class NegativesConfig(Section):
 class TrainingConfig(Section):
     """Length and size of the training, and when it stops."""
 
-    epochs: PositiveInt = Field(30, description="Largest number of epochs.")
+    epochs: PositiveInt = Field(30, description="Maximum number of epochs.")
     batch_size: PositiveInt = Field(256, description="Queries per step, on all devices together.")
     patience: PositiveInt = Field(
-        5, description="Training stops after this many epochs without a better one."
+        5, description="Number of epochs without an improvement after which training stops."
     )
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "val_loss"] = Field(
         "ndcg@10", description="Validation metric by which the best epoch is chosen."
@@ -67,16 +67,16 @@ class TrainingConfig(Section):
     averaging: Fraction = Field(
         0.0,
         lt=1,
-        description="Momentum of a moving average of the weights. The average is what is "
-        "validated, kept and ranked with.",
+        description="Momentum of a moving average of the weights. The averages are used for "
+        "validation, saved, and used for ranking.",
     )
     clicks: Bool = Field(
         True, description="`false` trains on `judgments` or a `teacher` only, not on clicks."
     )
     title_queries: NonNegativeFloat = Field(
         0,
-        description="Titles per click that are used as their own query, by two to four of their "
-        "words.",
+        description="Number of titles per click that are trained on as their own queries. Such a "
+        "query is two to four words of the title.",
     )
     typos: Fraction = Field(
         0.0,
@@ -91,8 +91,8 @@ class TrainingConfig(Section):
     )
     refit: Bool = Field(
         False,
-        description="Whether training continues on all records, validation included: from the "
-        "best epoch's weights, for two thirds as many epochs.",
+        description="Whether training continues on all records, including the validation split. "
+        "It starts from the best epoch's weights and takes two thirds as many epochs.",
     )
     click_weight: Literal["none", "log", "linear"] = Field(
         "none", description="How the weight of a (query, title) pair grows with its clicks."
@@ -110,7 +110,7 @@ class TrainingConfig(Section):
 
 
 class RankingConfig(Section):
-    """The titles' prior in the score."""
+    """How the prior of titles enters the score."""
 
     prior: NonNegativeFloat | Literal["auto"] = Field(
         "auto",
@@ -125,8 +125,8 @@ class RankingConfig(Section):
 class ValidationConfig(Section):
     """Size of the ranking task that is measured after each epoch."""
 
-    queries: PositiveInt = Field(2_000, description="Largest number of queries.")
+    queries: PositiveInt = Field(2_000, description="Maximum number of queries.")
     titles: PositiveInt = Field(
         200_000,
-        description="Largest number of titles; the clicked ones and a random sample of the others.",
+        description="Maximum number of titles: the clicked ones and a random sample of the others.",
     )

@@ -1,4 +1,4 @@
-"""Reads graded lists to train on besides clicks, and splits them by query."""
+"""Reads lists of graded or scored titles, and splits them by query into training and validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dssm_tf.text.rules import Rules
 SOURCES = ("clicks", "judgments", "teacher")
 """The sources of labels, in the order of the losses of `BySource`."""
 
-_SPLIT_PURPOSE = "graded validation"  # chooses other queries than splits of the log do
+_SPLIT_PURPOSE = "graded validation"  # see `is_held_out`: splits of the log have other purposes
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,11 @@ class GradedSource:
         name: one of `SOURCES`.
         section: its section of the configuration.
         training: lists to train on.
-        validation: lists that are held out; none of their queries is in `training`.
+        validation: lists that are not trained on; none of their queries is in `training`.
         unknown_pairs: (query, title) pairs whose title is not in the data directory.
         rules: text rules of the data directory.
-        clicked_pairs: number of pairs left out: titles of grade 0 that were clicked for the query.
+        excluded_pairs: number of pairs that are not used, because the title has grade 0 but was
+            clicked for the query.
     """
 
     name: str
@@ -46,7 +47,7 @@ class GradedSource:
     validation: Sequence[GradedList]
     unknown_pairs: Sequence[tuple[str, str]]
     rules: Rules
-    clicked_pairs: int
+    excluded_pairs: int
 
     @property
     def pairs(self) -> int:
@@ -76,9 +77,9 @@ class GradedSource:
             f"{self.name}: {self.pairs:,} pairs of {len(self.training):,} queries to train on "
             f"and {len(self.validation):,} for validation, {self.section.file}"
         )
-        if self.clicked_pairs:
+        if self.excluded_pairs:
             yield (
-                f"{self.name}: {self.clicked_pairs:,} pairs of grade 0 are left out, because the "
+                f"{self.name}: {self.excluded_pairs:,} pairs of grade 0 are left out, because the "
                 "title was clicked for the query"
             )
         if self.unknown_pairs:
@@ -91,7 +92,7 @@ class GradedSource:
 
 
 def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConfig]:
-    """The sections with the SHA-256 of each file, which a resumed run compares.
+    """Adds each file's SHA-256 to its section, so that a resumed run detects a changed file.
 
     Args:
         sections: by key of the configuration.
@@ -104,9 +105,9 @@ def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConf
         sha256 = sha256_of(Path(section.file))
         if section.sha256 not in ("", sha256):
             raise UserError(
-                f"{name}.sha256: {section.file} has {sha256[:16]}..., the configuration asks for "
-                f"{section.sha256[:16]}...; give that file, or use this one: dssm train --{name} "
-                f"{section.file}."
+                f"{name}.sha256: {section.file} has {sha256[:16]}...; the configuration expects "
+                f"{section.sha256[:16]}.... Use the expected file, or accept this one: dssm train "
+                f"--{name} {section.file}."
             )
         hashed[name] = section.model_copy(update={"sha256": sha256})
     return hashed
@@ -119,7 +120,7 @@ def read_sources(
 
     Args:
         sections: by key of the configuration.
-        data: what preprocess wrote.
+        data: the preprocessed data directory.
 
     Raises:
         UserError: a file is unusable, all of its titles are unknown, or no list is left to train
@@ -131,10 +132,10 @@ def read_sources(
 def _read(name: str, section: ListsConfig, data: Preprocessed) -> GradedSource:
     """Reads and splits a file of lists.
 
-    The validation lists are those of queries in the log's validation split, and a fraction of the
-    queries that are not in the log. Without a validation split of the log, the fraction is of all
-    queries. Queries whose clicks are trained on would validate better than new ones. Titles of
-    grade 0 that were clicked for the query are left out.
+    Two kinds of queries are held out: those in the log's validation split, and a fraction of those
+    that are not in the log. Queries in the log's training split are not held out, because their
+    metrics would be too high. If the log has no validation split, the fraction is of all queries.
+    Titles of grade 0 that were clicked for the query are not used.
     """
     path, rules = Path(section.file), data.rules
     if isinstance(section, JudgmentsConfig):
@@ -148,7 +149,7 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> GradedSource:
     training: list[GradedList] = []
     validation: list[GradedList] = []
     unknown_pairs: list[tuple[str, str]] = []
-    clicked_pairs = first_title = 0
+    excluded_pairs = first_title = 0
     for graded, query in zip(lists, query_indices.tolist(), strict=True):
         in_log = query >= 0
         clicked = data.clicked[query].as_py() if name == "judgments" and in_log else ()
@@ -160,7 +161,7 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> GradedSource:
         usable = [
             (title, value) for title, value, index in rows if value > 0 or index not in clicked
         ]
-        clicked_pairs += len(rows) - len(usable)
+        excluded_pairs += len(rows) - len(usable)
         if not usable:
             continue
         titles, values = zip(*usable, strict=True)
@@ -182,11 +183,11 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> GradedSource:
             f"{path}: none of the {len(training):,} queries to train on has two titles with "
             "different values; a list trains the model by the differences between its titles."
         )
-    return GradedSource(name, section, training, validation, unknown_pairs, rules, clicked_pairs)
+    return GradedSource(name, section, training, validation, unknown_pairs, rules, excluded_pairs)
 
 
 def list_rows(source: GradedSource, indexer: TextIndexer) -> dict[str, TrainingRows]:
-    """The lists of a source as rows by split. A title's grade or score is its target.
+    """Converts the lists of a source to rows, by split. A title's grade or score is its target.
 
     Args:
         source: file of lists.

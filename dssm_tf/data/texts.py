@@ -20,12 +20,12 @@ from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed
 from dssm_tf.text.typos import with_typo
 
 SPELLINGS = 8
-"""Misspelled variants per word."""
+"""Number of misspelled variants per word."""
 
-SHORT = 0.9
+SHORT_FRACTION = 0.9
 """Fraction of the rows that are in the first length group."""
 
-_STEP = 8
+_SIZE_MULTIPLE = 8  # planned sizes are multiples of this
 
 
 class TextTensors(NamedTuple):
@@ -58,7 +58,7 @@ class TextIndexer:
         self._new_texts: dict[Kind, dict[str, int]] = {"queries": {}, "titles": {}}
 
     def indices(self, kind: Kind, texts: list[str]) -> NDArray[np.int32]:
-        """The indices of queries or titles. Texts that the directory lacks are added."""
+        """The indices of queries or titles. Texts that are not in the directory are added."""
         indices, new_texts = self._data.find(kind, texts), self._new_texts[kind]
         for position in np.flatnonzero(indices < 0).tolist():
             key = self._data.rules.key(texts[position])
@@ -91,7 +91,10 @@ class TextIndexer:
         clicked, (query_count, title_count) = self._data.clicked, map(len, sides)
         titles = np.arange(title_count)
         clicked_pairs = [clicked.value_parent_indices(), clicked.flatten()]
-        title_pairs = [query_count + titles, titles]  # a title as a query was clicked itself
+        title_pairs = [
+            query_count + titles,
+            titles,
+        ]  # for a title as a query, the clicked title is itself
         pairs = np.concatenate([clicked_pairs, title_pairs], axis=1).T
         return TextTensors(
             _concatenate_ragged(*sides),
@@ -102,7 +105,10 @@ class TextIndexer:
 
 
 def group_pairs(pairs: NDArray[np.integer[Any]], row_count: int) -> tf.RaggedTensor:
-    """Pairs of row and value `(pairs, 2)` as `[row_count, values]`: distinct, increasing values."""
+    """Converts pairs of row and value `(pairs, 2)` to a ragged tensor `[row_count, values]`.
+
+    The values of a row are distinct and increasing.
+    """
     rows, values = np.unique(pairs, axis=0).T
     return tf.RaggedTensor.from_value_rowids(
         values.astype(np.int32), rows.astype(np.int64), row_count
@@ -110,7 +116,7 @@ def group_pairs(pairs: NDArray[np.integer[Any]], row_count: int) -> tf.RaggedTen
 
 
 def _concatenate_ragged(*lists: pa.ListArray) -> tf.RaggedTensor:
-    """Arrow lists, those of one array after those of another, as a ragged tensor."""
+    """Concatenates arrays of Arrow lists to one ragged tensor."""
     rows = pa.concat_arrays(lists)
     lengths = rows.value_lengths().to_numpy().astype(np.int64)
     return tf.RaggedTensor.from_row_lengths(rows.flatten().to_numpy(), lengths)
@@ -186,11 +192,11 @@ def _group_by_length(
 
 
 def round_up(needed: tf.Tensor, planned: int) -> tf.Tensor:
-    """The planned size; if more is needed, the size grows by eighths of it. At least 1.
+    """The planned size. If more is needed, eighths of the planned size are added. At least 1.
 
     Args:
-        needed: smallest size that is enough.
-        planned: size to plan with; 0 returns the needed size.
+        needed: the smallest size that is enough.
+        planned: the planned size; 0 returns the needed size.
     """
     if not planned:
         return tf.maximum(needed, 1)
@@ -226,8 +232,9 @@ class Shapes:
     grows in steps of an eighth of the planned size.
 
     Attributes:
-        sides: the shape of each text batch. A missing one has a single length group.
-        distinct_titles: distinct titles per batch; 0 does not pad.
+        sides: the shape of each text batch by name. Text batches that are not listed have a single
+            length group.
+        distinct_titles: number of distinct titles per batch to pad to; 0 does not pad.
     """
 
     sides: Mapping[str, TextShape] = field(default_factory=dict)
@@ -265,7 +272,9 @@ def _plan_groups(batches: Sequence[NDArray[np.int64]], fixed: bool) -> tuple[Len
     """Length groups for batches whose rows have these lengths."""
     all_lengths = np.concatenate(batches)
     groups, previous = [], 0
-    for bound in np.unique([int(np.quantile(all_lengths, SHORT)), all_lengths.max()]).tolist():
+    for bound in np.unique(
+        [int(np.quantile(all_lengths, SHORT_FRACTION)), all_lengths.max()]
+    ).tolist():
         rows = max(int(np.sum((lengths > previous) & (lengths <= bound))) for lengths in batches)
         groups.append(LengthGroup(bound, _with_headroom(rows) if fixed else 0))
         previous = bound
@@ -274,4 +283,4 @@ def _plan_groups(batches: Sequence[NDArray[np.int64]], fixed: bool) -> tuple[Len
 
 def _with_headroom(size: int) -> int:
     """About a tenth more than `size`, rounded up to a multiple of 8."""
-    return -(-int(size * 1.1 + 1) // _STEP) * _STEP
+    return -(-int(size * 1.1 + 1) // _SIZE_MULTIPLE) * _SIZE_MULTIPLE

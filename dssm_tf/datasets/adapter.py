@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 
-Convert = Callable[[Source, Output, Mapping[str, str]], None]
+Convert = Callable[[Source, DatasetWriter, Mapping[str, str]], None]
 """Reads the source by the options, and writes the output."""
 
 SPLIT_BY_QUERY = (

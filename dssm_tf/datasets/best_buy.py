@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.datasets.adapter import BY_LATER_CLICKS, SPLIT_BY_TIME, Adapter
-from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import LINE, NumberedRow, Source
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Titles come from XML: one file, or the many of the big competition."""
     names = ("small_product_data.xml", "products_*.xml", "product*.xml")
     for path in source.find_all(*names) or [source.find(*names)]:

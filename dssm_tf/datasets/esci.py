@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dssm_tf.datasets.adapter import Adapter
-from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 
@@ -14,7 +14,7 @@ GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 _CHOSEN = ("1", "1.0", "True")
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Exact matches of the training split become clicks, the test split becomes judgments."""
     locale = options["locale"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
-from dssm_tf.datasets.output import Output, clean
+from dssm_tf.datasets.output import DatasetWriter, clean
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow, number
 
@@ -14,7 +14,7 @@ _ENCODING = "latin-1"
 _CLICKED_FROM = 1.6
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Relevance 1 to 3, the mean of raters, becomes a grade from 0 to 2."""
     ids: dict[str, str] = {}  # numbered in order of appearance
 

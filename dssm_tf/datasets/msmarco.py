@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from dssm_tf.datasets.adapter import Adapter
-from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.trec import QRELS, QRELS_NAMES
 
@@ -15,7 +15,7 @@ _PASSAGE = ("passage id", "passage")
 _TITLES = ("para.title.txt", "titles.tsv")
 
 
-def _passages(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def _passages(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Passages with the title of their page if there is a file of titles, else with their text."""
     titles: dict[str, str] = {}
 
@@ -36,7 +36,7 @@ def _passages(source: Source, output: Output, options: Mapping[str, str]) -> Non
     _read_qrels(source, output, "qrels.dev.small.tsv", "qrels.dev.tsv")
 
 
-def _orcas(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def _orcas(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Clicks are the pairs of ORCAS with document titles; judgments are those of dev."""
 
     def document(doc_id: str, _: str, title: str, __: str) -> None:
@@ -57,7 +57,7 @@ def _read(source: Source, columns: Sequence[str], use: Callable[..., object], *n
     source.read(source.find(*names), columns, use, format="tsv", header=False)
 
 
-def _read_qrels(source: Source, output: Output, *names: str, clicks: bool = False) -> None:
+def _read_qrels(source: Source, output: DatasetWriter, *names: str, clicks: bool = False) -> None:
     """Reads qrels as judgments or as clicks; their queries must have been read before."""
 
     def judged(query_id: str, doc_id: str, grade: float) -> None:

@@ -20,7 +20,7 @@ HELD_OUT = "held-out queries"
 _UNPRINTABLE = re.compile(r"[\t\r\n\x00]+")
 
 
-class Output(ExitStack):
+class DatasetWriter(ExitStack):
     """Writes three tables into a directory; a context manager that closes the files.
 
     Titles must be added first; clicks and judgments refer to them by id. Rows that cannot be used

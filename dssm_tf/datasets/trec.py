@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
-from dssm_tf.datasets.output import Output, clean
+from dssm_tf.datasets.output import DatasetWriter, clean
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.trec import QRELS, QRELS_NAMES, RUN, RUN_NAMES
@@ -17,7 +17,7 @@ _DOCUMENT = ("doc_id", "_id", "id", "docno")
 _TOPIC = ("query_id", "_id", "id", "qid")
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Splits judged pairs by query; titles of a run without a judgment get grade 0."""
     topics, qrels = source.find("*topics*", "queries*"), source.find("*qrels*")
     documents = source.find_all("*docs*", "*documents*", "corpus*")

@@ -10,7 +10,7 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.datasets.adapter import BY_LATER_CLICKS, SPLIT_BY_TIME, Adapter
-from dssm_tf.datasets.output import Output, clean
+from dssm_tf.datasets.output import DatasetWriter, clean
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 
@@ -20,7 +20,7 @@ _EVENT = (
 _IDS = ("object_id", "doc_id", "id", "_id")
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Joins events to queries by `query_id`; titles from a catalogue or from the events."""
     clicks = set(filter(None, options["clicks"].split(",")))
     impressions = set(filter(None, options["impressions"].split(",")))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
-from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 
 GRADES = {"Exact": 2.0, "Partial": 1.0, "Irrelevant": 0.0}
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Reads three tab-separated tables with names that end in .csv."""
 
     def judged(query_id: str, doc_id: str, label: str) -> None:

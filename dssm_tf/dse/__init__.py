@@ -1,4 +1,4 @@
-"""Deep semantic embedding (Wu et al. 2014), beside its linear rivals SSI and PSI.
+"""Deep semantic embedding (Wu et al. 2014), and the linear methods SSI and PSI.
 
 Read it in this order: `bag_of_words`, the input of the networks; `click_matrix` and
 `tuple_batches`, the training data; `rbm` and `networks`; `settings`, `pretraining` and

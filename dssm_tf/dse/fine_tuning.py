@@ -88,11 +88,11 @@ def fine_tune(
 
     @tf.function(reduce_retracing=True, autograph=False)
     def step(
-        queries: Tensor, titles: Tensor, rows: Tensor, columns: Tensor, counted: Tensor
+        queries: Tensor, titles: Tensor, rows: Tensor, columns: Tensor, mask: Tensor
     ) -> Tensor:
         with tf.GradientTape() as tape:
             scores = ops.take(ops.take(model(queries, titles), rows, axis=0), columns, axis=1)
-            loss = margin_rank(scores, counted)
+            loss = margin_rank(scores, mask)
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
@@ -103,7 +103,7 @@ def fine_tune(
         queries, rows = np.unique(batch.queries, return_inverse=True)
         titles, columns = np.unique(batch.titles, return_inverse=True)
         sides = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
-        losses.append(float(step(*sides, rows, columns, batch.counted)))
+        losses.append(float(step(*sides, rows, columns, batch.mask)))
         state = f"loss {losses[-1]:.4f}"
         evaluate = done == settings.steps or done % settings.check_every == 0
         cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"

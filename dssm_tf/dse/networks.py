@@ -250,7 +250,7 @@ def pair_scores(model: BagPair, queries: Bags, titles: Bags) -> ScoreFunction:
     return lambda rows: encode(model.query_vectors, queries[rows]) @ answers
 
 
-def margin_rank(scores: Tensor, counted: Tensor) -> Tensor:
+def margin_rank(scores: Tensor, mask: Tensor) -> Tensor:
     """`max(0, 1 - s(q, d+) + s(q, d-))`, the mean over all tuples of the batch.
 
     The paper sums over the tuples; the mean also weighs them equally, and does not grow with the
@@ -259,16 +259,16 @@ def margin_rank(scores: Tensor, counted: Tensor) -> Tensor:
 
     Args:
         scores: `(batch, batch)`, of every title for every query; title i is relevant to query i.
-        counted: `(batch, batch)`, 1 where query i, its title i and title j make a tuple, else 0.
+        mask: `(batch, batch)`, 1 where query i, its title i and title j make a tuple, else 0.
 
     Returns:
         A scalar; 0 without a tuple.
 
     Reference: Wu et al. 2014, eq. 14.
     """
-    counted = ops.cast(counted, scores.dtype)
+    mask = ops.cast(mask, scores.dtype)
     hinges = ops.relu(1 - ops.expand_dims(ops.diagonal(scores), -1) + scores)
-    return ops.sum(counted * hinges) / ops.maximum(ops.sum(counted), 1)
+    return ops.sum(mask * hinges) / ops.maximum(ops.sum(mask), 1)
 
 
 def _check_dimension(dimension: int, words: int) -> None:

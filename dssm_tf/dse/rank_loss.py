@@ -52,12 +52,12 @@ def rank_loss(
         if np.isnan(table).any():
             raise ValueError("rank_loss received a score that is NaN; the model diverged.")
         right_titles = relevant[rows].toarray().astype(bool)
-        counted_titles = np.ones_like(right_titles)
+        masks = np.ones_like(right_titles)
         if ignored is not None:
-            counted_titles = ~ignored[rows].toarray().astype(bool)
-        for row, right, counted in zip(table, right_titles, counted_titles, strict=True):
-            ranks = stats.rankdata(row[counted])[right[counted]]
-            pairs = len(ranks) * int(counted.sum() - len(ranks))
+            masks = ~ignored[rows].toarray().astype(bool)
+        for row, right, mask in zip(table, right_titles, masks, strict=True):
+            ranks = stats.rankdata(row[mask])[right[mask]]
+            pairs = len(ranks) * int(mask.sum() - len(ranks))
             triples += pairs
             wrong += pairs - (ranks.sum() - len(ranks) * (len(ranks) + 1) / 2)
     if not triples:

@@ -11,25 +11,25 @@ from scipy import sparse
 
 from dssm_tf.common.errors import UserError
 
-_LARGEST_EMPTY_RUN = 1000  # batches without a tuple, after which there is none
+_MAX_EMPTY_BATCHES = 1000  # after so many batches in a row without a tuple, there is none
 
 
 class TupleBatch(NamedTuple):
     """Some queries, a relevant title of each, and a mask of irrelevant titles.
 
-    Row `i` stands for the tuples `(query i, relevant title i, irrelevant title j)` with
-    `counted[i, j]`; every title is encoded once, in however many tuples it is.
+    Row `i` stands for the tuples `(query i, relevant title i, irrelevant title j)` for which
+    `mask[i, j]` is 1. Each title is encoded once, even if it is in several tuples.
 
     Args:
         queries: indices of the queries, `(batch,)`.
         titles: indices of their relevant titles, `(batch,)`.
-        counted: float32 `(batch, batch)`: 1 where the title is irrelevant to the query and the
+        mask: float32 `(batch, batch)`: 1 where the title is irrelevant to the query and the
             tuple belongs to the training set, else 0.
     """
 
     queries: NDArray[np.int64]
     titles: NDArray[np.int64]
-    counted: NDArray[np.float32]
+    mask: NDArray[np.float32]
 
 
 class TupleBatches:
@@ -45,7 +45,7 @@ class TupleBatches:
         batch_size: links per batch, at least 2.
         weights: relative frequency of each link, aligned with the entries of `relevant` row by
             row; None draws all equally often.
-        seed: of the draws.
+        seed: seed of the random draws.
 
     Attributes:
         links: indices of query and title, `(links, 2)`.
@@ -69,7 +69,7 @@ class TupleBatches:
         if not len(self.links):
             raise UserError("there is no link to train on; a relevant title is needed.")
         self._known = known.tocsr()
-        # A few links fill a batch once, without repeats.
+        # If there are fewer links, a batch has each of them once.
         self.batch_size = max(2, min(batch_size, len(self.links)))
         self._weights = None if weights is None else weights / weights.sum()
         self.seed = seed
@@ -78,8 +78,8 @@ class TupleBatches:
         random = np.random.default_rng(self.seed)
         count = len(self.links)
         pool = np.empty(0, dtype=np.int64)
-        empty = 0
-        while empty < _LARGEST_EMPTY_RUN:
+        empty_batches = 0
+        while empty_batches < _MAX_EMPTY_BATCHES:
             if self._weights is not None:
                 chosen = random.choice(count, self.batch_size, p=self._weights)
             else:
@@ -87,11 +87,11 @@ class TupleBatches:
                     pool = np.concatenate([pool, random.permutation(count)])
                 chosen, pool = pool[: self.batch_size], pool[self.batch_size :]
             batch = self.batch(chosen)
-            if batch.counted.any():
-                empty = 0
+            if batch.mask.any():
+                empty_batches = 0
                 yield batch
             else:
-                empty += 1
+                empty_batches += 1
         raise UserError(
             "every linked title is relevant to every linked query; there is nothing to rank. "
             "Add other titles with queries of their own."
@@ -101,7 +101,7 @@ class TupleBatches:
         """The batch of some links, by their indices."""
         queries, titles = self.links[chosen].T
         relevant = self._known[queries][:, titles].toarray().astype(bool)
-        # A query may be among the titles, as a page is: it does not answer itself.
+        # If queries and titles are the same pages, a page is not compared with itself.
         if self._known.shape[0] == self._known.shape[1]:
             relevant |= queries[:, None] == titles[None, :]
         return TupleBatch(queries, titles, (~relevant).astype(np.float32))

@@ -23,10 +23,10 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_ju
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
 
-_SAVED = 100  # titles of each ranking that reports contain
-_POPULARITY = (
-    "ranks with its prior of titles, as deployed, which other rows lack: dssm benchmark measures "
-    "every system without and with it"
+_SAVED_RANKS = 100  # reports contain the first titles of each ranking
+_PRIOR_NOTE = (
+    "ranks with its log-prior of titles, as deployed; other rows have no prior. dssm benchmark "
+    "measures every system with and without it"
 )
 
 
@@ -59,7 +59,7 @@ def evaluate(
         title_fields: columns of the tables that are joined to a title, see `--title-fields`.
         runs: rankings by other systems, by name, which are measured too. Titles that a run does
             not list are not ranked.
-        about: costs and notes by system, see `SeedResult`.
+        about: for each system its costs and notes, see `SeedResult`.
         progress: whether to show progress on standard error.
 
     Returns:
@@ -94,7 +94,7 @@ def evaluate(
             ranking = make_run(name, ranker.score_matrix, task, advance=task_progress.advance)
         details = dict((about or {}).get(name, {}))
         if prior and (runs or not all(priors)):
-            details["notes"] = [*details.get("notes", ()), _POPULARITY]
+            details["notes"] = [*details.get("notes", ()), _PRIOR_NOTE]
         rows.append(Row(name, "system", [evaluate_run(ranking, task, metrics, about=details)]))
     for name, (ranking, notes) in converted_runs.items():
         rows.append(
@@ -122,13 +122,13 @@ def evaluate_run(
         if isinstance(metric, Metric):
             values[metric.name] = custom_metric_per_query(metric, ranks, queries)
     frame = pl.DataFrame(values).select(metric_names(metrics))
-    return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED), about or {})
+    return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED_RANKS), about or {})
 
 
 def compare(
     rows: Sequence[Row],
     metrics: Sequence[str],
-    counted: NDArray[np.bool_],
+    query_mask: NDArray[np.bool_],
     pairs: Sequence[tuple[Row, Row]] | None = None,
 ) -> list[Comparison]:
     """Tests pairs of rows on each query's mean over seeds, with Holm's adjustment over all tests.
@@ -136,7 +136,7 @@ def compare(
     Args:
         rows: measured systems.
         metrics: names of the metrics to test.
-        counted: `(queries,)`, mask of the queries to test on.
+        query_mask: `(queries,)`, true for the queries to test on.
         pairs: rows `(a, b)` to test; by default every row against each earlier row.
 
     Returns:
@@ -146,7 +146,7 @@ def compare(
         pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
     tests = []
     for metric, (a, b) in product(metrics, pairs):
-        differences = (a.values(metric) - b.values(metric))[counted]
+        differences = (a.values(metric) - b.values(metric))[query_mask]
         p, ci95 = paired_t_test(differences)
         tests.append(Comparison(a.name, b.name, metric, p, p, float(differences.mean()), ci95))
     adjusted = holm([test.p for test in tests]).tolist()

@@ -55,8 +55,8 @@ def interval(low: float, high: float) -> str:
 def small_sample_warning(subject: str, queries: float) -> list[str]:
     """A sentence that warns of a mean over few queries; empty if there are enough queries.
 
-    >>> small_sample_warning("It rests on", 200), small_sample_warning("It rests on", 13)
-    ([], ['It rests on 13 queries, fewer than 200: other queries may give different figures.'])
+    >>> small_sample_warning("It is based on", 200), small_sample_warning("It is based on", 13)
+    ([], ['It is based on 13 queries, fewer than 200: other queries may give different figures.'])
 
     Args:
         subject: beginning of the sentence, which the number of queries follows.

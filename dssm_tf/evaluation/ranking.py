@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.text.fingerprint import fingerprint64
+from dssm_tf.text.stable_hash import fingerprint64
 
 Scores = NDArray[np.floating[Any]]
 

@@ -20,9 +20,9 @@ from dssm_tf.export.load import find_model, load
 from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS, Arrays
-from dssm_tf.runtime.ranker import Ranker
+from dssm_tf.runtime.compact_ranker import CompactRanker
 from dssm_tf.runtime.vector_ranker import SETTING_NAMES
-from dssm_tf.text.fingerprint import fingerprint64
+from dssm_tf.text.stable_hash import fingerprint64
 
 if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -125,7 +125,7 @@ def write_compact(
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
-    verify(Ranker.load(directory), ranker)
+    verify(CompactRanker.load(directory), ranker)
 
 
 def _stored_weights(ranker: SemanticRanker, sides: Sequence[str], table: TableName) -> Arrays:

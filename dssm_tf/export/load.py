@@ -116,9 +116,9 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[A
 def _load_ranker(location: ModelLocation) -> VectorRanker:
     """Loads a trained model, importing only the libraries that its kind needs."""
     if location.kind == "compact":
-        from dssm_tf.runtime import Ranker
+        from dssm_tf.runtime import CompactRanker
 
-        return Ranker.load(location.path)
+        return CompactRanker.load(location.path)
     load_tensorflow()
     if location.kind == "run":
         from dssm_tf.model.semantic_ranker import SemanticRanker

@@ -21,7 +21,7 @@ from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors
-from dssm_tf.text_features import Table, hash_texts, normalize
+from dssm_tf.text_features import IdTable, hash_texts, normalize
 
 _REBUILD_HINT = "Copy the export again, or write it again with `dssm export`."
 
@@ -65,7 +65,7 @@ def _weighted_prior_function(ranker: SemanticRanker) -> Callable[..., Any]:
     # A longer title is not in the prior, so only this many bytes need to be read.
     max_bytes = max(map(len, encoded), default=0)
     keys = hash_texts(tf.constant(encoded, tf.string)).numpy()
-    row_of_hash = Table.of(keys, range(1, 1 + len(encoded)))
+    row_of_hash = IdTable.of(keys, range(1, 1 + len(encoded)))
     weighted_priors = ranker.prior_weight * np.array([prior.unseen, *prior.log_priors.values()])
 
     def weighted_prior(titles: tf.Tensor) -> tf.Tensor:

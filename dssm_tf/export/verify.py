@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
 TOLERANCE = 1e-4
-"""Maximum difference. The order of float32 sums changes far less; a wrong word, 100 times more."""
+"""Maximum difference of a number in a vector or of a score.
+
+Differences by the order of float32 sums are far smaller; a wrong word causes 100 times more.
+"""
 
 # Texts that have broken exported models: empty, blank, one letter, unknown, long, rare Unicode.
 ADVERSARIAL = (
@@ -38,7 +41,7 @@ ADVERSARIAL = (
 
 
 def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
-    """Compares the vectors and scores of difficult texts and of clicked titles.
+    """Compares the vectors and scores of `ADVERSARIAL` texts and of clicked titles.
 
     Args:
         candidate: the exported model, loaded from its files.
@@ -54,11 +57,12 @@ def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
         ("encode_titles", (texts, True)),
         ("score_matrix", (texts, texts)),
     ):
-        vectors, expected = (getattr(ranker, method)(*arguments) for ranker in (candidate, trained))
-        differences = np.nan_to_num(np.abs(vectors - expected).max(axis=1), nan=np.inf)
+        # Vectors of the texts, or a matrix of scores, one row per text.
+        values, expected = (getattr(ranker, method)(*arguments) for ranker in (candidate, trained))
+        differences = np.nan_to_num(np.abs(values - expected).max(axis=1), nan=np.inf)
         row = int(differences.argmax())
         if differences[row] > TOLERANCE:
             raise UserError(
-                f"the exported model's {method} of {texts[row][:40]!r} is {differences[row]:.2g} "
-                f"from the trained model's (allowed {TOLERANCE:g}); nothing was exported."
+                f"{method} of {texts[row][:40]!r} differs by {differences[row]:.2g} between the "
+                f"exported and the trained model (allowed: {TOLERANCE:g}); nothing was exported."
             )

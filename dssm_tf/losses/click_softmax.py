@@ -1,4 +1,4 @@
-"""The papers' loss: a softmax over the clicked title and its rivals."""
+"""The papers' loss: a softmax over the clicked title and its negatives."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ClickSoftmax(RankingLoss):
         -log softmax(gamma R + correction)[clicked]
 
     Differs from a categorical cross-entropy by `gamma`, which widens the range of the cosine, and
-    by the correction, with which a column counts for several candidates and is corrected for how
-    often it is drawn (logQ).
+    by the correction. With the correction, a column can count as several candidates, and sampled
+    candidates are corrected for how often they are drawn (logQ).
 
     Args:
         gamma: factor that scales the cosine, above 0.

@@ -1,4 +1,4 @@
-"""The margin loss of pairs: clicked title and one rival."""
+"""The margin loss of pairs: clicked title and one negative."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from dssm_tf.losses.ranking_loss import (
     RankingLoss,
     check_positive,
     clicked_score,
-    rival_weights,
+    weights_of_negatives,
 )
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class Hinge(RankingLoss):
-    """`max(0, margin - R(clicked) + R(rival))`, summed over a query's rivals.
+    """`max(0, margin - R(clicked) + R(negative))`, summed over a query's negatives.
 
-    Differs from `PairwiseLogistic` by ignoring rivals that are a margin behind.
+    Differs from `PairwiseLogistic` by ignoring negatives that score lower by at least the margin.
 
     Args:
-        margin: lead that the clicked title needs, above 0, in units of the score: for cosines
+        margin: required difference to the clicked title's score, above 0. For cosines, choose it
             below 2.
         kwargs: arguments of `RankingLoss`.
 
     Raises:
         ValueError: `margin` is not above 0.
 
-    Reference: Joachims 2002 (ranking SVM), sec. 4.1, whose slack it is; Wu et al. 2014, eq. 14,
-    with a margin of 1 for dot products.
+    Reference: the slack of Joachims 2002 (ranking SVM), sec. 4.1; Wu et al. 2014, eq. 14, with a
+    margin of 1 for dot products.
     """
 
     def __init__(self, margin: float = 0.2, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class Hinge(RankingLoss):
     ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         missing_lead = ops.relu(self.margin + scores - clicked_score(scores, targets))
-        return ops.sum(rival_weights(targets, mask, correction) * missing_lead, axis=-1)
+        return ops.sum(weights_of_negatives(targets, mask, correction) * missing_lead, axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""

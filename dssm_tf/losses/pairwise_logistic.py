@@ -1,4 +1,4 @@
-"""The logistic loss of pairs: clicked title and one rival."""
+"""The logistic loss of pairs: clicked title and one negative."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from dssm_tf.losses.ranking_loss import (
     RankingLoss,
     check_positive,
     clicked_score,
-    rival_weights,
+    weights_of_negatives,
 )
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class PairwiseLogistic(RankingLoss):
-    """`log(1 + exp(-gamma (R(clicked) - R(rival))))`, summed over a query's rivals, in nats.
+    """`log(1 + exp(-gamma (R(clicked) - R(negative))))`, summed over a query's negatives, in nats.
 
-    Differs from `ClickSoftmax` by comparing with one rival at a time: many poor rivals weigh as
-    much as one good one, while the softmax's gradient goes to the rivals with the highest scores.
+    Differs from `ClickSoftmax` by comparing with one negative at a time. Here, many negatives with
+    low scores can have as much gradient as one with a high score. In the softmax, the negatives
+    with the highest scores have most of the gradient.
 
     Args:
         gamma: factor that scales the cosine, above 0.
@@ -46,7 +47,7 @@ class PairwiseLogistic(RankingLoss):
     ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
         lead_of_rivals = self.gamma * (scores - clicked_score(scores, targets))
-        weights = rival_weights(targets, mask, correction)
+        weights = weights_of_negatives(targets, mask, correction)
         return ops.sum(weights * ops.softplus(lead_of_rivals), axis=-1)
 
     def get_config(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
         mask: keras.KerasTensor,
         correction: keras.KerasTensor,
     ) -> keras.KerasTensor:
-        """Loss of each query; 0 for a query without a rival.
+        """Loss of each query; 0 for a query without a negative.
 
         Args:
             scores: `(batch, columns)`, such as cosines, in float32 with any precision of the model.
@@ -115,12 +115,12 @@ def clicked_score(scores: keras.KerasTensor, targets: keras.KerasTensor) -> kera
     return ops.sum(targets * scores, axis=-1, keepdims=True)
 
 
-def rival_weights(
+def weights_of_negatives(
     targets: keras.KerasTensor, mask: keras.KerasTensor, correction: keras.KerasTensor
 ) -> keras.KerasTensor:
-    """Weight of each rival in a sum over a query's rivals, `(batch, columns)`.
+    """Weight of each negative in a sum over a query's negatives, `(batch, columns)`.
 
-    It is how often a softmax with the same correction counts the rival.
+    It is how often a softmax with the same correction counts the negative.
     """
-    rivals = ops.logical_and(mask, ops.equal(targets, 0))
-    return ops.where(rivals, ops.exp(correction), 0.0)
+    negatives = ops.logical_and(mask, ops.equal(targets, 0))
+    return ops.where(negatives, ops.exp(correction), 0.0)

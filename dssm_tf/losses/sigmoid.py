@@ -12,22 +12,22 @@ from dssm_tf.losses.ranking_loss import (
     check_finite,
     check_positive,
     clicked_score,
-    rival_weights,
+    weights_of_negatives,
 )
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class Sigmoid(RankingLoss):
-    """Binary cross-entropy of each title: clicked or rival, in nats.
+    """Binary cross-entropy of each title: clicked or negative, in nats.
 
-    `log(1 + exp(-z(clicked)))` plus the sum over the rivals of `log(1 + exp(z(rival)))`, where
-    `z = gamma R + bias`. Differs from the other losses by comparing each score with a constant
-    instead of the clicked title's score: scores mean the same for every query, so that one
-    threshold can cut every list.
+    `log(1 + exp(-z(clicked)))` plus the sum over the negatives of `log(1 + exp(z(negative)))`,
+    where `z = gamma R + bias`. Differs from the other losses by comparing each score with a
+    constant instead of the clicked title's score. So scores of different queries are comparable,
+    and one threshold can separate good titles from poor ones for every query.
 
     Args:
         gamma: factor that scales the cosine, above 0.
-        bias: added to the scaled cosine. Below 0, because a query has many rivals and one click.
+        bias: added to the scaled cosine. Below 0, because a query has many negatives and one click.
         kwargs: arguments of `RankingLoss`.
 
     Raises:
@@ -50,10 +50,10 @@ class Sigmoid(RankingLoss):
         correction: keras.KerasTensor,
     ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
-        weights = rival_weights(targets, mask, correction)
+        weights = weights_of_negatives(targets, mask, correction)
         logits = self.gamma * scores + self.bias
         clicked = ops.softplus(-clicked_score(logits, targets)[..., 0])
-        # Without rivals, the click alone would push all cosines to 1, which no ranking needs.
+        # Without negatives, the click alone would push all cosines to 1, which no ranking needs.
         clicked = ops.where(ops.any(weights > 0, axis=-1), clicked, 0.0)
         return clicked + ops.sum(weights * ops.softplus(logits), axis=-1)
 

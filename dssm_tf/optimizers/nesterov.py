@@ -25,7 +25,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
     gradient is taken; `fit` ends at `L_k`.
 
     Args:
-        learning_rate: step size epsilon, or a Keras learning-rate schedule.
+        learning_rate: learning rate (epsilon of the paper), or a Keras learning-rate schedule.
         total_steps: number of updates of this training. It becomes a variable of the same name,
             so that `total_steps.assign(...)` can change it.
         momentum: mu of most updates.

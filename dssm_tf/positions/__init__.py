@@ -1,4 +1,4 @@
-"""Position bias: how often a title's place in the list is looked at, and clicks weighed by it.
+"""Position bias: estimates how often users examine each position, and weights clicks by it.
 
-Imports `tables` and `common` alone, and NumPy: the launcher of `dssm preprocess` runs it.
+Imports only `tables`, `common` and NumPy, because the launcher of `dssm preprocess` runs it.
 """

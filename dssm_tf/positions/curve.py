@@ -1,4 +1,4 @@
-"""The examination curve: how often each position of a list is looked at."""
+"""The examination curve: the probability that a user examines each position of a list."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ _COLUMNS = (
     columns.count("position"),
     columns.number("propensity", 0, 1, above=True),
 )
-UNIT = 1000
-"""Weighted clicks are summed in thousandths: whole numbers add up to the same in any order."""
+CLICK_WEIGHT_SCALE = 1000
+"""Weights are integers in thousandths, so that their sum does not depend on the order."""
 
 
 @dataclass(frozen=True)
 class ExaminationCurve:
-    """Propensities: how often positions 1, 2, ... are looked at, relative to position 1.
+    """Propensities: how often positions 1, 2, ... are examined, relative to position 1.
 
     Args:
         propensities: of positions 1, 2, ..., each above 0 and at most 1.
-        intervals: 95 % of each, `(low, high)`; empty where nothing was estimated.
-        method: `harvesting`, or the file that it was read from.
-        basis: what it rests on, in counts, by name.
-        problem: why the log cannot tell; the curve is then 1 everywhere.
+        intervals: 95 % interval of each propensity, `(low, high)`; empty if the curve was not
+            estimated.
+        method: `harvesting`, or the file that the curve was read from.
+        basis: counts of the data used for the estimate, by name.
+        problem: why the log does not allow an estimate; the curve is then 1 everywhere.
     """
 
     propensities: tuple[float, ...]
@@ -42,50 +43,55 @@ class ExaminationCurve:
     basis: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
 
-    def weights(self, most: float) -> tuple[int, ...]:
-        """What a click at each position counts, in thousandths: clipped inverse propensities.
+    def weights(self, max_weight: float) -> tuple[int, ...]:
+        """The weight of a click at each position, in thousandths: clipped inverse propensities.
 
-        Positions behind the last have the weight of the last.
+        Positions after the last one have the weight of the last one.
 
-        >>> ExaminationCurve((1.0, 0.5, 0.02)).weights(most=10)
+        >>> ExaminationCurve((1.0, 0.5, 0.02)).weights(max_weight=10)
         (1000, 2000, 10000)
 
         Args:
-            most: the largest weight, which bounds the variance of a sum of few clicks.
+            max_weight: the largest weight. It bounds the variance of a sum of few clicks.
 
         Reference: Joachims et al. 2017, "Unbiased Learning-to-Rank with Biased Feedback".
         """
-        return tuple(round(UNIT * min(1 / one, most)) for one in self.propensities)
-
-    def weight(self, positions: NDArray[np.int64], most: float) -> NDArray[np.int64]:
-        """What clicks at some positions count, in thousandths; at position 0, which is unknown, 1.
-
-        Args:
-            positions: of the clicks.
-            most: the largest weight.
-        """
-        weights = np.array([UNIT, *self.weights(most)])
-        return weights[np.minimum(positions, len(self.propensities))]
-
-    def in_words(self, most: float) -> str:
-        """What clicks weigh, in a line."""
-        if self.problem:
-            return f"{self.problem}; every click counts once"
-        weights = ", ".join(f"{one / UNIT:.2f}" for one in self.weights(most)[:10])
-        return (
-            f"clicks at positions 1, 2, ... weigh {weights} ({self.method}), and those without a "
-            "position weigh 1; train with --set training.click_weight=linear"
+        return tuple(
+            round(CLICK_WEIGHT_SCALE * min(1 / propensity, max_weight))
+            for propensity in self.propensities
         )
 
-    def described(self, most: float) -> dict[str, Any]:
-        """All of it, for programs."""
+    def weight(self, positions: NDArray[np.int64], max_weight: float) -> NDArray[np.int64]:
+        """The weight of a click at each given position, in thousandths.
+
+        Args:
+            positions: positions of clicks, `(clicks,)`; 0 is an unknown position, of weight 1.
+            max_weight: the largest weight.
+        """
+        weights = np.array([CLICK_WEIGHT_SCALE, *self.weights(max_weight)])
+        return weights[np.minimum(positions, len(self.propensities))]
+
+    def summary(self, max_weight: float) -> str:
+        """The weights of clicks in one line."""
+        if self.problem:
+            return f"{self.problem}; every click counts once"
+        weights = ", ".join(
+            f"{weight / CLICK_WEIGHT_SCALE:.2f}" for weight in self.weights(max_weight)[:10]
+        )
+        return (
+            f"clicks at positions 1, 2, ... have weights {weights} ({self.method}); clicks "
+            "without a position have weight 1; train with --set training.click_weight=linear"
+        )
+
+    def to_dict(self, max_weight: float) -> dict[str, Any]:
+        """The curve and its weights as plain data for JSON."""
         return {
             "method": self.method,
             "basis": dict(self.basis),
             "problem": self.problem,
             "propensities": list(self.propensities),
-            "intervals": [list(one) for one in self.intervals],
-            "weights": [one / UNIT for one in self.weights(most)],
+            "intervals": [list(interval) for interval in self.intervals],
+            "weights": [weight / CLICK_WEIGHT_SCALE for weight in self.weights(max_weight)],
         }
 
 
@@ -95,26 +101,28 @@ def read_curve(path: Path | str) -> ExaminationCurve:
     Propensities may be absolute: they are divided by that of position 1.
 
     Raises:
-        UserError: naming file and line; the positions are not 1, 2, 3 and so on, a propensity is
-            not above 0 and at most 1, or is larger than that of position 1, or there is no row.
+        UserError: with file and line, if the positions are not 1, 2, 3 and so on, if a propensity
+            is not above 0 and at most 1 or exceeds that of position 1, or if there is no row.
     """
     rows = read(path, _COLUMNS)
-    found: list[float] = []
+    propensities: list[float] = []
     for position, propensity, line in rows.iter_rows():
-        if position != len(found) + 1:
+        if position != len(propensities) + 1:
             raise UserError(
-                f"{path}:{line} has position {position}; expected {len(found) + 1}: positions "
-                "start at 1 without gaps."
+                f"{path}:{line} has position {position}; expected {len(propensities) + 1}: "
+                "positions start at 1 without gaps."
             )
-        if found and propensity > found[0]:
+        if propensities and propensity > propensities[0]:
             raise UserError(
                 f"{path}:{line} has propensity {propensity:g}; expected at most that of position "
-                f"1, {found[0]:g}."
+                f"1, {propensities[0]:g}."
             )
-        found.append(propensity)
-    if not found:
+        propensities.append(propensity)
+    if not propensities:
         raise UserError(f"{path} has a header but no rows; expected one position per row.")
-    return ExaminationCurve(tuple(one / found[0] for one in found), method=str(path))
+    return ExaminationCurve(
+        tuple(value / propensities[0] for value in propensities), method=str(path)
+    )
 
 
 def write_curve(path: Path | str, curve: ExaminationCurve) -> None:

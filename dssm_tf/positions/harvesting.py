@@ -1,4 +1,4 @@
-"""Examination from interventions: titles that stood at several positions for one query."""
+"""Estimates examination from titles that were shown at several positions for the same query."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.positions.shown import Shown
+from dssm_tf.positions.impressions import ImpressionCounts
 
-_SMALLEST = 1e-9
+_FLOOR = 1e-9  # avoids division by 0 and log(0)
 
 
 class Interventions(NamedTuple):
-    """Cells of pairs that stood at two positions, an entry each (pair, position, other position).
+    """Pairs shown at two positions, one entry per (pair, position, other position).
 
     Args:
-        query: of each entry.
-        place: `position * positions + other`, both from 0.
-        weight: the same for (pair, a, b) and (pair, b, a).
-        clicks: the weighted click rate at `position`.
-        positions: of the curve.
+        query: index of the query, `(entries,)`.
+        matrix_index: flat index `position * positions + other position` in a matrix
+            `(positions, positions)`, both from 0, `(entries,)`.
+        weight: `(entries,)`, equal for (pair, a, b) and (pair, b, a).
+        clicks: click rate at `position` times the weight, `(entries,)`.
+        positions: number of positions of the curve.
     """
 
     query: NDArray[np.int64]
-    place: NDArray[np.int64]
+    matrix_index: NDArray[np.int64]
     weight: NDArray[np.float64]
     clicks: NDArray[np.float64]
     positions: int
@@ -33,36 +34,40 @@ class Interventions(NamedTuple):
         """Weights and clicks by position and other position, `(positions, positions)` each.
 
         Args:
-            times: how often each query counts.
+            times: how many times each query counts, such as in a bootstrap sample, `(queries,)`.
         """
-        counted = times[self.query]
-        return self._table(counted * self.weight), self._table(counted * self.clicks)
+        entry_times = times[self.query]
+        return self._matrix(entry_times * self.weight), self._matrix(entry_times * self.clicks)
 
-    def _table(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sums of values over their places, as a table of two positions."""
-        sums = np.bincount(self.place, values, minlength=self.positions**2).astype(np.float64)
+    def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums values of the entries, `(positions, positions)`."""
+        sums = np.bincount(self.matrix_index, values, minlength=self.positions**2).astype(
+            np.float64
+        )
         return sums.reshape(self.positions, self.positions)
 
 
-def interventions(shown: Shown, positions: int) -> Interventions:
-    """The interventions in a log.
+def interventions(log: ImpressionCounts, positions: int) -> Interventions:
+    """Collects the interventions of a log.
 
-    A pair that was shown n and m times at two positions weighs `n m / (n + m)` at both, as in the
-    estimator of Mantel and Haenszel: of weights that are alike on both sides, and so leave the
-    expected ratio as it is, these have the least variance. (Agarwal et al. weigh all pairs alike.)
+    A pair shown n and m times at two positions has weight `n m / (n + m)` at both, as in the
+    Mantel-Haenszel estimator. If a pair has the same weight at both positions, the expected ratio
+    of clicks does not change. Among such weights, these have the least variance. (Agarwal et al.
+    give all pairs the same weight.)
     """
     firsts, seconds = [], []
-    for apart in range(1, int(np.bincount(shown.pair).max(initial=1))):
-        (first,) = np.nonzero(shown.pair[apart:] == shown.pair[:-apart])
+    # Cells of the same pair are adjacent.
+    for distance in range(1, int(np.bincount(log.pair).max(initial=1))):
+        (first,) = np.nonzero(log.pair[distance:] == log.pair[:-distance])
         firsts.append(first)
-        seconds.append(first + apart)
-    one = np.concatenate([*firsts, *seconds, np.empty(0, np.int64)]).astype(np.int64)
+        seconds.append(first + distance)
+    this = np.concatenate([*firsts, *seconds, np.empty(0, np.int64)]).astype(np.int64)
     other = np.concatenate([*seconds, *firsts, np.empty(0, np.int64)]).astype(np.int64)
-    n, m = shown.impressions[one], shown.impressions[other]
+    n, m = log.impressions[this], log.impressions[other]
     weight = n * m / (n + m)
-    place = (shown.position[one] - 1) * positions + shown.position[other] - 1
-    rate = shown.clicks[one] / n
-    return Interventions(shown.query[one], place, weight, weight * rate, positions)
+    matrix_index = (log.position[this] - 1) * positions + log.position[other] - 1
+    rate = log.clicks[this] / n
+    return Interventions(log.query[this], matrix_index, weight, weight * rate, positions)
 
 
 def all_pairs(
@@ -72,40 +77,41 @@ def all_pairs(
     steps: int = 5000,
     tolerance: float = 1e-6,
 ) -> NDArray[np.float64]:
-    """The AllPairs estimator: examination relative to position 1.
+    """The AllPairs estimator of examination relative to position 1.
 
-    For positions k and k' let the titles that stood at both have the mean relevance r(k, k'). The
-    likelihood of their clicks is largest for
+    Let r(k, k') be the mean relevance of the titles shown at both positions k and k'. The
+    likelihood of their clicks has its maximum at
 
         argmax over p, r of sum over k != k' of
             c(k, k') log(p(k) r(k, k')) + (n(k, k') - c(k, k')) log(1 - p(k) r(k, k'))
 
-    which is a position-based model whose "titles" are the pairs of positions; EM finds it.
+    This is a position-based model whose "titles" are the pairs of positions. It is fitted by EM.
 
     Args:
-        weight: n, `(..., positions, positions)`, symmetric; 0 where no title stood at both.
-        clicks: c, weighted clicks at the first of the two positions.
-        steps: at most.
-        tolerance: of the logarithm of any examination in a step, where it ends.
+        weight: n, `(..., positions, positions)`, symmetric; 0 if no title was shown at both.
+        clicks: c, weighted clicks at the first of the two positions, of the same shape.
+        steps: maximum number of EM steps.
+        tolerance: EM stops when no log of an examination probability changes by more than this.
 
     Returns:
-        `(..., positions)`; what no title ties to position 1 is meaningless, see `tied`.
+        `(..., positions)`. Values of positions that no titles connect to position 1 are
+        meaningless; see `connected_positions`.
 
     Reference: Agarwal et al. 2019, "Estimating Position Bias without Intrusive Interventions",
         section 4, AllPairs.
     """
-    start = np.sqrt(np.maximum(clicks.sum((-1, -2)) / weight.sum((-1, -2)), _SMALLEST))
+    start = np.sqrt(np.maximum(clicks.sum((-1, -2)) / weight.sum((-1, -2)), _FLOOR))
     examination = np.broadcast_to(start[..., None], weight.shape[:-1]).copy()
     relevance = np.broadcast_to(start[..., None, None], weight.shape).copy()
-    at_position = np.maximum(weight.sum(-1), _SMALLEST)
-    at_both = np.maximum(weight + weight.swapaxes(-1, -2), _SMALLEST)
+    at_position = np.maximum(weight.sum(-1), _FLOOR)
+    at_both = np.maximum(weight + weight.swapaxes(-1, -2), _FLOOR)
     for _ in range(steps):
-        seen = examination[..., None]
-        unclicked = (weight - clicks) / np.maximum(1 - seen * relevance, _SMALLEST)
-        relevant = clicks + unclicked * relevance * (1 - seen)
-        examined = (clicks + unclicked * seen * (1 - relevance)).sum(-1)
+        examined = examination[..., None]
+        unclicked = (weight - clicks) / np.maximum(1 - examined * relevance, _FLOOR)
+        relevant = clicks + unclicked * relevance * (1 - examined)
+        examinations = (clicks + unclicked * examined * (1 - relevance)).sum(-1)
         before = examination
-        examination = np.clip(examined / at_position, _SMALLEST, 1)
+        examination = np.clip(examinations / at_position, _FLOOR, 1)
         relevance = (relevant + relevant.swapaxes(-1, -2)) / at_both
         if np.abs(np.log(examination / before)).max() < tolerance:
             break
@@ -113,11 +119,14 @@ def all_pairs(
     return relative
 
 
-def tied(clicks: NDArray[np.float64]) -> int:
-    """How many positions, from 1, titles with clicks tie to the first, over others if need be.
+def connected_positions(clicks: NDArray[np.float64]) -> int:
+    """The number of leading positions that clicked titles connect to position 1.
+
+    Two positions are connected if titles shown at both were clicked at both, directly or through
+    other positions.
 
     Args:
-        clicks: as of `all_pairs`, `(positions, positions)`.
+        clicks: as in `all_pairs`, `(positions, positions)`.
     """
     both = (clicks > 0) & (clicks.T > 0)
     reached = np.arange(len(clicks)) == 0

@@ -16,25 +16,25 @@ from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import markdown
-from dssm_tf.reports.description import first_titles
+from dssm_tf.reports.formatting import COSTS, has_costs, protocol
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
-from dssm_tf.reports.wording import COSTS, costed, protocol
+from dssm_tf.reports.statistics import first_titles
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.trec import write_qrels, write_run
 
 WRITTEN = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
-"""What `write` makes, the page first."""
+"""The files that `write` creates, the page first."""
 
-_SMALLEST_STEP = np.float32(1e-12)  # between scores that were equal, in a run
+_SMALLEST_STEP = np.float32(1e-12)  # between equal scores in a run file
 
 
 def write(evaluation: Evaluation, out: Path) -> None:
-    """Writes or replaces all of `WRITTEN` in a directory.
+    """Writes or replaces the files `WRITTEN` in a directory.
 
     Args:
-        evaluation: what was found.
-        out: the directory; other files in it stay.
+        evaluation: the results to write.
+        out: the directory; its other files stay.
     """
     markdown.write(out, *text(evaluation), queries(evaluation))
     metrics = json.dumps(metrics_json(evaluation), indent=2, ensure_ascii=False, allow_nan=False)
@@ -48,18 +48,18 @@ def write(evaluation: Evaluation, out: Path) -> None:
     with atomic_directory(out / "runs", owned_patterns=["*.trec"]) as folder:
         rows = evaluation.measured_rows
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
-            for number, one in enumerate(row.seeds):
-                name = stem if number == 0 else f"{stem}.seed{one.seed}"
-                write_run(folder / f"{name}.trec", run(evaluation.task, one.run), tag=name)
+            for index, result in enumerate(row.seeds):
+                name = stem if index == 0 else f"{stem}.seed{result.seed}"
+                write_run(folder / f"{name}.trec", run(evaluation.task, result.run), tag=name)
 
 
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What `metrics.json` holds: all but the values query by query."""
+    """The content of `metrics.json`: everything except the values per query."""
     means: dict[str, dict[str, Any]] = {}
     first = first_titles(evaluation.task, evaluation.runs)
-    for part, counted in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
-        for name, cells in evaluation.summary(part).rows_by_key("system", named=True).items():
-            means.setdefault(name, {})[part] = _means(int(counted.sum()), cells)
+    for subset, counted in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
+        for name, cells in evaluation.summary(subset).rows_by_key("system", named=True).items():
+            means.setdefault(name, {})[subset] = _means(int(counted.sum()), cells)
     return {
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
@@ -83,7 +83,7 @@ def _row(
     means: dict[str, Any] | None,
     first: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """A system of `metrics.json`, with its means by part and the labels of its first titles."""
+    """A system's entry in `metrics.json`: means by subset, costs, first titles."""
     entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
     if row.sweep:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
@@ -91,9 +91,9 @@ def _row(
         entry |= {
             **means.pop(""),
             "parts": means,
-            **({name: row.cost(name) for name in COSTS} if costed(evaluation) else {}),
+            **({name: row.cost(name) for name in COSTS} if has_costs(evaluation) else {}),
             "notes": row.notes,
-            "about": [{"seed": one.seed, **one.about} for one in row.seeds],
+            "about": [{"seed": result.seed, **result.about} for result in row.seeds],
             "top_1_grades": Counter(first[row.name]),
         }
     return entry
@@ -109,33 +109,32 @@ def _means(queries: int, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def per_query(evaluation: Evaluation) -> pl.DataFrame:
-    """What `per_query.tsv` holds: a row for each system, seed and query.
+    """The content of `per_query.tsv`: one row per system, seed and query.
 
-    Without values are queries that means leave out; `in_log` and `half` are empty if nothing is
-    known of them.
+    Queries that the means leave out have no values. `in_log` and `fold` are empty if unknown.
     """
     queries = pl.DataFrame(
         {
             "query_id": evaluation.task.query_ids,
             "query": evaluation.task.queries,
             "in_log": evaluation.in_log,
-            "half": None if evaluation.fold is None else evaluation.fold + 1,
+            "fold": None if evaluation.fold is None else evaluation.fold + 1,
         }
     )
     return pl.concat(
         queries.select(
             pl.lit(row.name).alias("system"),
-            pl.lit(one.seed, pl.Int64).alias("seed"),
+            pl.lit(result.seed, pl.Int64).alias("seed"),
             pl.all(),
-            *one.values.fill_nan(None),
+            *result.values.fill_nan(None),
         )
         for row in evaluation.measured_rows
-        for one in row.seeds
+        for result in row.seeds
     )
 
 
 def qrels(task: RankingTask) -> list[Judgment]:
-    """The judgments as used: doc ids of the corpus, without dropped ones."""
+    """The judgments that were used, with doc ids of the corpus; dropped ones are omitted."""
     return [
         Judgment(task.query_ids[query], task.queries[query], task.doc_ids[title],
                  task.titles[title], grade)
@@ -146,8 +145,8 @@ def qrels(task: RankingTask) -> list[Judgment]:
 def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
     """A system's ranking as a TREC run.
 
-    Tied scores come out a hair apart, in ranking order: other tools break
-    ties in other ways, and this way they all read the ranking measured here.
+    Tied scores are separated by a tiny step, in ranking order. Other tools break ties differently;
+    this way they read the same ranking.
     """
     return {
         task.query_ids[query]: {
@@ -160,20 +159,20 @@ def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def _file_names(systems: Sequence[str]) -> list[str]:
-    """A different file name for each system, its own if that can be one."""
+    """A unique file name per system: its name, if that is a valid file name."""
     stems = [re.sub(r"[^\w.+-]+", "_", system).strip(".") or "system" for system in systems]
-    alike = Counter(stem.casefold() for stem in stems)
+    counts = Counter(stem.casefold() for stem in stems)
     return [
-        stem if alike[stem.casefold()] == 1 else f"{stem}-{number}"
+        stem if counts[stem.casefold()] == 1 else f"{stem}-{number}"
         for number, stem in enumerate(stems, start=1)
     ]
 
 
 def _untied(scores: Sequence[float]) -> list[float]:
-    """Scores that fall strictly in single precision, moved little further than that takes."""
-    numbers = np.array(scores, np.float32)
-    for rank in range(1, len(numbers)):
-        below = np.nextafter(numbers[rank - 1] - _SMALLEST_STEP, np.float32(-np.inf))
-        numbers[rank] = min(numbers[rank], below)
-    found: list[float] = numbers.tolist()
-    return found
+    """Strictly descending float32 scores, each lowered as little as possible."""
+    descending = np.array(scores, np.float32)
+    for rank in range(1, len(descending)):
+        below = np.nextafter(descending[rank - 1] - _SMALLEST_STEP, np.float32(-np.inf))
+        descending[rank] = min(descending[rank], below)
+    result: list[float] = descending.tolist()
+    return result

@@ -1,4 +1,4 @@
-"""Query by query: what a report's page lets a person choose and see."""
+"""Data for the interactive part of a report's page: single queries, rankings and tests."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from numpy.typing import NDArray
 
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.reports.formatting import deciding_metric, reference
 from dssm_tf.reports.page import embedded
-from dssm_tf.reports.wording import deciding_metric, reference
 
-TITLES = 5  # titles shown of each ranking
-RANKED_QUERIES = 300  # queries whose titles are shown
-VALUES = 400_000  # queries times systems times metrics
-_UNIT = 10_000  # parts of 1 that values are rounded to
-_LONGEST = 160  # letters of a text
+TITLES = 5  # titles displayed per ranking
+RANKED_QUERIES = 300  # queries whose titles are displayed
+VALUES = 400_000  # maximum of queries times systems times metrics
+_UNIT = 10_000  # values are stored as integers, in units of 1 / _UNIT
+_LONGEST = 160  # characters of a text
 
 
 def queries(evaluation: Evaluation) -> str:
-    """The part of the page that its script draws: the tests of all pairs, and the queries."""
+    """HTML of the interactive sections, with their data: tests of all pairs, and queries."""
     controls = (files("dssm_tf.reports") / "queries.html").read_text("utf-8")
     return controls + embedded(page_data(evaluation))
 
 
 def page_data(evaluation: Evaluation) -> dict[str, Any]:
-    """What the page's script draws from; systems, metrics, queries, titles by their places."""
-    shown, ranked = choose_queries(evaluation)
-    titles: dict[int, int] = {}  # column of the task: place in the page
+    """The data that the page's script reads; systems, metrics, queries and titles are indices."""
+    displayed, ranked = choose_queries(evaluation)
+    titles: dict[int, int] = {}  # index in the task: index in the page
     task, rows = evaluation.task, evaluation.measured_rows
     judged = _by_query(task.judged.sort("grade", descending=True, maintain_order=True), ranked)
     tops = [
         _by_query(run.filter(pl.col("rank") <= TITLES), ranked) for run in evaluation.runs.values()
     ]
     rankings = {
-        place: _rankings_of([top.get(query, ()) for top in tops], judged[query], titles)
-        for place, query in enumerate(shown.tolist())
+        index: _query_rankings([top.get(query, ()) for top in tops], judged[query], titles)
+        for index, query in enumerate(displayed.tolist())
         if query in ranked
     }
     references = [reference(evaluation, name) for name in evaluation.systems]
@@ -57,12 +57,12 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         ],
         "measured": evaluation.measured_queries,
         "tests": all_tests(evaluation),
-        "queries": [_short(task.queries[query]) for query in shown],
-        "new": np.flatnonzero(evaluation.new_queries[shown]).tolist(),
+        "queries": [_short(task.queries[query]) for query in displayed],
+        "new": np.flatnonzero(evaluation.new_queries[displayed]).tolist(),
         "unit": _UNIT,
         "values": [
             [
-                np.rint(row.values(metric)[shown] * _UNIT).astype(int).tolist()
+                np.rint(row.values(metric)[displayed] * _UNIT).astype(int).tolist()
                 for metric in evaluation.metrics
             ]
             for row in rows
@@ -73,10 +73,13 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the queries whose values the page has, and of those whose titles it has, increasing.
+    """Selects the queries whose values the page contains, and those whose titles it contains.
 
-    First come, in turn, those on which the two systems that the page opens with differ most, and
-    the best and the worst of each system; then others at random. Equals are in random order, too.
+    Queries are selected in turn by the largest differences of the two systems that the page opens
+    with, and by the best and worst values of each system; then at random. Ties are in random order.
+
+    Returns:
+        Two arrays of row indices, each in ascending order.
     """
     counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     metric, names = deciding_metric(evaluation), evaluation.systems
@@ -85,68 +88,68 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     gains = np.zeros_like(values[best])
     if other := reference(evaluation, best):
         gains = values[best] - values[other]
-    wanted = [sign * one for one in (gains, *values.values()) for sign in (1, -1)]
-    orders = [counted[np.argsort(-one, kind="stable")[:RANKED_QUERIES]] for one in wanted]
-    first = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]
-    room = max(len(first), VALUES // (len(values) * len(evaluation.metrics)))
-    every = [*dict.fromkeys([*first, *counted.tolist()])]
-    return np.sort(every[:room]), np.sort(first)
+    criteria = [sign * value for value in (gains, *values.values()) for sign in (1, -1)]
+    orders = [counted[np.argsort(-value, kind="stable")[:RANKED_QUERIES]] for value in criteria]
+    ranked = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]
+    limit = max(len(ranked), VALUES // (len(values) * len(evaluation.metrics)))
+    queries = [*dict.fromkeys([*ranked, *counted.tolist()])]
+    return np.sort(queries[:limit]), np.sort(ranked)
 
 
 def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Of each metric, what every two systems gain over each other, over all queries that count.
+    """Compares every two systems by each metric, over all queries that the means count.
 
     Returns:
-        `gained[a][b]`, how many queries are better in a than in b, and `p[a][b]`, that of the
-        table after its adjustment; None if the table did not test the pair.
+        Per metric: `gained[a][b]`, the number of queries on which a is better than b, and
+        `p[a][b]`, the adjusted p of the table; None if the table did not test the pair.
     """
-    found = []
-    tested = {
-        (one.metric, *pair): float(f"{one.p_adjusted:.3g}")
-        for one in evaluation.comparisons
-        for pair in permutations((one.a, one.b))
+    tests = []
+    p_values = {
+        (test.metric, *pair): float(f"{test.p_adjusted:.3g}")
+        for test in evaluation.comparisons
+        for pair in permutations((test.a, test.b))
     }
     for metric in evaluation.metrics:
         rows = [evaluation.values[name][metric] for name in evaluation.systems]
         values = np.stack(rows)[:, evaluation.task.has_relevant]
-        gained = [(one > values).sum(axis=1).tolist() for one in values]
+        gained = [(system > values).sum(axis=1).tolist() for system in values]
         names = evaluation.systems
-        p = [[tested.get((metric, a, b)) for b in names] for a in names]
-        found.append({"gained": gained, "p": p})
-    return found
+        p = [[p_values.get((metric, a, b)) for b in names] for a in names]
+        tests.append({"gained": gained, "p": p})
+    return tests
 
 
 def _short(text: str) -> str:
-    """A text as the page shows it."""
+    """A text, truncated to `_LONGEST` characters."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
 
 
 def _by_query(frame: pl.DataFrame, queries: Collection[int]) -> dict[int, list[dict[str, Any]]]:
-    """The rows of some queries, in the order of the frame."""
+    """The rows of the given queries, by query, in the order of the frame."""
     return frame.filter(pl.col("query").is_in(queries)).rows_by_key("query", named=True)
 
 
-def _rankings_of(
+def _query_rankings(
     tops: Sequence[Sequence[Mapping[str, Any]]],
     judged: Sequence[Mapping[str, Any]],
     titles: dict[int, int],
 ) -> dict[str, Any]:
-    """First titles of every system, grades of those judged, and the best relevant titles.
+    """A query's first titles by system, the grades of its titles, and its best relevant titles.
 
     Args:
-        tops: rows of the query in the run of each system.
-        judged: its rows in `RankingTask.judged`, best first.
-        titles: place in the page by place in the task; grows.
+        tops: the first rows of the query in the run of each system.
+        judged: the rows of the query in `RankingTask.judged`, best first.
+        titles: index in the page by index in the task. New titles are added.
     """
 
-    def place(row: Mapping[str, Any]) -> int:
+    def page_index(row: Mapping[str, Any]) -> int:
         return titles.setdefault(row["title"], len(titles))
 
-    top = [list(map(place, rows)) for rows in tops]
+    top = [list(map(page_index, rows)) for rows in tops]
     relevant = [row for row in judged if row["grade"]]
     return {
         "top": top,
-        "relevant": [[place(row), row["grade"]] for row in relevant[:TITLES]],
+        "relevant": [[page_index(row), row["grade"]] for row in relevant[:TITLES]],
         "more": max(0, len(relevant) - TITLES),
         "grades": {titles[row["title"]]: row["grade"] for row in judged if row["title"] in titles},
     }

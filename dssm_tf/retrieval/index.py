@@ -1,4 +1,4 @@
-"""A corpus ready to be searched, in memory or in a directory: by words, by meaning and by both."""
+"""A search index of a corpus, in memory or in a directory: BM25, vectors, and their hybrid."""
 
 from __future__ import annotations
 
@@ -22,62 +22,64 @@ from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
 
-SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Meaning (model)"}
-"""The rankings of a query in the order they are shown, and what they are called."""
+SYSTEMS = {"hybrid": "Hybrid (BM25 + model)", "bm25": "BM25", "semantic": "Model"}
+"""The rankings of a query in display order, with their headings."""
 
-NOTHING_GOOD = "Nothing good was found; this is the best of what there is."
-"""The note if no title is near the query or holds all of its words."""
+POOR_RESULTS = "No good match was found. These titles are the closest ones."
+"""The note if every result misses a word of the query and is below the model's cosine cutoff."""
 
-NOTHING_FOUND = "Nothing was found: no title has a word of the query, and no word is known."
-"""The note if there are no hits at all."""
+NO_RESULTS = "Nothing was found: no title has a word of the query, and its letters are unknown."
+"""The note if all rankings are empty."""
 
 TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", "model"
-_PROBES = 200  # queries made of titles, to measure a fast index
-AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
+_PROBES = 200  # number of queries, built from titles, to measure a fast index
+_REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 
 
 class Hit(NamedTuple):
-    """A title that was found.
+    """A title in a ranking.
 
     Args:
-        doc_id: its id.
-        title: its text.
-        score: what its ranking is sorted by.
-        words: its score by BM25.
-        similarity: the cosine of its vector and the query's.
-        popularity: its weighted log-prior less that of the average clicked title: above 0 if it is
-            clicked more than that one.
+        doc_id: id of the title.
+        title: text of the title.
+        score: the score by which the ranking is sorted.
+        bm25_score: BM25 score of the title.
+        similarity: cosine of the title's and the query's vectors.
+        popularity: weighted log-prior minus that of the average clicked title; positive if the
+            title has more clicks than the average.
     """
 
     doc_id: str
     title: str
     score: float
-    words: float
+    bm25_score: float
     similarity: float
     popularity: float
 
-    def parts(self) -> str:
-        """What a person is shown of the score: what is 0 adds nothing and is left out.
+    def score_breakdown(self) -> str:
+        """The parts of the score as text; popularity and BM25 are omitted if they are 0.
 
-        >>> Hit("d1", "Red Hat", 1.0, words=2.5, similarity=0.8125, popularity=0.25).parts()
-        'similarity 0.81, popularity +0.25, words 2.5'
-        >>> Hit("d2", "Blue Box", 0.0, words=0.0, similarity=0.5, popularity=0.0).parts()
+        >>> hit = Hit("d1", "Red Hat", 1.0, bm25_score=2.5, similarity=0.8125, popularity=0.25)
+        >>> hit.score_breakdown()
+        'similarity 0.81, popularity +0.25, BM25 2.5'
+        >>> hit = Hit("d2", "Blue Box", 0.0, bm25_score=0.0, similarity=0.5, popularity=0.0)
+        >>> hit.score_breakdown()
         'similarity 0.50'
         """
-        parts = [f"similarity {self.similarity:.2f}"]
+        terms = [f"similarity {self.similarity:.2f}"]
         if round(self.popularity, 2):
-            parts.append(f"popularity {self.popularity:+.2f}")
-        if self.words:
-            parts.append(f"words {self.words:.1f}")
-        return ", ".join(parts)
+            terms.append(f"popularity {self.popularity:+.2f}")
+        if self.bm25_score:
+            terms.append(f"BM25 {self.bm25_score:.1f}")
+        return ", ".join(terms)
 
 
-class Found(NamedTuple):
-    """What a search found.
+class SearchResult(NamedTuple):
+    """The result of a search.
 
     Args:
-        rankings: the best titles by each of `SYSTEMS`, equal scores in the order of the corpus.
-        note: that nothing was found, or nothing good; else empty.
+        rankings: the best titles by each of `SYSTEMS`; ties are in the order of the corpus.
+        note: `NO_RESULTS`, `POOR_RESULTS` or empty.
     """
 
     rankings: dict[str, list[Hit]]
@@ -86,22 +88,22 @@ class Found(NamedTuple):
 
 @dataclass
 class Index:
-    """The titles of a corpus with what finds them by words and by meaning.
+    """The titles of a corpus with a lexical and a semantic index.
 
-    The semantic score is the model's, the cosine plus the weighted log-prior of the title. The
-    hybrid joins the best 100 titles of both by `fuse`, with the weight that the model's validation
-    queries chose.
+    The semantic score is the model's score: the cosine plus the weighted log-prior of the title.
+    The hybrid ranking joins the best 100 titles of both indexes by `fuse`, with the weight that
+    was chosen on the model's validation queries.
 
     Args:
-        model: which made the vectors and encodes the queries.
-        titles: Arrow's table with `doc_id` and `title`.
-        words: BM25 of the titles, of bm25s.
-        nearest: finds titles by their vectors, prior included.
+        model: the model that encoded the titles and encodes queries.
+        titles: Arrow table with `doc_id` and `title`.
+        lexical: BM25 index of the titles, by bm25s.
+        nearest: index of the titles' vectors, which include the prior.
     """
 
     model: VectorRanker
     titles: Any
-    words: Any
+    lexical: Any
     nearest: Nearest
 
     def __len__(self) -> int:
@@ -115,17 +117,16 @@ class Index:
         kind: str = "auto",
         queries: Sequence[str] = (),
     ) -> Index:
-        """Makes an index in memory.
+        """Builds an index in memory.
 
         Args:
-            model: see the class.
-            corpus: titles; equal ones tie.
+            model: model that encodes titles and queries.
+            corpus: titles to index; equal titles tie.
             kind: see `Nearest.build`.
-            queries: real ones to measure a fast index on; every other word of some titles if there
-                are none.
+            queries: queries to measure a fast index; if empty, every other word of some titles.
 
         Raises:
-            UserError: no title holds a word, or faiss is not installed.
+            UserError: no title has a word, or faiss is not installed.
         """
         import bm25s
         import pyarrow
@@ -133,33 +134,33 @@ class Index:
         texts = [entry.title for entry in corpus]
         tokens = [FOLDED.words(title) for title in texts]
         if not any(tokens):
-            raise UserError(f"There are {len(texts)} titles and no word in them; give a corpus.")
-        # The library logs every index it builds, whatever the level of the root logger.
+            raise UserError(f"None of the {len(texts)} titles has a word; use another corpus.")
+        # bm25s logs every index that it builds, at any level of the root logger.
         logging.getLogger("bm25s").setLevel(logging.WARNING)
-        words = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
-        words.index(tokens, create_empty_token=False, show_progress=False)
+        lexical = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
+        lexical.index(tokens, create_empty_token=False, show_progress=False)
         probes = tokens[:: 1 + len(tokens) // _PROBES]
-        # Titles that the model cannot tell apart share a vector, so they tie.
-        distinct, shared = model.vocabulary.rules.distinct(texts)
+        # Titles with the same words for the model share one vector, so they tie.
+        distinct, indices = model.vocabulary.rules.distinct(texts)
         nearest = Nearest.build(
-            model.encode_titles(distinct, prior=True)[shared],
+            model.encode_titles(distinct, prior=True)[indices],
             kind,
             lambda: model.encode_queries(
                 queries or [" ".join(title[::2]) for title in probes], prior=True
             ),
         )
         titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
-        return cls(model, titles, words, nearest)
+        return cls(model, titles, lexical, nearest)
 
     def save(self, directory: Path) -> None:
-        """Writes the index into a directory that has its model in `MODEL`, and the checksums."""
+        """Writes the index and checksums into a directory that already contains `MODEL`."""
         from pyarrow import feather
 
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
         try:
-            self.words.save(directory / WORDS, show_progress=False)
+            self.lexical.save(directory / WORDS, show_progress=False)
         except OSError as error:
-            if error.errno is None:  # it writes with `np.save`, see `common/arrays.py`
+            if error.errno is None:  # from `np.save`, see `common/arrays.py`
                 raise UserError(
                     f"{directory / WORDS} cannot be written: {error}. Is the disk full?"
                 ) from error
@@ -169,10 +170,10 @@ class Index:
 
     @classmethod
     def open(cls, directory: Path | str) -> Index:
-        """Maps what `save` wrote into memory, once its checksums are compared; loads the model.
+        """Checks and memory-maps a directory that `save` wrote, and loads its model.
 
         Raises:
-            UserError: the directory is no index, or is damaged.
+            UserError: the directory is not an index, or a checksum does not match.
         """
         import bm25s
         from pyarrow import feather
@@ -180,9 +181,9 @@ class Index:
         from dssm_tf import runtime
 
         directory = Path(directory)
-        check_files(directory, None, AGAIN)
+        check_files(directory, None, _REBUILD_HINT)
         return cls(
-            runtime.Ranker.load(directory / MODEL),
+            runtime.CompactRanker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
             Nearest.open(directory / NEAREST),
@@ -190,48 +191,48 @@ class Index:
 
     @cached_property
     def bm25(self) -> Ranker:
-        """BM25 as a ranker of any texts, for explanations."""
+        """BM25 as a ranker of any text, for explanations."""
         from dssm_tf.baselines.bm25 import BM25
 
         return BM25().fit([], self.titles["title"].to_pylist())
 
-    def search(self, query: str, k: int = 10) -> Found:
-        """Finds the best `k` titles by each of `SYSTEMS`.
+    def search(self, query: str, k: int = 10) -> SearchResult:
+        """Returns the best `k` titles by each of `SYSTEMS`.
 
-        A query whose words no title holds has no BM25 hits, and one whose letter trigrams the
-        model has never seen has no semantic hits; the hybrid ranking is then the other one.
+        BM25 has no hits if no title has a word of the query. The model has none if its vocabulary
+        has no letter trigram of the query. The hybrid ranking then equals the other one.
 
         Args:
             query: any text.
-            k: titles of each system, at least 1.
+            k: number of titles per system, at least 1.
         """
         query, depth, split = one_line(query), max(k, DEPTH), self.model.vocabulary.words
-        asked = [word for word in FOLDED.words(query) if word in self.words.vocab_dict]
-        bm25 = self.words.get_scores(asked) if asked else np.zeros(len(self))
+        words = [word for word in FOLDED.words(query) if word in self.lexical.vocab_dict]
+        bm25 = self.lexical.get_scores(words) if words else np.zeros(len(self))
         matching = np.flatnonzero(bm25)
-        by_words = matching[top_columns(bm25[matching], depth)]
+        lexical_rows = matching[top_columns(bm25[matching], depth)]
 
-        # A query's vector is its unit vector, zeros if nothing of it is known, and 1.
+        # The query's unit vector (zeros if it has no known trigram), followed by 1.
         vector = self.model.encode_queries([query], prior=True)[0]
         known = bool(vector[:-1].any())
-        by_meaning = self.nearest.search(vector, depth)[1] if known else np.zeros(0, np.int64)
+        semantic_rows = self.nearest.search(vector, depth)[1] if known else np.zeros(0, np.int64)
 
-        pool = np.union1d(by_words, by_meaning)
-        scores, words = self.nearest.score(vector, pool), bm25[pool]
-        # A title's last number is its prior.
+        pool = np.union1d(lexical_rows, semantic_rows)
+        scores, bm25_scores = self.nearest.score(vector, pool), bm25[pool]
+        # The last component of a title's vector is its prior.
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
-        parts = words, scores - priors, priors - self.model.mean_prior
+        breakdown = bm25_scores, scores - priors, priors - self.model.mean_prior
         semantic = scores if known else np.zeros_like(scores)
         rankings = {}
-        for system, ordered_by, count in (
-            ("hybrid", fuse(words, semantic, self.model.bm25_weight), len(pool)),
-            ("bm25", words, np.count_nonzero(words)),
+        for system, system_scores, count in (
+            ("hybrid", fuse(bm25_scores, semantic, self.model.bm25_weight), len(pool)),
+            ("bm25", bm25_scores, np.count_nonzero(bm25_scores)),
             ("semantic", semantic, len(pool) if known else 0),
         ):
-            best = np.argsort(-ordered_by, kind="stable")[: min(k, count)]
+            best = np.argsort(-system_scores, kind="stable")[: min(k, count)]
             table = self.titles.take(pool[best]).to_pydict()
-            numbers = (of_pool[best].tolist() for of_pool in (ordered_by, *parts))
-            rankings[system] = list(map(Hit, table["doc_id"], table["title"], *numbers))
+            columns = (values[best].tolist() for values in (system_scores, *breakdown))
+            rankings[system] = list(map(Hit, table["doc_id"], table["title"], *columns))
         good = any(
             hit.similarity >= self.model.cutoff or {*split(query)} <= {*split(hit.title)}
             for hits in rankings.values()
@@ -239,7 +240,7 @@ class Index:
         )
         note = ""
         if not len(pool):
-            note = NOTHING_FOUND
+            note = NO_RESULTS
         elif not good:
-            note = NOTHING_GOOD
-        return Found(rankings, note)
+            note = POOR_RESULTS
+        return SearchResult(rankings, note)

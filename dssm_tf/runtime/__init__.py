@@ -3,7 +3,7 @@
 May import text and common, and NumPy; no TensorFlow, Keras, Beam or other libraries.
 """
 
-from dssm_tf.runtime.ranker import Ranker
+from dssm_tf.runtime.compact_ranker import CompactRanker
 from dssm_tf.runtime.vector_ranker import RankedTitle
 
-__all__ = ["RankedTitle", "Ranker"]
+__all__ = ["CompactRanker", "RankedTitle"]

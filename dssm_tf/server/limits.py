@@ -46,4 +46,4 @@ class Refusal(Exception):
 
     def __init__(self, kind: tuple[str, int], message: str) -> None:
         super().__init__(" ".join(message.split())[:500])
-        self.status, self.http = kind
+        self.grpc_status, self.http_status = kind

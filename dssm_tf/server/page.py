@@ -16,19 +16,20 @@ from starlette.routing import Route
 from dssm_tf.common.errors import UserError
 from dssm_tf.reports.markdown import html
 from dssm_tf.reports.page import document
-from dssm_tf.retrieval.index import SYSTEMS, Found, Index
+from dssm_tf.retrieval.index import SYSTEMS, Index, SearchResult
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
-_RESULTS = 10
-_MAX_QUERY_LENGTH = 1000  # letters of a query
+_RESULTS = 10  # titles per ranking
+_MAX_QUERY_LENGTH = 1000  # characters
 _MAX_EXPLAINED_WORDS = 64  # of the query and the title together
 
 _SCRIPT = (files("dssm_tf.server") / "search.js").read_text("utf-8")
 _STYLE = Markup((files("dssm_tf.server") / "search.css").read_text("utf-8"))
 _HASH = b64encode(sha256(f"\n{_SCRIPT}".encode()).digest()).decode()
-# No other script can run and only this server can be contacted, even if a text became HTML.
-_POLICY = (
+# Even if a title or query were inserted as HTML, no other script could run, and only this server
+# could be contacted.
+_CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'"
 )
@@ -62,12 +63,12 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
 
     Args:
         index: the index to search.
-        query: the text that the user typed; only its first 1,000 letters are used.
+        query: the text that the user typed; only its first 1,000 characters are used.
         why: the doc id of the hit to explain; empty for none.
         system: the ranking of the hit to explain.
     """
     query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
-    result = index.search(query, _RESULTS) if query else Found({}, "")
+    result = index.search(query, _RESULTS) if query else SearchResult({}, "")
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
         query=query, result=result, hits=any(result.rankings.values()), names=SYSTEMS,
@@ -76,18 +77,20 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
         max_length=_MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
     )  # fmt: skip
     title = f"{query[:60]} - search" if query else "Search"
-    return document(title, body, [_SCRIPT], _POLICY)
+    return document(title, body, [_SCRIPT], _CONTENT_SECURITY_POLICY)
 
 
 def _why(index: Index, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
-    from dssm_tf.analysis.show import markdown
+    from dssm_tf.analysis.rendering import markdown
 
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:
         if len(query.split()) + len(title.split()) > _MAX_EXPLAINED_WORDS:
-            raise UserError("Texts this long are not explained here.")
+            raise UserError(
+                f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained here."
+            )
         return Markup(html(markdown(explain(ranker, query, title))))
     except UserError as error:
         return Markup('<p class="soft">{}</p>').format(str(error))

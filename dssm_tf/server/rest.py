@@ -24,7 +24,8 @@ from serving.messages import encode_texts
 from serving.predict_pb2 import PredictRequest
 
 
-class _Inputs(BaseModel):  # stop at the first error: a million errors would fill the memory
+class _Inputs(BaseModel):
+    # Validation stops at the first error: a million errors would fill the memory.
     queries: list[str] | None = Field(None, fail_fast=True)
     titles: list[str] | None = Field(None, fail_fast=True)
 
@@ -34,23 +35,23 @@ class _Body(BaseModel):
     signature_name: str = ""
 
 
-def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starlette:
+def rest_app(service: Service, hosts: list[str], page_routes: Sequence[Route]) -> Starlette:
     """Creates the application.
 
     Args:
         service: answers the requests.
         hosts: allowed values of the header Host; `*` for any. The check prevents web pages in a
             user's browser from reading a server on the loopback interface (DNS rebinding).
-        page: further routes.
+        page_routes: routes of the search page; empty for none.
     """
 
     def answer(model: str, raw: bytes) -> bytes:
         try:
             body = _Body.model_validate_json(raw)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "the body"
-            raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
+            first_error = error.errors()[0]
+            field = ".".join(map(str, first_error["loc"])) or "the body"
+            raise Refusal(INVALID, f"{field}: {first_error['msg']}.") from None
         predict_request = PredictRequest(
             model_spec={"name": model, "signature_name": body.signature_name},
             inputs={name: encode_texts(texts) for name, texts in body.inputs if texts is not None},
@@ -61,20 +62,22 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
         return f'{{"outputs": [{rows}]}}\n'.encode()
 
     async def predict(request: HttpRequest) -> Response:
-        async def work() -> bytes:
+        async def read_and_answer() -> bytes:
             body, max_bytes = bytearray(), service.limits.message_bytes
             try:
                 # A body that is too long is read to its end: clients read the response only then.
-                async for part in request.stream():
+                async for chunk in request.stream():
                     if len(body) <= max_bytes:
-                        body += part
+                        body += chunk
             except ClientDisconnect:
                 raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
             if len(body) > max_bytes:
                 raise Refusal(TOO_LARGE, f"the body has more than {max_bytes:,} bytes.")
             return await service.compute(lambda: answer(request.path_params["model"], bytes(body)))
 
-        return Response(await service.handle("rest", work), media_type="application/json")
+        return Response(
+            await service.handle("rest", read_and_answer), media_type="application/json"
+        )
 
     async def status(request: HttpRequest) -> Response:
         version = {
@@ -91,7 +94,7 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
         return Response(generate_latest(service.registry), media_type="text/plain; version=0.0.4")
 
     async def refuse(_: HttpRequest, error: Any) -> Response:
-        return JSONResponse({"error": str(error)}, error.http, {"connection": "close"})
+        return JSONResponse({"error": str(error)}, error.http_status, {"connection": "close"})
 
     return Starlette(
         routes=[
@@ -99,7 +102,7 @@ def rest_app(service: Service, hosts: list[str], page: Sequence[Route]) -> Starl
             Route("/v1/models/{model}", status),
             Route("/health", health),
             Route("/metrics", metrics),
-            *page,
+            *page_routes,
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
         exception_handlers={Refusal: refuse},

@@ -59,7 +59,7 @@ async def _handle(service: Service, call: _Call, api: str, _: object, context: A
     try:
         await service.handle(api, work)
     except Refusal as refusal:
-        await context.abort(grpc.StatusCode[refusal.status], str(refusal))
+        await context.abort(grpc.StatusCode[refusal.grpc_status], str(refusal))
 
 
 async def _predict(service: Service, raw: bytes) -> Message:

@@ -23,7 +23,7 @@ from dssm_tf.server.service import Service
 if TYPE_CHECKING:
     from dssm_tf.retrieval.index import Index
 
-_GRACE = 10  # seconds for open requests when the server stops
+_GRACE_SECONDS = 10  # for open requests when the server stops
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Server:
     """A context manager that serves gRPC and REST.
 
     The event loop answers status, health and metrics itself, so these work while all workers are
-    busy. At the end the server accepts no more requests, and waits at most ten seconds for the
-    responses of open ones.
+    busy. On exit, the server accepts no more requests, and waits at most ten seconds for responses
+    to open requests.
 
     Args:
         models: models with different names.
@@ -43,6 +43,10 @@ class Server:
         hosts: values of the header Host that are allowed in addition to loopback and `host`; `*`
             for any.
         index: the index of the search page at `/`; None for no page.
+
+    Attributes:
+        grpc_address: `host:port` of gRPC, set when the server has started.
+        rest_address: `host:port` of REST.
 
     Raises:
         UserError: a port is not available.
@@ -73,27 +77,27 @@ class Server:
 
     async def _run(self, started: Future[None]) -> None:
         service, index = self._service, self.index
-        page = []
-        if index is not None:  # the imports of the page take long
+        page_routes = []
+        if index is not None:  # importing the page takes long
             from dssm_tf.server.page import search_route
 
-            page = [search_route(index, service)]
+            page_routes = [search_route(index, service)]
         self._rest = uvicorn.Server(uvicorn.Config(
-            rest_app(service, ["127.0.0.1", "localhost", self.host, *self.hosts], page),
+            rest_app(service, ["127.0.0.1", "localhost", self.host, *self.hosts], page_routes),
             http=limited_protocol(self.limits), ws="none", lifespan="off", access_log=False,
             log_config=None, log_level="critical", server_header=False,
-            timeout_graceful_shutdown=_GRACE, h11_max_incomplete_event_size=1 << 14,
+            timeout_graceful_shutdown=_GRACE_SECONDS, h11_max_incomplete_event_size=1 << 14,
         ))  # fmt: skip
         rpc, tasks = grpc_server(service), []
         try:
-            listening = await self._listen(rpc)
-            tasks.append(asyncio.create_task(self._rest.serve([listening])))
+            rest_socket = await self._listen(rpc)
+            tasks.append(asyncio.create_task(self._rest.serve([rest_socket])))
             started.set_result(None)
             await asyncio.to_thread(self._stopping.wait)
         except UserError as error:
             started.set_exception(error)
         self._rest.should_exit = True
-        await asyncio.gather(rpc.stop(_GRACE), *tasks, return_exceptions=True)
+        await asyncio.gather(rpc.stop(_GRACE_SECONDS), *tasks, return_exceptions=True)
 
     async def _listen(self, rpc: grpc.aio.Server) -> socket.socket:
         """Listens at both ports; returns the socket of REST."""
@@ -102,12 +106,12 @@ class Server:
             self.grpc_address = f"{host}:{rpc.add_insecure_port(f'{host}:{port}')}"
             await rpc.start()
             flag, port = "--rest-port", self.rest_port
-            listening = socket.create_server((host, port))
+            rest_socket = socket.create_server((host, port))
         except (OSError, RuntimeError):  # gRPC does not say why
             raise UserError(
                 f"{flag} {port}: cannot listen at {host}:{port}; choose another port."
             ) from None
         # Otherwise the second packet of a response is delayed by 40 ms on a reused connection.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.rest_address = f"{host}:{listening.getsockname()[1]}"
-        return listening
+        rest_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.rest_address = f"{host}:{rest_socket.getsockname()[1]}"
+        return rest_socket

@@ -101,7 +101,7 @@ class Service:
                 # The text of the error may contain a query, so it is not logged.
                 _LOG.error("%s: a request failed: %s", api, type(error).__name__)
                 error = Refusal(FAILED, f"the model failed ({type(error).__name__}).")
-            status = error.status
+            status = error.grpc_status
             raise error from None
         finally:
             self._seconds.labels(api, status).observe(perf_counter() - started)

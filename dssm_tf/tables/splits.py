@@ -18,8 +18,8 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import open_table
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
 from dssm_tf.tables.times import Clock
-from dssm_tf.text.fingerprint import unit_interval
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.stable_hash import unit_interval
 
 HELD_OUT = "benchmark"
 """The purpose for which `split_by_query` holds out queries, see `is_held_out`."""

@@ -20,7 +20,7 @@ def normal_forms(texts: pl.Series, rules: Rules) -> pl.Series:
 
 
 def fingerprints(texts: pl.Series) -> pl.Series:
-    """The unsigned 64-bit fingerprint of each text, see `dssm_tf.text.fingerprint`."""
+    """The unsigned 64-bit fingerprint of each text, see `dssm_tf.text.stable_hash`."""
     digests = (blake2b(text.encode(), digest_size=8).digest() for text in texts.to_list())
     return pl.Series(np.frombuffer(b"".join(digests), "<u8"), dtype=pl.UInt64)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NewType
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.characters import character_map, compose
 from dssm_tf.text.fields import MAX_OWN_FIELDS, SEPARATOR, join_fields, mark_word, split_fields
-from dssm_tf.text.fingerprint import fingerprint64
+from dssm_tf.text.stable_hash import fingerprint64
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,10 @@ from dssm_tf.towers.tower import Tower
 
 
 def serialize_initializer(initializer: Any) -> Any:
-    """An initializer as `keras.saving` writes it. A name or a configuration stays as it is.
+    """Serializes an initializer. A name or a configuration is returned unchanged.
 
-    Constructing an initializer only to serialize it would draw a number from Keras's global seed.
+    It is not first converted to an initializer, because that would draw a number from Keras's
+    global seed.
     """
     if isinstance(initializer, (str, dict)):
         return initializer
@@ -32,17 +33,17 @@ class RecurrentTower(Tower):
         cell: class of the cell, such as `PeepholeLSTMCell`.
         units: size of the cell's output.
         matrices_per_word: number of matrices that multiply a word, with `units` columns each.
-        cell_options: further arguments of the cell. Its `recurrent_initializer` is that of
-            `W_rec`; P16 has small random numbers for all parameters.
-        bptt_steps: in training, the gradient reaches this many of the last words read (T of P16
-            algorithm 1); None: all words.
+        cell_options: further arguments of the cell. `recurrent_initializer` initializes `W_rec`;
+            P16 initializes all parameters with small random numbers.
+        bptt_steps: number of words that the gradient reaches in training, counted from the last
+            word read (T of P16 algorithm 1); None for all words.
         kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's `name`, `dtype`.
 
     Reference: Palangi et al. 2016, sec. III and algorithm 1.
     """
 
     directions: ClassVar[Mapping[str, bool]] = {"recurrence": False}
-    """Whether each recurrence reads right to left, by its name. Weights are stored by the name."""
+    """For each recurrent layer, by name: whether it reads right to left."""
 
     def __init__(
         self,

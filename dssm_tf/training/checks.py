@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import keras
+import numpy as np
+import pyarrow as pa
 
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.config.lists import ListsConfig
@@ -15,8 +17,14 @@ from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 
 
-def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
-    """Raises UserError if there are no training records, or no negatives for them."""
+def check_data(negatives: NegativesConfig, training: TrainingConfig, data: Preprocessed) -> None:
+    """Raises UserError if there are no training records, or no negatives for them.
+
+    Args:
+        negatives: the section of the negatives.
+        training: its `clicks` says whether clicks are trained on at all.
+        data: the preprocessed directory.
+    """
     if not data.count("train"):
         raise UserError(f"{data.directory} has no training records; give preprocess a longer log.")
     recorded = data.spec.negatives
@@ -25,14 +33,43 @@ def check_data(negatives: NegativesConfig, data: Preprocessed) -> None:
             f"negatives.recorded: received {negatives.recorded}, but {data.directory} has "
             f"{recorded} per pair; run preprocess with --negatives {negatives.recorded}."
         )
-    has_other_negatives = negatives.fresh or negatives.in_batch or negatives.mined
-    recorded_titles = data.splits["train"].titles[:, 1 : 1 + negatives.recorded]
-    if not (has_other_negatives or (recorded_titles >= 0).any()):
+    clicked = len(np.unique(data.splits["train"].titles[:, 0]))
+    # A title as a query has the other titles as negatives.
+    titles_as_queries = training.title_queries > 0 and negatives.in_batch and clicked > 1
+    if not training.clicks or titles_as_queries or _has_negatives(negatives, data):
+        return
+    if negatives.in_batch or negatives.fresh:
         raise UserError(
-            "negatives: there are none. Recorded negatives are 0 or missing, and no others are "
-            "configured. Set negatives.in_batch or negatives.fresh, or run preprocess "
-            "with --negatives-from log."
+            f"{data.directory} has nothing to learn from: it has {clicked} clicked "
+            f"title{'s' * (clicked != 1)} in its training split, and no pair of a query and a "
+            "title has a negative. Give preprocess a longer log, or a --corpus and set "
+            "negatives.fresh."
         )
+    raise UserError(
+        "negatives: there are none. Recorded negatives are 0 or missing, and no others are "
+        "configured. Set negatives.in_batch or negatives.fresh, or run preprocess "
+        "with --negatives-from log."
+    )
+
+
+def _has_negatives(negatives: NegativesConfig, data: Preprocessed) -> bool:
+    """Whether a pair of the training split can have a negative: a title its query did not click."""
+    if negatives.mined:
+        return True
+    train = data.splits["train"]
+    if (train.titles[:, 1 : 1 + negatives.recorded] >= 0).any():
+        return True
+    clicked = data.clicked.take(pa.array(np.unique(train.query)))
+    titles = clicked.flatten().to_numpy()
+    lengths = clicked.value_lengths().to_numpy()
+    if negatives.fresh and lengths.min() < len(data.title_counts[0]):
+        return True
+    if not negatives.in_batch:
+        return False
+    # A batch has the clicked titles of other queries of the split.
+    positives = np.unique(train.titles[:, 0])
+    queries = np.repeat(np.arange(len(lengths)), lengths)[np.isin(titles, positives)]
+    return bool(np.bincount(queries, minlength=len(lengths)).min() < len(positives))
 
 
 def check_callbacks(

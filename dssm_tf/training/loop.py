@@ -55,8 +55,8 @@ class TrainingLoop:
 
     Args:
         model: the model to train, built under the strategy of `devices`.
-        ranked: the same towers in float32. After `fit` it has the weights to rank with.
-        encoder: encodes texts with `ranked`.
+        ranking_model: the same towers in float32. After `fit` it has the weights to rank with.
+        encoder: encodes texts with `ranking_model`.
         batches: batches of all splits.
         loss: loss of the clicks, or a loss per source.
         optimizer: section that builds the optimizer.
@@ -69,7 +69,7 @@ class TrainingLoop:
     def __init__(
         self,
         model: Siamese,
-        ranked: Siamese,
+        ranking_model: Siamese,
         encoder: Encoder,
         batches: Batches,
         loss: keras.losses.Loss,
@@ -80,7 +80,7 @@ class TrainingLoop:
         options: LoopOptions,
     ) -> None:
         self.model = model
-        self.ranked = ranked
+        self.ranking_model = ranking_model
         self.encoder = encoder
         self._batches = batches
         self._loss = loss
@@ -118,7 +118,7 @@ class TrainingLoop:
                 initial weights.
 
         Returns:
-            The best weights, which `ranked` has too, and the history.
+            The best weights, which `ranking_model` has too, and the history.
         """
         model, devices, training = self.model, self._devices, self._training
         batches = self._batches.with_splits(splits)
@@ -140,7 +140,7 @@ class TrainingLoop:
         with ProgressLines(steps, epochs, self._options.quiet) as progress:
             callbacks: list[keras.callbacks.Callback] = [best_weights]
             if task is not None:
-                callbacks.insert(0, RankingValidation(task, self.ranked, self.encoder))
+                callbacks.insert(0, RankingValidation(task, self.ranking_model, self.encoder))
             callbacks += self._extra_callbacks(phase)
             callbacks += [checkpoint, progress]
             calls = _CallbackCalls(callbacks, model, epochs, steps)
@@ -167,7 +167,7 @@ class TrainingLoop:
                     logs |= self._validate(iter(validation), validation_batches.steps, calls)
                 calls.on_epoch_end(epoch, logs)
             calls.on_train_end(logs)
-        assign_all(self.ranked.weights, best_weights.weights)
+        assign_all(self.ranking_model.weights, best_weights.weights)
         return best_weights
 
     def _compile(self, total_steps: int) -> None:

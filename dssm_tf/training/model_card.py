@@ -38,22 +38,26 @@ def write_model_card(
         spec: describes the data of the training.
         warm_start: the earlier run that the training started from.
     """
-    ndcg = result.ndcg
-    metrics = "\n".join(
-        f"| {name} | {ndcg[name]:.4f} | {ndcg[f'low {name}']:.3f} to {ndcg[f'high {name}']:.3f} "
-        f"| {ndcg[f'cosine {name}']:.4f} |"
-        for name in ndcg
-        if f"low {name}" in ndcg
+    values = result.metrics
+    metric_rows = "\n".join(
+        f"| {name} | {values[name]:.4f} "
+        f"| {values[f'low {name}']:.3f} to {values[f'high {name}']:.3f} "
+        f"| {values[f'cosine {name}']:.4f} |"
+        for name in values
+        if f"low {name}" in values
     )
     search = ""
-    if "cutoff" in ndcg:
-        sentences = _SEARCH.format(ndcg["bm25_weight"], 1 - ndcg["bm25_weight"], ndcg["cutoff"])
+    if "cutoff" in values:
+        bm25_weight = values["bm25_weight"]
+        sentences = _SEARCH.format(bm25_weight, 1 - bm25_weight, values["cutoff"])
         search = f"\n{fill(sentences, 100)}\n"
-    small_sample = small_sample_warning("\nThese values rest on", ndcg["queries"]) if ndcg else []
+    small_sample = []
+    if values:
+        small_sample = small_sample_warning("\nThese values are based on", values["queries"])
     negatives = [
         f"{name} {value}" for name, value in config.negatives.model_dump().items() if value
     ]
-    metric_rows = metrics or "| no validation split | | | |"
+    metric_rows = metric_rows or "| no validation split | | | |"
     epochs = f"{result.epochs}, best {result.best_epoch}"
     if config.training.folds:
         epochs = (
@@ -61,7 +65,7 @@ def write_model_card(
             "records"
         )
     elif result.refitted:
-        epochs += "; then two thirds as many on the training and validation split"
+        epochs += "; then trained on both splits for two thirds as many epochs"
     sources = "".join(
         f"| {name} | {sentence} |\n" for name, sentence in result.source_descriptions.items()
     )
@@ -74,8 +78,8 @@ def write_model_card(
         earlier_run = (
             f"\n| started from | `{warm_start.run}`, fingerprint {warm_start.fingerprint:.16}, "
             f"with {new:,} new letter trigrams; the pairs and clicks below are only "
-            "those of the new data; the log-prior also counts "
-            f"{config.ranking.earlier_clicks:g} times the clicks of the earlier run |"
+            "those of the new data; the log-prior also counts the clicks of the earlier run, "
+            f"multiplied by {config.ranking.earlier_clicks:g} |"
         )
         validation_note = (
             "\nThe validation queries are those that the earlier run was not trained on, if there "
@@ -121,10 +125,10 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 |---|---|---|---|
 {metric_rows}
 {"".join(small_sample)}{validation_note}
-The column "value" is the ranking by vectors with the prior: those of `dssm embed`, of the
-signatures `encode_query` and `encode_title`, and of `prior=True` in Python; compare them by inner
-product. The last column is the ranking by unit vectors: those of `dssm embed --cosine`, or all
-numbers of a vector except the last.
+The column "value" measures the ranking by vectors that include the prior. `dssm embed`, the
+signatures `encode_query` and `encode_title`, and `prior=True` in Python return these vectors.
+Compare them by inner product. The last column measures the ranking by unit vectors, without the
+prior. `dssm embed --cosine` returns these; they are the same vectors without the last number.
 {search}
 ## Use and limits
 
@@ -162,7 +166,7 @@ def _fields(spec: Spec) -> str:
     """The fields of a title, in the form in which a client sends them."""
     if len(spec.title_fields) == 1:
         return "one text"
-    return f"`{join_fields(spec.title_fields)}`, fields with U+241F between"
+    return f"`{join_fields(spec.title_fields)}`, fields separated by U+241F"
 
 
 def _description(tower: type[Tower]) -> str:

@@ -27,9 +27,9 @@ def assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
 def ranking_weights(model: keras.Model) -> list[np.ndarray]:
     """The weights to rank with, in the order of `model.weights`.
 
-    Trainable weights are the moving averages if the optimizer has them. With Nesterov's method they
-    are the current point, not the look-ahead point at which the next gradient is taken. Weights
-    that are not trainable are as they are.
+    If the optimizer has moving averages, they replace the trainable weights. With Nesterov's
+    method, the trainable weights are those of the current point, not of the look-ahead point at
+    which the next gradient is taken. Weights that are not trainable are returned unchanged.
 
     Raises:
         UserError: a weight is not a finite number.

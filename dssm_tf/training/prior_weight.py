@@ -9,6 +9,7 @@ from dssm_tf.training.search_settings import tune_search_settings
 from dssm_tf.training.validation import Encode, Matrix, TaskVectors, ValidationTask, encode_task
 
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
+"""Weights that `auto` tries."""
 
 
 def tune_prior_weight(
@@ -26,7 +27,7 @@ def tune_prior_weight(
         encode: encodes texts as unit vectors.
 
     Returns:
-        The weight, and the metrics as in `Result.ndcg`.
+        The weight, and the metrics as in `Result.metrics`.
     """
     if task is None:
         return (0.0 if weight == "auto" else weight), {}
@@ -41,7 +42,7 @@ def tune_prior_weight(
 
 
 def best_prior_weight(task: ValidationTask, vectors: TaskVectors, log_prior: Matrix) -> float:
-    """The weight with the highest mean of NDCG@1, @3 and @10; of ties the smallest.
+    """The weight with the highest mean of NDCG@1, @3 and @10; the smallest if several tie.
 
     Args:
         task: the validation queries.

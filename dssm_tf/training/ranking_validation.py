@@ -21,14 +21,14 @@ class RankingValidation(keras.callbacks.Callback):
 
     Args:
         task: the validation queries, the titles they rank, and their grades.
-        ranked: a model of the same towers in float32. The weights of each epoch are assigned to it.
-        encoder: encodes texts with `ranked`.
+        ranking_model: a model of the same towers in float32. It gets the weights of each epoch.
+        encoder: encodes texts with `ranking_model`.
     """
 
-    def __init__(self, task: ValidationTask, ranked: Siamese, encoder: Encoder) -> None:
+    def __init__(self, task: ValidationTask, ranking_model: Siamese, encoder: Encoder) -> None:
         super().__init__()
         self.task = task
-        self.ranked = ranked
+        self.ranking_model = ranking_model
         self.encoder = encoder
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -38,6 +38,6 @@ class RankingValidation(keras.callbacks.Callback):
             UserError: a weight is not a finite number.
         """
         del epoch
-        assign_all(self.ranked.weights, ranking_weights(self.model))
+        assign_all(self.ranking_model.weights, ranking_weights(self.model))
         if logs is not None:
             logs.update(self.task.metrics_with_ci(encode_task(self.encoder, self.task)))

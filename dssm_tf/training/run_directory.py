@@ -52,7 +52,7 @@ class Result:
         best_epoch: the epoch whose weights were kept, from 1.
         history: metrics of each epoch.
         prior_weight: weight of the log-prior of titles.
-        ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
+        metrics: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
             ndcg@1`, `high ndcg@1`), NDCG by the cosine without the prior (`cosine ndcg@1`), and the
             number of `queries`; empty without validation.
         refitted: whether training then continued on all records.
@@ -68,7 +68,7 @@ class Result:
     best_epoch: int
     history: list[dict[str, float]]
     prior_weight: float
-    ndcg: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def load_finished_result(
         len(history),
         history=history,
         start=None if warm_start is None else str(warm_start.run),
-        ndcg=ranking.pop("validation"),
+        metrics=ranking.pop("validation"),
         **ranking,
     )
 
@@ -199,7 +199,7 @@ def finish_run(
             "best_epoch": result.best_epoch,
             "refitted": result.refitted,
             "untrained": result.untrained,
-            "validation": result.ndcg,
+            "validation": result.metrics,
         },
     )
     mark_finished(out)

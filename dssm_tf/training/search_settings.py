@@ -11,7 +11,7 @@ from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import rank_of, top_columns
 from dssm_tf.training.validation import Matrix, TaskVectors, ValidationTask
 
-_BLOCK = 64  # queries scored at once
+_BATCH_SIZE = 64  # queries scored at once
 _MIN_QUERIES = 40  # their 5th percentile has two queries below it
 _CUTOFF_PERCENTILE = 5  # percent of good first results below the cutoff
 
@@ -21,13 +21,13 @@ def tune_search_settings(
 ) -> dict[str, float]:
     """Chooses `bm25_weight` and, if there are enough queries, `cutoff`.
 
-    The weight of BM25 in `fuse` is the one with the highest mean NDCG@10; of ties the one nearest
-    to 0.5. The best titles of both systems are joined, as in a search.
+    The weight of BM25 in `fuse` is the one with the highest mean NDCG@10; if several tie, the one
+    nearest to 0.5. As in a search, the best titles of both systems are ranked together.
 
     The cutoff is the 5th percentile of the first title's cosine, over the queries whose first title
-    was clicked: 1 of 20 good first titles is below it. How many bad ones are below it depends on
-    the queries and is not measured here. The cosine is without the prior, because a popular title
-    is not a better result for a query that no title answers.
+    was clicked: 1 of 20 good first titles is below it. How many bad first titles are below it
+    depends on the queries and is not measured here. The cosine does not include the prior, because
+    popularity does not make an irrelevant title relevant.
 
     Args:
         task: the validation queries.
@@ -56,8 +56,8 @@ def _ranks_by_weight(
     """One row per relevant title: query, grade, rank at each of `WEIGHTS`, cosine."""
     bm25 = BM25().fit([], task.titles)
     rows: list[tuple[int, float, list[float], float]] = []
-    for start in range(0, len(task.queries), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(task.queries), _BATCH_SIZE):
+        block = slice(start, start + _BATCH_SIZE)
         cosines = vectors.queries[block] @ vectors.titles.T
         semantic = task.mask_unranked(cosines + bonus, block)
         lexical = bm25.score_matrix(task.queries[block], task.titles)

@@ -31,15 +31,15 @@ from dssm_tf.training.checks import (
     check_data,
     check_tensorboard,
 )
+from dssm_tf.training.cross_validation import choose_epochs_by_folds
 from dssm_tf.training.devices import Devices
-from dssm_tf.training.folds import choose_epochs_by_folds
 from dssm_tf.training.loop import LoopOptions, TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.prior_weight import tune_prior_weight
 from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.run_directory import Result, finish_run, load_finished_result, start_run
 from dssm_tf.training.validation import ValidationTask, encode_task
-from dssm_tf.training.warm_start import WarmStart, idf_start
+from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights
 
 
 def train(
@@ -75,7 +75,7 @@ def train(
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))
-    check_data(config.negatives, data)
+    check_data(config.negatives, config.training, data)
     config.optimizer.check()
     check_batch_sizes(config.training, config.lists, devices.replicas)
     warm_start = None
@@ -146,7 +146,7 @@ def train(
         result.set_sources(sources)
         result.seconds = monotonic() - started
         if devices.chief:
-            finish_run(loop.ranked, config, result, data, out, warm_start)
+            finish_run(loop.ranking_model, config, result, data, out, warm_start)
     return result
 
 
@@ -185,16 +185,16 @@ def build_loop(
     with devices.strategy.scope():
         model = build_model(config.tower, config.shared_towers, size, training.precision)
         if first_weights is None and training.idf_start:
-            first_weights = idf_start(model, data.texts("titles"), data.vocabulary)
+            first_weights = idf_scaled_weights(model, data.texts("titles"), data.vocabulary)
         if first_weights is not None:
             assign_all(model.weights, first_weights)
-    ranked = build_model(config.tower, config.shared_towers, size)
+    ranking_model = build_model(config.tower, config.shared_towers, size)
     if first_weights is not None:
-        assign_all(ranked.weights, first_weights)
+        assign_all(ranking_model.weights, first_weights)
     return TrainingLoop(
         model,
-        ranked,
-        Encoder(ranked, data.vocabulary),
+        ranking_model,
+        Encoder(ranking_model, data.vocabulary),
         batches,
         build_loss(config.loss, config.lists),
         config.optimizer,
@@ -293,9 +293,9 @@ def _fit_and_refit(
     untrained = {} if task is None else task.ndcg(encode_task(loop.encoder, task))
     best = loop.fit("fit", ["train"], config.training.epochs, task)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
-    weight, ndcg = tune_prior_weight(config.ranking.prior, prior, task, loop.encoder)
+    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.encoder)
     result = Result(
-        len(best.history), best.best_epoch, best.history, weight, ndcg, untrained=untrained
+        len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
     )
     if task is None:
         return result

@@ -86,8 +86,8 @@ class WarmStart:
             run,
             sha256_of(run),
             len(earlier.vocabulary.ngrams),
-            grown_weights(earlier.model, earlier.vocabulary, data.vocabulary),
-            joined_titles(load_titles(run), data.titles, earlier_clicks, data.rules),
+            extend_weights(earlier.model, earlier.vocabulary, data.vocabulary),
+            merge_titles(load_titles(run), data.titles, earlier_clicks, data.rules),
             training_query_ids(run),
         )
 
@@ -125,8 +125,8 @@ def _check_same_model(earlier: Config, tower: TowerConfig, shared_towers: bool, 
     if before != now:
         raise UserError(
             f"--from {run} has another model, whose weights do not fit "
-            f"({first_difference(before, now)}). Leave out --config to use the run's own, or leave "
-            "out --from."
+            f"({first_difference(before, now)}). Leave out --config to use the configuration "
+            "of that run, or leave out --from."
         )
 
 
@@ -142,8 +142,10 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
     return first_difference(before.get(key), now.get(key), f"{name}.{key}")
 
 
-def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[NDArray[np.float32]]:
-    """The weights of a model whose first matrices have rows for a larger vocabulary.
+def extend_weights(
+    model: Siamese, before: Vocabulary, now: Vocabulary
+) -> list[NDArray[np.float32]]:
+    """The weights of a model, with first matrices extended by zero rows for a larger vocabulary.
 
     Args:
         model: trained with `before`.
@@ -159,13 +161,15 @@ def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[N
     return _with_first_matrices(model, lambda matrix: matrix[rows] * is_known[:, None])
 
 
-def joined_titles(
+def merge_titles(
     earlier: Iterable[Title],
     new: Sequence[Title],
     earlier_clicks: float,
     rules: Rules,
 ) -> list[Title]:
-    """Titles of an earlier run and of the new data, one per normalized text, in the new spelling.
+    """Merges the titles of an earlier run and of the new data by normalized text.
+
+    If both have a title, the spelling is that of the new data.
 
     Args:
         earlier: titles of the earlier run, with their clicks.
@@ -175,7 +179,7 @@ def joined_titles(
         rules: decide which titles are equal.
 
     >>> from dssm_tf.text.rules import FOLDED
-    >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
+    >>> merge_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
     joined = {rules.key(title.text): title for title in new}
@@ -192,7 +196,7 @@ def smoothed_idf(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.fl
 
     Args:
         titles: titles of log and corpus.
-        vocabulary: all its ids have a value, hash buckets too. No title contains padding, id 0.
+        vocabulary: the vocabulary of the model. Hash buckets have a value, too; id 0 is padding.
 
     Returns:
         `(1 + vocabulary.size,)`.
@@ -206,15 +210,15 @@ def smoothed_idf(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.fl
     return 1 + np.log((1 + title_count) / (1 + document_frequency))
 
 
-def idf_start(
+def idf_scaled_weights(
     model: Siamese, titles: Iterable[str], vocabulary: Vocabulary
 ) -> list[NDArray[np.float32]]:
-    """The weights of an untrained model, the rows of its first matrices scaled by `smoothed_idf`.
+    """The weights of an untrained model, with rows of the first matrices scaled by `smoothed_idf`.
 
-    Random projections keep inner products on average: the inner product of two sums of random rows
-    is that of the texts' trigram counts. If each row is scaled by the IDF of its trigram, it is
-    that of their TF-IDF vectors. The mean square of the matrix does not change, so that the next
-    layer's input keeps its size.
+    Random projections preserve inner products on average. A text's sum of random rows is a random
+    projection of its trigram counts. If each row is scaled by the IDF of its trigram, the sum is a
+    random projection of the text's TF-IDF vector. The mean square of the factors is 1, so the next
+    layer's input has the same scale as before.
 
     Reference: Johnson and Lindenstrauss 1984; Achlioptas 2003, sec. 1, on random projections.
     """

@@ -64,7 +64,7 @@ def tune(
                 f"{log.directory} holds no validation records; preprocess with a larger "
                 "--validation-fraction, or --set training.folds=5."
             )
-        check_data(resolve_files(config).negatives, log)
+        check_data(resolve_files(config).negatives, config.training, log)
         config.optimizer.check()
     check_replaceable(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)
@@ -150,9 +150,9 @@ def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet:
         # Only the first training run of each trial is compared with other trials.
         prune = [PruneTrial(trial, metric)] if search.prune and not results else []
         results[run] = train(seeded, log, out / run, quiet=quiet, callbacks=prune)
-    values = [result.ndcg[metric] for result in results.values()]
+    values = [result.metrics[metric] for result in results.values()]
     trial.set_user_attr("values", np.reshape(values, (len(data), -1)).tolist())
-    trial.set_user_attr("queries", min(result.ndcg["queries"] for result in results.values()))
+    trial.set_user_attr("queries", min(result.metrics["queries"] for result in results.values()))
     trial.set_user_attr("runs", " ".join(results))
     return float(_by_seed(trial).mean())
 

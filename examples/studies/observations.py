@@ -1,12 +1,12 @@
-"""Whether what the papers say of trained models holds: numbers with intervals over seeds.
+"""Tests the papers' observations of trained models: numbers with intervals over seeds.
 
     python -m examples.studies.observations --data DATA --out OUT
 
-trains lstm, lstm_plain, rnn, dssm and clsm on parts of Best Buy, WebQuestions and Home Depot (those
-that DATA has; WebQuestions ships with the package), three seeds each, looks at pairs of other
-clicks, and prints a Markdown table for each observation: means and Student's 95 % intervals
-over seeds. OUT/observations.tsv has every value of every run, OUT/*.png the figures. A second call
-with the same OUT goes on where the first one ended. `docs/analysis.md` says what was found.
+trains lstm, lstm_plain, rnn, dssm and clsm on parts of Best Buy, WebQuestions and Home Depot, with
+three seeds each (WebQuestions is bundled; DATA contains the others), and analyzes test pairs.
+Prints a Markdown table per observation: means and Student's 95 % intervals over seeds.
+OUT/observations.tsv has every value of every run, OUT/*.png the figures. With the same OUT, a
+second call resumes. The findings are in `docs/analysis.md`.
 """
 
 from __future__ import annotations
@@ -27,50 +27,53 @@ from dssm_tf.text.rules import FOLDED
 
 load_tensorflow()
 
+from dssm_tf.analysis.activations import readings  # noqa: E402
 from dssm_tf.analysis.cells import Reading, keywords  # noqa: E402
 from dssm_tf.analysis.contributions import without_each  # noqa: E402
 from dssm_tf.analysis.explanation import explain  # noqa: E402
 from dssm_tf.analysis.neurons import winners  # noqa: E402
-from dssm_tf.analysis.survey import readings  # noqa: E402
 from dssm_tf.model.run_files import WEIGHTS  # noqa: E402
 from dssm_tf.model.semantic_ranker import SemanticRanker  # noqa: E402
 from dssm_tf.towers.recurrent import RecurrentTower  # noqa: E402
 from examples.studies import observed_quantities as quantities  # noqa: E402
-from examples.studies.observed_runs import SETS, Observed, topics_of, trained, variants  # noqa: E402
+from examples.studies.observed_runs import SETS, Observed, topics_of, train_runs, variants  # noqa: E402
 from examples.studies.observed_tables import LENGTHS, Row, show  # noqa: E402
 
 SYSTEMS = "lstm,lstm_plain,rnn,dssm,clsm"
 STOP_WORDS = frozenset(word for entry in STOPWORDS_EN_PLUS for word in FOLDED.words(entry))
-"""NLTK's English list, as bm25s ships it, in the words of this package."""
+"""NLTK's English list, as bundled with bm25s, tokenized by this package."""
 
-SHORT = 4  # letters; few stop words have more
+SHORT = 4  # letters of a short word; few stop words have more
 TOPIC_CELLS = 5
-TEXTS_A_LENGTH = 60
-EXPLAINED = 10
+TEXTS_PER_LENGTH = 60
+EXPLAINED_PAIRS = 10
 
 Values = Iterator[tuple[str, float]]
-Read = Sequence[Sequence[Sequence[Reading]]]
-"""Of queries and of titles, of each text, of each direction; empty if the tower does not read."""
+Readings = Sequence[Sequence[Sequence[Reading]]]
+"""By side (queries, titles), text and direction; empty if the tower is not recurrent."""
 
 
-def stop_words(ranker: SemanticRanker, observed: Observed, read: Read) -> Values:
-    """Input gates, what is written, cells moved and occlusion on stop words and on others."""
-    found: dict[str, list[tuple[list[str], np.ndarray]]] = {}
-    lost = lost_of(ranker, observed.pairs)
+def stop_words(ranker: SemanticRanker, observed: Observed, readings_by_side: Readings) -> Values:
+    """Input gates, written values, cells changed and occlusion: stop words and other words."""
+    texts_by_quantity: dict[str, list[tuple[list[str], np.ndarray]]] = {}
+    losses = pair_losses(ranker, observed.pairs)
     for side in range(2):
         texts = [ranker.vocabulary.words(pair[side]) for pair in observed.pairs]
-        values = [of_pair[side] for of_pair in lost]
-        found.setdefault("occlusion", []).extend(zip(texts, values, strict=True))
-    for reading in (reading for side in read for of_text in side for reading in of_text):
-        words, of_words = inside(reading)
-        for quantity, values in of_words.items():
-            found.setdefault(quantity, []).append((words, values))
-    for quantity, texts in found.items():
-        yield from contrasts(quantity, texts)
+        side_losses = [pair[side] for pair in losses]
+        occlusion = texts_by_quantity.setdefault("occlusion", [])
+        occlusion.extend(zip(texts, side_losses, strict=True))
+    for reading in (
+        reading for side in readings_by_side for directions in side for reading in directions
+    ):
+        words, word_values = word_quantities(reading)
+        for quantity, values in word_values.items():
+            texts_by_quantity.setdefault(quantity, []).append((words, values))
+    for quantity, rows in texts_by_quantity.items():
+        yield from contrasts(quantity, rows)
         short = [
             ([word for word in words if len(word) <= SHORT],
              values[[len(word) <= SHORT for word in words]])
-            for words, values in texts if words
+            for words, values in rows if words
         ]  # fmt: skip
         yield from contrasts(f"{quantity}, short words", short)
 
@@ -78,28 +81,31 @@ def stop_words(ranker: SemanticRanker, observed: Observed, read: Read) -> Values
 def contrasts(quantity: str, texts: Sequence[tuple[list[str], np.ndarray]]) -> Values:
     """A quantity on stop words and on the other words of the texts."""
     marked = [np.array([word in STOP_WORDS for word in words], bool) for words, _ in texts]
-    found = quantities.contrast([values for _, values in texts], marked)
-    yield f"{quantity}: stop words", found.marked
-    yield f"{quantity}: other words", found.others
-    yield f"{quantity}: lower", found.lower
-    yield f"{quantity}: texts", float(found.texts)
+    contrast = quantities.contrast([values for _, values in texts], marked)
+    yield f"{quantity}: stop words", contrast.marked
+    yield f"{quantity}: other words", contrast.others
+    yield f"{quantity}: lower", contrast.lower
+    yield f"{quantity}: texts", float(contrast.texts)
 
 
-def inside(reading: Reading) -> tuple[list[str], dict[str, np.ndarray]]:
-    """The words after the one read first, before which all cells are zero, and what they did."""
+def word_quantities(reading: Reading) -> tuple[list[str], dict[str, np.ndarray]]:
+    """The words except the first one read, and each quantity at these words.
+
+    The first word is left out because all cells are zero before it.
+    """
     order = slice(None, None, -1 if reading.backwards else 1)
     activations = {name: values[order] for name, values in reading.activations.items()}
-    found = {"cells moved": np.array(reading.moved()[order][1:], float)}
+    values = {"cells changed": np.array(reading.cells_changed()[order][1:], float)}
     if "i" in activations:
-        found["input gate"] = activations["i"][1:].mean(axis=1)
-        found["written"] = np.abs(quantities.written(activations))[1:].mean(axis=1)
-    return reading.words[order][1:], found
+        values["input gate"] = activations["i"][1:].mean(axis=1)
+        values["written"] = np.abs(quantities.written(activations))[1:].mean(axis=1)
+    return reading.words[order][1:], values
 
 
-def lost_of(
+def pair_losses(
     ranker: SemanticRanker, pairs: Sequence[tuple[str, str]]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What the cosine of each pair loses without each word of the query, and of the title."""
+    """The loss of each pair's cosine without each query word, and without each title word."""
     sides = []
     for side, encode in enumerate((ranker.encode_queries, ranker.encode_titles)):
         texts = [ranker.vocabulary.words(pair[side]) for pair in pairs]
@@ -112,140 +118,160 @@ def lost_of(
     ]
 
 
-def first_keywords(ranker: SemanticRanker, observed: Observed, read: Read) -> Values:
+def first_keywords(
+    ranker: SemanticRanker, observed: Observed, readings_by_side: Readings
+) -> Values:
     """How often the first keyword of a query is a word of the clicked title."""
-    if not read:
+    if not readings_by_side:
         return
-    found: list[tuple[np.ndarray, ...]] = []
-    for of_query, (_, title) in zip(read[0], observed.pairs, strict=True):
-        words = of_query[0].words
+    masks: list[tuple[np.ndarray, ...]] = []
+    for directions, (_, title) in zip(readings_by_side[0], observed.pairs, strict=True):
+        words = directions[0].words
         if len(words) > 1:
-            counts = zip(*(reading.moved() for reading in of_query), strict=True)
-            judged = np.array([any(one is not None for one in of_word) for of_word in counts])
+            counts = zip(*(reading.cells_changed() for reading in directions), strict=True)
+            judged = np.array(
+                [any(count is not None for count in word_counts) for word_counts in counts]
+            )
             shared = np.isin(words, FOLDED.words(title))
-            found.append((np.array(keywords(of_query)), judged, shared))
-    hits = quantities.first_keyword(*zip(*found, strict=True))
-    yield "keyword: queries that have one", hits.found
+            masks.append((np.array(keywords(directions)), judged, shared))
+    hits = quantities.first_keyword(*zip(*masks, strict=True))
+    yield "keyword: queries with a keyword", hits.with_keyword
     yield "keyword: in the title", hits.hits
     yield "keyword: in the title by chance", hits.chance
 
 
 def topic_cells(ranker: SemanticRanker, observed: Observed, topics: np.ndarray) -> Values:
-    """Purity of the topics of cells, of shuffled labels and of cells in other coordinates."""
+    """The purity of cells by topic; to compare, with shuffled topics and in rotated coordinates."""
     vectors = ranker.encode_queries([query for query, _ in observed.pairs])
-    for name, seen in (("", vectors), (", turned", quantities.turned(vectors))):
-        cells = quantities.signed_cells(seen, TOPIC_CELLS)
+    rotated = quantities.rotated_coordinates(vectors)
+    for name, coordinates in (("", vectors), (", other coordinates", rotated)):
+        cells = quantities.signed_cells(coordinates, TOPIC_CELLS)
         yield f"topics{name}: purity", quantities.purity(cells, topics)
         yield f"topics{name}: shuffled", quantities.shuffled_purity(cells, topics)
 
 
 def first_words(ranker: SemanticRanker, observed: Observed) -> Values:
-    """What of the last state the word read first has, by the length of the text."""
+    """The influence of the first word on the vector, by the length of the text."""
     texts = dict.fromkeys(FOLDED.key(text) for pair in observed.pairs for text in pair)
     split = [ranker.vocabulary.words(text) for text in texts]
     tower = ranker.model.query_tower
     for length in LENGTHS:
-        chosen = [words for words in split if len(words) == length][:TEXTS_A_LENGTH]
-        if len(chosen) < TEXTS_A_LENGTH // 2:
+        selected = [words for words in split if len(words) == length][:TEXTS_PER_LENGTH]
+        if len(selected) < TEXTS_PER_LENGTH // 2:
             continue
-        every = [words for text in chosen for words in quantities.rotations(text)]
-        flat = [text for words in every for text in (" ".join(words), *without_each(words))]
-        vectors = ranker.encode_titles(flat).astype(np.float64).reshape(len(every), 1 + length, -1)
-        places = quantities.influence(vectors)
-        yield f"first word of {length}: influence", float(places[0])
-        yield f"last word of {length}: influence", float(places[-1])
-        if isinstance(tower, RecurrentTower) and getattr(tower.recurrence.cell, "forget_gate", 0):
-            left = [
-                quantities.kept(one.activations["f"], one.activations["c"])
-                for (one, *_) in readings(tower, ranker.vocabulary, [" ".join(w) for w in chosen])
+        rotations = [words for text in selected for words in quantities.rotations(text)]
+        flat = [text for words in rotations for text in (" ".join(words), *without_each(words))]
+        vectors = (
+            ranker.encode_titles(flat).astype(np.float64).reshape(len(rotations), 1 + length, -1)
+        )
+        influences = quantities.influence(vectors)
+        yield f"first word of {length}: influence", float(influences[0])
+        yield f"last word of {length}: influence", float(influences[-1])
+        if isinstance(tower, RecurrentTower) and getattr(
+            tower.recurrence.cell, "forget_gate", False
+        ):
+            retained = [
+                quantities.retained_fraction(reading.activations["f"], reading.activations["c"])
+                for (reading, *_) in readings(
+                    tower, ranker.vocabulary, [" ".join(words) for words in selected]
+                )
             ]
-            yield f"first word of {length}: kept in the cells", float(np.mean(left))
+            yield f"first word of {length}: retained in the cells", float(np.mean(retained))
 
 
 def scores(ranker: SemanticRanker, observed: Observed) -> Values:
-    """Cosines beside grades, and of clicked titles beside others."""
+    """Cosines of clicked titles and of other titles, and their agreement with grades."""
     queries, titles = zip(*observed.pairs, strict=True)
-    asked, answers = ranker.encode_queries(queries), ranker.encode_titles(titles)
-    answered = {text: place for place, text in enumerate(titles)}  # of equal titles the last
-    best = answers[list(answered.values())]
-    first = np.array(list(answered))[(asked @ best.T).argmax(axis=1)]
+    query_vectors, title_vectors = ranker.encode_queries(queries), ranker.encode_titles(titles)
+    rows = {text: row for row, text in enumerate(titles)}  # the last row of equal titles
+    distinct_vectors = title_vectors[list(rows.values())]
+    first = np.array(list(rows))[(query_vectors @ distinct_vectors.T).argmax(axis=1)]
     yield "clicked title first", float((first == np.array(titles)).mean())
-    yield "cosine: clicked title", float((asked * answers).sum(axis=1).mean())
-    yield "cosine: title of another query", float((asked * np.roll(answers, 1, 0)).sum(1).mean())
+    yield "cosine: clicked title", float((query_vectors * title_vectors).sum(axis=1).mean())
+    other_vectors = np.roll(title_vectors, 1, 0)
+    yield "cosine: title of another query", float((query_vectors * other_vectors).sum(1).mean())
     if observed.graded:
-        queries, titles, grades = zip(*observed.graded, strict=True)
-        asked, answers = ranker.encode_queries(queries), ranker.encode_titles(titles)
-        cosines = (asked * answers).sum(axis=1).astype(np.float64)
-        grades = np.array(grades)
+        queries, titles, grade_column = zip(*observed.graded, strict=True)
+        query_vectors, title_vectors = ranker.encode_queries(queries), ranker.encode_titles(titles)
+        cosines = (query_vectors * title_vectors).sum(axis=1).astype(np.float64)
+        grades = np.array(grade_column)
         agreement = quantities.agreement(cosines, grades)
         yield "grades: Kendall", agreement.kendall
         yield "grades: Spearman", agreement.spearman
         for low, high, name in ((0, 0.67, "0 to .67"), (0.68, 1.5, "1 to 1.5"), (1.6, 2, "over")):
-            inside = (grades >= low) & (grades <= high)
-            yield f"cosine: graded {name}", float(cosines[inside].mean())
+            mask = (grades >= low) & (grades <= high)
+            yield f"cosine: graded {name}", float(cosines[mask].mean())
 
 
 def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
-    """Rank agreement of each explanation with occlusion, over words of a text; and the time."""
-    found: dict[str, list[quantities.Agreement]] = {}
-    seconds, computed = [], []
-    long = [pair for pair in observed.pairs if max(len(FOLDED.words(text)) for text in pair) > 2]
-    explain(ranker, *long[0])  # traces the model's functions
-    for query, title in long[:EXPLAINED]:
-        started, busy = perf_counter(), process_time()
+    """Rank agreement of each explanation with occlusion, and the time of an explanation."""
+    by_explanation: dict[str, list[quantities.Agreement]] = {}
+    seconds, cpu_seconds = [], []
+    long_pairs = [
+        pair for pair in observed.pairs if max(len(FOLDED.words(text)) for text in pair) > 2
+    ]
+    explain(ranker, *long_pairs[0])  # traces the model's functions
+    for query, title in long_pairs[:EXPLAINED_PAIRS]:
+        started, started_cpu = perf_counter(), process_time()
         explanation = explain(ranker, query, title)
         seconds.append(perf_counter() - started)
-        computed.append(process_time() - busy)
+        cpu_seconds.append(process_time() - started_cpu)
         for side in (explanation.query, explanation.title):
-            by = {}
+            explanations = []  # name, values of the words, losses without the words
             if side.standard_errors is None:
-                by["Shapley values"] = side.contributions
+                explanations.append(("Shapley values", side.contributions, side.lost))
             if side.features is not None:
-                won = [place for _, place in winners(side.features)]
-                by["top neurons won"] = np.bincount(won, minlength=len(side.words)).astype(float)
-                won = side.features.argmax(axis=0)
-                by["all neurons won"] = np.bincount(won, minlength=len(side.words)).astype(float)
-            for name, values in by.items():
-                found.setdefault(name, []).append(quantities.agreement(values, side.lost))
+                top = np.array([position for _, position in winners(side.features)])
+                for name, won in (("top", top), ("all", side.features.argmax(axis=0))):
+                    counts = np.bincount(won, minlength=len(side.words)).astype(float)
+                    explanations.append((f"{name} neurons won", counts, side.lost))
             for reading in side.readings:
                 lost = side.lost[::-1][1:] if reading.backwards else side.lost[1:]
-                for name, values in inside(reading)[1].items():
-                    found.setdefault(name, []).append(quantities.agreement(values, lost))
-    for name, of_texts in found.items():
-        kendall, spearman = np.nanmean(np.array(of_texts), axis=0)
+                for name, values in word_quantities(reading)[1].items():
+                    explanations.append((name, values, lost))
+            for name, values, lost in explanations:
+                by_explanation.setdefault(name, []).append(quantities.agreement(values, lost))
+    for name, text_agreements in by_explanation.items():
+        defined = [agreement for agreement in text_agreements if not np.isnan(agreement.kendall)]
+        kendall, spearman = np.mean(defined, axis=0) if defined else (np.nan, np.nan)
         yield f"{name}: Kendall", float(kendall)
         yield f"{name}: Spearman", float(spearman)
     yield "explain: median seconds", float(np.median(seconds))
     yield "explain: most seconds", float(np.max(seconds))
-    yield "explain: median CPU seconds", float(np.median(computed))
-    yield "explain: most CPU seconds", float(np.max(computed))
+    yield "explain: median CPU seconds", float(np.median(cpu_seconds))
+    yield "explain: most CPU seconds", float(np.max(cpu_seconds))
 
 
 def observe(ranker: SemanticRanker, observed: Observed, topics: np.ndarray) -> Values:
-    """Every quantity of a model, by name."""
-    tower, read = ranker.model.query_tower, []
+    """Yields every quantity of a model, by name."""
+    tower, readings_by_side = ranker.model.query_tower, []
     if isinstance(tower, RecurrentTower):
         sides = zip(*observed.pairs, strict=True)
-        read = [list(readings(tower, ranker.vocabulary, side)) for side in sides]
-    yield from stop_words(ranker, observed, read)
-    yield from first_keywords(ranker, observed, read)
+        readings_by_side = [list(readings(tower, ranker.vocabulary, side)) for side in sides]
+    yield from stop_words(ranker, observed, readings_by_side)
+    yield from first_keywords(ranker, observed, readings_by_side)
     yield from topic_cells(ranker, observed, topics)
     yield from first_words(ranker, observed)
     yield from scores(ranker, observed)
 
 
-def looked_at(observed: Observed, runs: Mapping[str, Sequence[Path]], known: set) -> Iterator[Row]:
-    """Every quantity of every run that is not known."""
+def analyze(
+    observed: Observed, runs: Mapping[str, Sequence[Path]], known: set[tuple[str, str, int]]
+) -> Iterator[Row]:
+    """Yields every quantity of every run that is not in `known`."""
     topics = topics_of(observed)
-    with progress_of(f"{observed.name}: looking", len(runs), True, "systems") as task:
-        for system, of_system in runs.items():
+    with progress_of(f"{observed.name}: analysis", len(runs), True, "systems") as task:
+        for system, system_runs in runs.items():
             missing = {
                 seed: run
-                for seed, run in enumerate(of_system)
+                for seed, run in enumerate(system_runs)
                 if (observed.name, system, seed) not in known
             }
-            ranker = SemanticRanker.load(of_system[0], system) if missing else None
+            if not missing:
+                task.advance(state=system)
+                continue
             # One model with the weights of each seed in turn: its functions are traced once.
+            ranker = SemanticRanker.load(system_runs[0], system)
             for seed, run in missing.items():
                 ranker.model.load_weights(run / WEIGHTS)
                 for name in variants(ranker, system, seed):
@@ -257,23 +283,24 @@ def looked_at(observed: Observed, runs: Mapping[str, Sequence[Path]], known: set
 
 
 def read_rows(path: Path) -> list[Row]:
-    """What an earlier call wrote."""
+    """Reads the values of an earlier call."""
     lines = path.read_text("utf-8").splitlines()[1:] if path.exists() else []
     cells = [line.split("\t") for line in lines]
     return [
-        (name, system, int(seed), what, float(value)) for name, system, seed, what, value in cells
+        (name, system, int(seed), quantity, float(value))
+        for name, system, seed, quantity, value in cells
     ]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Trains, measures, prints and writes."""
+    """Runs the study; prints its tables and writes its files."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with bestbuy/ and homedepot/")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--systems", default=SYSTEMS)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--whole", action="store_true", help="whole logs, whole trainings")
+    parser.add_argument("--out", type=Path, required=True, help="folder for runs and results")
+    parser.add_argument("--sets", default=",".join(SETS), help="names of data sets")
+    parser.add_argument("--systems", default=SYSTEMS, help="names of configurations")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--full", action="store_true", help="full logs and full trainings")
     options = parser.parse_args(argv)
     if options.data is None and options.sets != "webquestions":
         parser.error("--data is missing; only --sets webquestions needs none.")
@@ -282,10 +309,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     table = options.out / "observations.tsv"
     rows = read_rows(table)
     for name in options.sets.split(","):
-        observed = SETS[name](options.data, options.whole)
+        observed = SETS[name](options.data, options.full)
         systems = options.systems.split(",")
-        runs = trained(observed, systems, options.seeds, options.out, options.whole)
-        rows += looked_at(observed, runs, {row[:3] for row in rows})
+        runs = train_runs(observed, systems, options.seeds, options.out, options.full)
+        rows += analyze(observed, runs, {row[:3] for row in rows})
         cells = ([*map(str, row[:4]), f"{row[4]:.6g}"] for row in rows)
         write_table(table, ("set", "system", "seed", "quantity", "value"), cells)
     show(rows, options.out, sys.stdout)

@@ -1,8 +1,8 @@
-"""What the papers say of trained models, as numbers: each says whether an observation holds."""
+"""Quantities that measure whether the papers' observations of trained models hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +12,17 @@ from scipy import stats
 from dssm_tf.analysis.cells import Array
 
 Flags = NDArray[np.bool_]
-Numbers = NDArray[np.integer[Any]]
+Indices = NDArray[np.integer[Any]]
 
 _TAIL = 0.025  # on either side of a 95 % interval
-_FEWEST = 3  # values that have a rank agreement worth the name
+_FEWEST = 3  # values needed for a meaningful rank agreement
 
 
-def over_seeds(values: Sequence[float]) -> tuple[float, float]:
-    """The mean over seeds, and by how much it may be off: Student's 95 % interval is mean -+ half.
+def over_seeds(values: Iterable[float]) -> tuple[float, float]:
+    """The mean over seeds and Student's 95 % interval, mean -+ half.
 
     Args:
-        values: one a seed; NaN is left out.
+        values: one value per seed; NaN is left out.
 
     Returns:
         The mean and half the interval's width; infinite for one value, NaN for none.
@@ -37,13 +37,13 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float]:
 
 
 class Contrast(NamedTuple):
-    """A quantity on some words beside the same on the other words of the same texts.
+    """A quantity on marked words compared with the other words of the same texts.
 
     Attributes:
         marked: the mean over texts of the mean over their marked words.
-        others: likewise of their other words.
-        lower: how often a marked word has less than another one of its text; .5 says nothing.
-        texts: how many have words of both kinds.
+        others: the same for their other words.
+        lower: how often a marked word is below another word of its text; .5 is chance.
+        texts: number of texts with words of both kinds.
     """
 
     marked: float
@@ -53,41 +53,40 @@ class Contrast(NamedTuple):
 
 
 def contrast(values: Sequence[Array], marked: Sequence[Flags]) -> Contrast:
-    """How much lower a quantity is on marked words, such as stop words, than on the others.
+    """Compares a quantity on marked words, such as stop words, with the other words.
 
-    Only texts with words of both kinds count, each as much as another: what differs between
-    texts, such as their length, cannot pass for a difference between words.
+    Only texts with words of both kinds count, with equal weights. Differences between texts, such
+    as their length, therefore do not appear as differences between words.
 
     Args:
-        values: of each text, `(words,)`.
-        marked: of each text, `(words,)`.
+        values: the values of each text, `(words,)`.
+        marked: the mask of the marked words of each text, `(words,)`.
 
     Returns:
-        NaN in place of means if no text has both.
+        The contrast; its means are NaN if no text has words of both kinds.
 
     Reference: P16 sec. V-A1: input gates attenuate unimportant words. `lower` is the statistic of
-    Mann and Whitney 1947 as a share; equal values count half.
+    Mann and Whitney 1947 as a fraction; equal values count half.
     """
-    found = []
-    for of_text, chosen in zip(values, marked, strict=True):
-        if not chosen.any() or chosen.all():
+    rows = []
+    for text_values, mask in zip(values, marked, strict=True):
+        if not mask.any() or mask.all():
             continue
-        of_marked, of_others = of_text[chosen], of_text[~chosen]
-        differences = of_others[:, None] - of_marked[None, :]
-        less = (differences > 0).mean() + (differences == 0).mean() / 2
-        found.append((of_marked.mean(), of_others.mean(), less))
-    if not found:
+        marked_values, other_values = text_values[mask], text_values[~mask]
+        differences = other_values[:, None] - marked_values[None, :]
+        lower = (differences > 0).mean() + (differences == 0).mean() / 2
+        rows.append((marked_values.mean(), other_values.mean(), lower))
+    if not rows:
         return Contrast(np.nan, np.nan, np.nan, 0)
-    on_marked, on_others, lower = map(float, np.mean(found, axis=0))
-    return Contrast(on_marked, on_others, lower, len(found))
+    marked_mean, others_mean, lower_mean = map(float, np.mean(rows, axis=0))
+    return Contrast(marked_mean, others_mean, lower_mean, len(rows))
 
 
 def written(activations: Mapping[str, Array]) -> Array:
-    """What each word writes into the cells, `i(t) y_g(t) = c(t) - f(t) c(t-1)`.
+    """The values that each word writes into the cells, `i(t) y_g(t) = c(t) - f(t) c(t-1)`.
 
     Args:
-        activations: `c`, and `f` if the forget gate is learned, each `(words, cells)` in the order
-            of reading.
+        activations: `c`, and `f` if there is a forget gate, each `(words, cells)` in reading order.
 
     Returns:
         `(words, cells)`.
@@ -103,12 +102,12 @@ class Hits(NamedTuple):
     """How often a keyword is a word of another text.
 
     Attributes:
-        found: share of the texts that have a keyword.
-        hits: of these, the share whose first keyword is a word of the other text.
-        chance: the same of a word drawn among the judged ones of each of these texts.
+        with_keyword: fraction of the texts that have a keyword.
+        hits: of these, the fraction whose first keyword is a word of the other text.
+        chance: the same for a random word among the judged ones of each of these texts.
     """
 
-    found: float
+    with_keyword: float
     hits: float
     chance: float
 
@@ -119,9 +118,9 @@ def first_keyword(
     """How often the first keyword of a query is a word of the title that was clicked.
 
     Args:
-        keywords: of each query, which words are keywords, `(words,)`.
-        judged: which words the rule judges, `(words,)`: not the one read first.
-        shared: which words are words of the title, `(words,)`.
+        keywords: mask of the keywords of each query, `(words,)`.
+        judged: mask of the words that can be keywords, `(words,)`: not the first one read.
+        shared: mask of the words that are in the title, `(words,)`.
     """
     hits, chances = [], []
     for keyword, known, common in zip(keywords, judged, shared, strict=True):
@@ -133,27 +132,27 @@ def first_keyword(
     return Hits(len(hits) / len(keywords), float(np.mean(hits)), float(np.mean(chances)))
 
 
-def signed_cells(vectors: Array, number: int) -> NDArray[np.intp]:
-    """Each text's most active cells, a cell far above zero and the same far below being two.
+def signed_cells(vectors: Array, count: int) -> NDArray[np.intp]:
+    """Each text's most active cells; positive and negative values of a cell count as two cells.
 
     Args:
         vectors: `(texts, dimension)`.
-        number: of cells.
+        count: number of cells.
 
     Returns:
-        `(texts, number)`, from 0; from `dimension` on the cells below zero.
+        Cell indices, `(texts, count)`; `dimension` is added to the index of a negative cell.
     """
-    cells = np.argsort(-np.abs(vectors), axis=1, kind="stable")[:, :number]
-    below = np.take_along_axis(vectors, cells, axis=1) < 0
-    return cells + vectors.shape[1] * below
+    cells = np.argsort(-np.abs(vectors), axis=1, kind="stable")[:, :count]
+    negative = np.take_along_axis(vectors, cells, axis=1) < 0
+    return cells + vectors.shape[1] * negative
 
 
-def purity(cells: Numbers, labels: Numbers) -> float:
-    """How much cells keep to one topic: the share of texts that have their cell's main label.
+def purity(cells: Indices, labels: Indices) -> float:
+    """The purity of cells: the fraction of texts that have the main label of their cell.
 
     Args:
-        cells: each text's most active cells, `(texts, active)`.
-        labels: each text's topic, from 0, `(texts,)`.
+        cells: the most active cells of each text, `(texts, active)`.
+        labels: the topic of each text, from 0, `(texts,)`.
 
     Returns:
         `sum_k max_l n(k, l) / sum_kl n(k, l)`, `n` counting texts of label l with cell k.
@@ -166,20 +165,20 @@ def purity(cells: Numbers, labels: Numbers) -> float:
     return float(counts.max(axis=1).sum() / counts.sum())
 
 
-def shuffled_purity(cells: Numbers, labels: Numbers, seed: int = 0, times: int = 20) -> float:
-    """The purity of cells that know nothing of topics: the mean over shuffled labels."""
+def shuffled_purity(cells: Indices, labels: Indices, seed: int = 0, times: int = 20) -> float:
+    """The purity of cells that are independent of topics: the mean over shuffled labels."""
     rng = np.random.default_rng(seed)
     return float(np.mean([purity(cells, rng.permutation(labels)) for _ in range(times)]))
 
 
-def turned(vectors: Array, seed: int = 0) -> Array:
-    """Vectors in other coordinates, drawn at random: all cosines stay, no cell does.
+def rotated_coordinates(vectors: Array, seed: int = 0) -> Array:
+    """Vectors in random orthogonal coordinates: cosines stay the same, cells do not.
 
-    What holds of the turned vectors' cells as well says something of the space, not of cells.
+    A result that also holds in these coordinates is a property of the space, not of the cells.
 
     Args:
         vectors: `(texts, dimension)`.
-        seed: of the coordinates, uniform over all orthogonal ones.
+        seed: random seed of the coordinates, which are uniform over all orthogonal matrices.
     """
     rng = np.random.default_rng(seed)
     axes, triangle = np.linalg.qr(rng.standard_normal((vectors.shape[1],) * 2))
@@ -187,39 +186,39 @@ def turned(vectors: Array, seed: int = 0) -> Array:
 
 
 def rotations(words: Sequence[str]) -> list[list[str]]:
-    """The text begun at each of its words: every word stands once in every place.
+    """All rotations of a text: every word occurs once in every position.
 
     >>> rotations(["a", "b", "c"])
     [['a', 'b', 'c'], ['b', 'c', 'a'], ['c', 'a', 'b']]
     """
-    return [[*words[place:], *words[:place]] for place in range(len(words))]
+    return [[*words[start:], *words[:start]] for start in range(len(words))]
 
 
 def influence(vectors: Array) -> Array:
-    """What each place of a text has of the vector's change when a word is taken away.
+    """The fraction of each position in the change of the vector when a word is removed.
 
-    The change is 1 less the cosine. With a text's `rotations`, all words are in all places, so
-    places differ by where they are and not by what usually stands there.
+    The change is 1 minus the cosine. With a text's `rotations`, all words are in all positions, so
+    positions do not differ by the words that usually occur there.
 
     Args:
-        vectors: unit vectors `(texts, 1 + words, dimension)`, of each text and of it without the
-            word in each place.
+        vectors: unit vectors `(texts, 1 + words, dimension)`, of each text and of the text without
+            the word in each position.
 
     Returns:
-        `(words,)` with sum 1; each is 1 / words for a model that does not see the order.
+        `(words,)` with sum 1; each value is 1 / words for a model that ignores order.
     """
-    whole, without = vectors[:, :1], vectors[:, 1:]
-    changes = (1 - (whole * without).sum(axis=-1)).mean(axis=0)
+    complete, shortened = vectors[:, :1], vectors[:, 1:]
+    changes = (1 - (complete * shortened).sum(axis=-1)).mean(axis=0)
     return changes / changes.sum()
 
 
-def kept(forget: Array, c: Array) -> float:
-    """How much of what the first word wrote is left in the cells after the last.
+def retained_fraction(forget: Array, c: Array) -> float:
+    """The fraction of the first word's cell values that is left after the last word.
 
     `sum_k |c_k(1)| prod_{t>1} f_k(t) / sum_k |c_k(1)|`.
 
     Args:
-        forget: `f(t)`, `(words, cells)` in the order of reading.
+        forget: `f(t)`, `(words, cells)` in reading order.
         c: `c(t)`, `(words, cells)`.
 
     Reference: Palangi et al. 2016, eq. 2 and sec. V, which leaves the forget gate out.
@@ -236,14 +235,14 @@ class Agreement(NamedTuple):
 
 
 def agreement(left: Array, right: Array) -> Agreement:
-    """How far two lists of values put their places in the same order.
+    """Rank agreement of two lists of values.
 
     Args:
-        left: `(places,)`, such as what words are worth by one explanation.
-        right: `(places,)`, by another.
+        left: `(words,)`, such as contributions of words by one explanation.
+        right: `(words,)`, by another explanation.
 
     Returns:
-        From -1 to 1; NaN for fewer than three places too.
+        From -1 to 1; NaN for fewer than three values.
     """
     if len(left) < _FEWEST or np.ptp(left) == 0 or np.ptp(right) == 0:
         return Agreement(np.nan, np.nan)

@@ -1,4 +1,4 @@
-"""Tables and figures of `examples.studies.observations`."""
+"""The tables and figures of `examples.studies.observations`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Row = tuple[str, str, int, str, float]
 LENGTHS = (2, 4, 6, 8, 12)
 
 TABLES: dict[str, dict[str, str]] = {
-    "1a. What the cosine loses without a word, and cells it moves: stop words, other words": {
+    "1a. Loss of the cosine without a word, and cells it changes: stop words, other words": {
         "lost: stop": "occlusion: stop words",
         "other": "occlusion: other words",
         "P(stop < other)": "occlusion: lower",
-        "cells: stop": "cells moved: stop words",
-        "other ": "cells moved: other words",
-        "P(stop < other) ": "cells moved: lower",
+        "cells: stop": "cells changed: stop words",
+        "other ": "cells changed: other words",
+        "P(stop < other) ": "cells changed: lower",
     },
-    "1b. Input gate, and what is written into the cells": {
+    "1b. Input gate, and values written into the cells": {
         "i(t): stop": "input gate: stop words",
         "other": "input gate: other words",
         "P(stop < other)": "input gate: lower",
@@ -36,20 +36,20 @@ TABLES: dict[str, dict[str, str]] = {
         "of up to 4 letters ": "written, short words: lower",
     },
     "2. The first keyword of a query": {
-        "queries with one": "keyword: queries that have one",
+        "queries with one": "keyword: queries with a keyword",
         "in the title": "keyword: in the title",
         "a word by chance": "keyword: in the title by chance",
     },
     "3. Topics of cells": {
         "purity": "topics: purity",
         "shuffled labels": "topics: shuffled",
-        "other coordinates": "topics, turned: purity",
+        "other coordinates": "topics, other coordinates: purity",
     },
-    "4a. Share of the first word in what the last state loses without a word": {
+    "4a. Fraction of the first word in the change of the last state without a word": {
         f"of {length} words": f"first word of {length}: influence" for length in LENGTHS
     },
-    "4b. What the cells keep of the first word": {
-        f"of {length} words": f"first word of {length}: kept in the cells" for length in LENGTHS
+    "4b. Fraction of the first word that the cells keep": {
+        f"of {length} words": f"first word of {length}: retained in the cells" for length in LENGTHS
     },
     "4c. Scores": {
         "clicked title first": "clicked title first",
@@ -63,7 +63,7 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "5a. Agreement with occlusion, Kendall's tau": {
         "Shapley": "Shapley values: Kendall",
-        "cells moved": "cells moved: Kendall",
+        "cells changed": "cells changed: Kendall",
         "i(t)": "input gate: Kendall",
         "written": "written: Kendall",
         "top neurons": "top neurons won: Kendall",
@@ -71,7 +71,7 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "5b. Agreement with occlusion, Spearman's rho": {
         "Shapley": "Shapley values: Spearman",
-        "cells moved": "cells moved: Spearman",
+        "cells changed": "cells changed: Spearman",
         "i(t)": "input gate: Spearman",
         "written": "written: Spearman",
         "top neurons": "top neurons won: Spearman",
@@ -84,7 +84,7 @@ TABLES: dict[str, dict[str, str]] = {
         "CPU, most": "explain: most CPU seconds",
     },
 }
-BESIDE = ("input gate", "written", "cells moved", "occlusion")
+COMPARED = ("input gate", "written", "cells changed", "occlusion")
 
 
 def show(rows: Sequence[Row], out: Path, stream: IO[str]) -> None:
@@ -94,8 +94,8 @@ def show(rows: Sequence[Row], out: Path, stream: IO[str]) -> None:
         values.setdefault((name, system), {}).setdefault(quantity, []).append(value)
     for title, columns in TABLES.items():
         lines = []
-        for (name, system), found in values.items():
-            cells = [number(found.get(quantity, [])) for quantity in columns.values()]
+        for (name, system), quantities in values.items():
+            cells = [format_cell(quantities.get(quantity, [])) for quantity in columns.values()]
             if any(cells):
                 lines.append([name, system, *cells])
         used = [i for i in range(len(columns) + 2) if any(line[i] for line in lines)]
@@ -106,41 +106,44 @@ def show(rows: Sequence[Row], out: Path, stream: IO[str]) -> None:
     draw(values, out)
 
 
-def number(values: Sequence[float]) -> str:
-    """Mean and half the interval, as in `.152 ± .010`; empty for none."""
+def format_cell(values: Sequence[float]) -> str:
+    """The mean and half the interval, such as `.152 ± .010`; empty without values."""
     mean, half = over_seeds(values)
     if np.isnan(mean):
         return ""
-    shown = [f"{one:.3f}".replace("0.", ".", 1) for one in (mean, half) if np.isfinite(one)]
-    return " ± ".join(shown)
+    numbers = [f"{n:.3f}".replace("0.", ".", 1) for n in (mean, half) if np.isfinite(n)]
+    return " ± ".join(numbers)
 
 
 def draw(values: Mapping[tuple[str, str], Mapping[str, Sequence[float]]], out: Path) -> None:
-    """The first word's influence by length, and stop words beside other words."""
+    """Draws the first word's influence by length, and the ratio of stop words to other words."""
     influences: dict[str, dict[str, dict[object, tuple[float, float]]]] = {}
-    shares: dict[str, dict[str, dict[object, tuple[float, float]]]] = {}
-    for (name, system), found in values.items():
-        line = {
-            length: over_seeds(found[quantity])
+    ratios: dict[str, dict[str, dict[object, tuple[float, float]]]] = {}
+    for (name, system), quantities in values.items():
+        line: dict[object, tuple[float, float]] = {
+            length: over_seeds(quantities[quantity])
             for length in LENGTHS
-            if (quantity := f"first word of {length}: influence") in found
+            if (quantity := f"first word of {length}: influence") in quantities
         }
         if " " not in system or system == "lstm untrained":
-            influences.setdefault(name, {})[system] = dict(line)
+            influences.setdefault(name, {})[system] = line
         if " " not in system:
-            shares.setdefault(name, {})[system] = {
+            ratios.setdefault(name, {})[system] = {
                 quantity: over_seeds(
-                    np.divide(found[f"{quantity}: stop words"], found[f"{quantity}: other words"])
+                    np.divide(
+                        quantities[f"{quantity}: stop words"],
+                        quantities[f"{quantity}: other words"],
+                    )
                 )
-                for quantity in BESIDE
-                if f"{quantity}: stop words" in found
+                for quantity in COMPARED
+                if f"{quantity}: stop words" in quantities
             }
-    equal = "an equal share"
+    equal = "equal influence"
     for panel in influences.values():
         lengths = max(panel.values(), key=len)
         panel[equal] = {length: (1 / float(str(length)), 0.0) for length in lengths}
     for panels, name, x, y in (
-        (influences, "first_word.png", "words", "share of the first word in the change"),
-        (shares, "stop_words.png", "", "on stop words / on other words"),
+        (influences, "first_word.png", "words", "fraction of the first word in the change"),
+        (ratios, "stop_words.png", "", "stop words / other words"),
     ):
-        figures.with_intervals(panels, out / name, x, y)
+        figures.draw_intervals(panels, out / name, x, y)

@@ -1,11 +1,11 @@
-"""How much of what position bias costs a training comes back by `--position-weights`.
+"""Measures how much of the loss from position bias `--position-weights` recovers.
 
     python -m examples.studies.position_bias --judgments judgments.tsv --figure FIGURE.png
 
-Simulates clicks on judged lists with eta 0 and 1, preprocesses each log as it is and weighted,
-trains a DSSM on each and ranks the judged titles of the queries that were logged. Prints a table of
-NDCG: the mean over seeds, each with lists, clicks and trainings of its own, and of the loss
-(unbiased minus naive) the share that weighted training brings back; below it, the estimated curves.
+Simulates clicks on judged lists with eta 0 and 1, preprocesses each log without and with weights,
+trains a DSSM on each, and ranks the judged titles of the logged queries. Prints tables of NDCG: the
+mean over seeds, each with separate lists, clicks and trainings, and the fraction of the loss
+(unbiased minus naive) that weighted training recovers. Below them are the estimated curves.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ SETTINGS = (
     f"loss.gamma={GAMMA}",
     f"ranking.prior={1 / GAMMA}",
 )
-"""Epochs are fixed. Sampled negatives make gamma times the cosine log P(title | query) / P(title),
-so 1 / gamma is the weight of the log-prior with which it ranks by P(title | query) again."""
+"""With sampled negatives, gamma times the cosine approaches log P(title | query) / P(title). With a
+log-prior of weight 1 / gamma, the model therefore ranks by P(title | query)."""
 
 Values = dict[tuple[int, str], list[float]]
-"""NDCG by eta and training; that on unbiased clicks is the naive one of eta 0."""
-PRIOR, COSINE = "cosine and prior", "cosine alone"
+"""NDCG by eta and training; training on unbiased clicks is the naive one of eta 0."""
+PRIOR, COSINE = "cosine and prior", "cosine only"
 
 
-def measured(
+def evaluate_seed(
     judgments: Sequence[Judgment], folder: Path, options: argparse.Namespace, seed: int
 ) -> tuple[dict[str, Values], dict[int, Path]]:
-    """NDCG of a seed's trainings by what ranks, and the estimated curves by eta."""
+    """NDCG of a seed's trainings by ranking score, and the files of the estimated curves by eta."""
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.training.train import train
 
@@ -59,10 +59,10 @@ def measured(
     logged: set[str] = set()
     for eta in ETAS:
         log = folder / f"log{eta}.tsv"
-        asked = ["--judgments", options.judgments, "--eta", eta, "--seed", seed, "--out", log,
+        flags = ["--judgments", options.judgments, "--eta", eta, "--seed", seed, "--out", log,
                  "--lists", options.lists, "--sessions", options.sessions,
                  "--ranker-noise", options.ranker_noise]  # fmt: skip
-        simulate_clicks([str(word) for word in asked])
+        simulate_clicks([str(flag) for flag in flags])
         logged |= {*read(log, [raw("query")])["query"]}
         for name, method in ((NAIVE, "none"), (WEIGHTED, "harvesting")):
             run = folder / f"{name}{eta}"
@@ -76,12 +76,13 @@ def measured(
                 ranker = systems[f"{name}{eta} {ranking}"] = SemanticRanker.load(run, run.name)
                 ranker.prior_weight *= ranking == PRIOR
         curves[eta] = data / "examination_curve.tsv"
-    judged = [one for one in judgments if one.query in logged]
-    found = evaluate(systems, judged, metrics=METRICS)
+    judged = [judgment for judgment in judgments if judgment.query in logged]
+    evaluation = evaluate(systems, judged, metrics=METRICS)
     means = {
         ranking: {
             (eta, name): [
-                float(np.nanmean(found.values[f"{name}{eta} {ranking}"][one])) for one in METRICS
+                float(np.nanmean(evaluation.values[f"{name}{eta} {ranking}"][metric]))
+                for metric in METRICS
             ]
             for eta in ETAS
             for name in (NAIVE, WEIGHTED)
@@ -91,13 +92,13 @@ def measured(
     return means, curves
 
 
-def _dssm(*words: object) -> None:
-    if code := dssm([str(word) for word in words]):
+def _dssm(*arguments: object) -> None:
+    if code := dssm([str(word) for word in arguments]):
         sys.exit(code)
 
 
-def table(found: Sequence[Values], first_seed: int = 0) -> Iterator[str]:
-    """Lines of Markdown: the mean of each training and half the range of the seeds."""
+def table(results: Sequence[Values], first_seed: int = 0) -> Iterator[str]:
+    """Yields a Markdown table: the mean of each training and half the range over seeds."""
     names = {
         (0, NAIVE): "unbiased clicks (eta 0), naive",
         (0, WEIGHTED): "unbiased clicks (eta 0), weighted",
@@ -107,22 +108,23 @@ def table(found: Sequence[Values], first_seed: int = 0) -> Iterator[str]:
     yield "| NDCG | @1 | @3 | @10 |"
     yield "|---|---|---|---|"
     for key, name in names.items():
-        values = np.array([one[key] for one in found])
+        values = np.array([seed[key] for seed in results])
         halves = np.ptp(values, axis=0) / 2
         cells = [f"{m:.3f} ± {h:.3f}" for m, h in zip(values.mean(axis=0), halves, strict=True)]
         yield f"| {name} | {' | '.join(cells)} |"
     best, naive, weighted = (
-        np.array([one[key] for one in found]) for key in ((0, NAIVE), (1, NAIVE), (1, WEIGHTED))
+        np.array([seed[key] for seed in results]) for key in ((0, NAIVE), (1, NAIVE), (1, WEIGHTED))
     )
-    share = (weighted - naive).mean(axis=0) / (best - naive).mean(axis=0)
-    yield f"| of the loss at eta 1 comes back | {' | '.join(f'{one:.0%}' for one in share)} |"
-    each = (weighted - naive) / (best - naive)
-    for seed, row in enumerate(each, first_seed):
-        yield f"| seed {seed} alone | {' | '.join(f'{one:.0%}' for one in row)} |"
+    with np.errstate(divide="ignore", invalid="ignore"):  # no loss: infinite or NaN
+        recovered = (weighted - naive).mean(axis=0) / (best - naive).mean(axis=0)
+        by_seed = (weighted - naive) / (best - naive)
+    yield f"| loss at eta 1 recovered | {' | '.join(f'{value:.0%}' for value in recovered)} |"
+    for seed, row in enumerate(by_seed, first_seed):
+        yield f"| only seed {seed} | {' | '.join(f'{value:.0%}' for value in row)} |"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures and prints."""
+    """Runs the study and prints its tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--judgments", type=Path, required=True, metavar="FILE")
     parser.add_argument("--lists", type=int, default=500)
@@ -130,7 +132,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ranker-noise", type=float, default=1.0)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--first-seed", type=int, default=0, help="others, to choose settings on")
+    parser.add_argument(
+        "--first-seed", type=int, default=0, help="first seed; use other seeds to choose settings"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--figure", type=Path, help="PNG of the curves of eta 0 and 1 to write")
     options = parser.parse_args(argv)
@@ -138,32 +142,32 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"--judgments: there is no file {options.judgments}")
     load_tensorflow()
     judgments = read_judgments(options.judgments)
-    found: dict[str, list[Values]] = {PRIOR: [], COSINE: []}
+    results: dict[str, list[Values]] = {PRIOR: [], COSINE: []}
     lines: list[str] = []
     panels: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
-        with TemporaryDirectory() as passing:
-            values, curves = measured(judgments, Path(passing), options, seed)
+        with TemporaryDirectory() as temporary:
+            values, curves = evaluate_seed(judgments, Path(temporary), options, seed)
             for eta, path in curves.items():
                 curve = read_curve(path).propensities
-                shown = ", ".join(f"{one:.3f}" for one in curve)
-                lines.append(f"seed {seed}, eta {eta}: {shown}")
+                propensities = ", ".join(f"{propensity:.3f}" for propensity in curve)
+                lines.append(f"seed {seed}, eta {eta}: {propensities}")
                 if seed == options.first_seed:
                     panels[f"eta {eta}"] = _panel(path, eta)
-        for ranking, one in values.items():
-            found[ranking].append(one)
+        for ranking, ranking_values in values.items():
+            results[ranking].append(ranking_values)
         sys.stderr.write(f"{seed}: {values}\n")
-    for ranking, seeds in found.items():
+    for ranking, seeds in results.items():
         sys.stdout.write("\n".join([ranking, "", *table(seeds, options.first_seed), "", ""]))
     sys.stdout.write("\n".join(lines) + "\n")
     if options.figure:
-        from examples.studies.intervals import with_intervals
+        from examples.studies.intervals import draw_intervals
 
-        with_intervals(panels, options.figure, "position", "propensity")
+        draw_intervals(panels, options.figure, "position", "propensity")
 
 
 def _panel(path: Path, eta: int) -> dict[str, dict[int, tuple[float, float]]]:
-    """The estimated curve with half its intervals, and the truth."""
+    """The estimated curve with half the widths of its intervals, and the true curve."""
     names = ("position", "propensity", "low", "high")
     cells = read(path, [*map(raw, names)]).select(names)
     rows = [

@@ -1,13 +1,13 @@
-"""What further fields of titles are worth, with trigram rows of their own or shared ones.
+"""Measures the benefit of further title fields, with separate or shared trigram rows.
 
     python -m examples.studies.title_fields --data wikispeedia --seeds 3
 
-The log is of people who clicked from one Wikipedia article to the next: the article's name is the
-query, the other's the title, its subject and the first `--words` words of its text are further
-fields. A fifth of the queries is held out; they rank all articles but their own, and their clicks
-are the grades. Models rank by the cosine, without the prior of titles.
-Prints a Markdown table: the mean over seeds, half of their range, and parameters of the model.
-With `--folder` data and runs are kept, and the same command goes on where it was.
+The log has clicks from one Wikipedia article to the next. The name of the first article is the
+query. The name of the second is the title; its subject and the first `--words` words of its text
+are further fields. A fifth of the queries is held out for the test. For each of them, all other
+articles are ranked by the cosine, without the prior, and the number of clicks is the grade.
+Prints a Markdown table: the mean over seeds, half of their range, and the number of parameters.
+With `--folder`, data and runs are kept, and the same command resumes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
-from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_clicks, read_corpus
 from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.splits import HELD_OUT, is_held_out
 from dssm_tf.text.fields import SEPARATOR
+from dssm_tf.text.rules import FOLDED
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
-CHOICES = (
+VARIANTS = (  # title fields, and whether the fields share the rows of the first matrix
     ("title", "shared"),
     ("title,subject", "shared"),
     ("title,subject", "own"),
@@ -42,13 +44,13 @@ CHOICES = (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures and prints."""
+    """Runs the study and prints its table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="of the two tables")
-    parser.add_argument("--words", type=int, default=30, help="of each text")
-    parser.add_argument("--config", default="dssm")
+    parser.add_argument("--data", type=Path, required=True, help="directory of the two tables")
+    parser.add_argument("--words", type=int, default=30, help="words of each text")
+    parser.add_argument("--config", default="dssm", help="name or file of a configuration")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--folder", type=Path, help="keeps data and runs")
+    parser.add_argument("--folder", type=Path, help="directory that keeps data and runs")
     options = parser.parse_args(argv)
     load_tensorflow()
     with nullcontext(options.folder) if options.folder else TemporaryDirectory() as folder:
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def write_log(data: Path, folder: Path, words: int) -> None:
-    """Writes `log.tsv` and `corpus.tsv`, with the columns title, subject and text."""
+    """Writes `train.tsv`, `test.tsv` and `corpus.tsv` with the columns title, subject and text."""
     articles = {
         title: f"{title}\t{subject}\t{' '.join(text.split()[:words])}"
         for _, title, subject, text in _rows(data / "docs_first200.tsv")
@@ -67,11 +69,13 @@ def write_log(data: Path, folder: Path, words: int) -> None:
     _write(folder / "corpus.tsv", "doc_id\ttitle\tsubject\ttext", (
         f"{number}\t{article}" for number, article in enumerate(articles.values())
     ))  # fmt: skip
-    _write(folder / "log.tsv", "query\ttitle\tsubject\ttext\tclicks", (
-        f"{start}\t{articles[clicked]}\t{clicks}"
-        for start, clicked, clicks in _rows(data / "nav_clicks.tsv")
-        if clicked in articles
-    ))  # fmt: skip
+    clicks = [row for row in _rows(data / "nav_clicks.tsv") if row[1] in articles]
+    for split in ("train", "test"):
+        _write(folder / f"{split}.tsv", "query\ttitle\tsubject\ttext\tclicks", (
+            f"{start}\t{articles[clicked]}\t{count}"
+            for start, clicked, count in clicks
+            if is_held_out(start, 0.2, HELD_OUT) == (split == "test")
+        ))  # fmt: skip
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
@@ -89,21 +93,17 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
 
     yield "| fields | rows | NDCG@1 | @3 | @10 | bm25: @1 | @3 | @10 | parameters |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for fields, rows in CHOICES:
-        parts, data = (folder / f"{kind}-{fields}-{rows}" for kind in ("parts", "data"))
+    for fields, rows in VARIANTS:
+        data = folder / f"data-{fields}-{rows}"
         if not data.exists():
-            of = ("--title-fields", fields)
-            log, corpus = folder / "log.tsv", folder / "corpus.tsv"
-            _dssm("data", "split", "--clicks", log, "--corpus", corpus, *of,
-                  "--hold-out-queries", "0.2", "--out", parts)  # fmt: skip
-            log, corpus = parts / "clicks.tsv", parts / "corpus.tsv"
-            _dssm("preprocess", "--input", log, "--corpus", corpus, *of,
+            log, corpus = folder / "train.tsv", folder / "corpus.tsv"
+            _dssm("preprocess", "--input", log, "--corpus", corpus, "--title-fields", fields,
                   "--field-rows", rows, "--output", data)  # fmt: skip
-        names = tuple(fields.split(","))
-        titles = read_corpus(parts / "corpus.tsv", Layout(title_fields=names))
-        judgments = read_judgments(parts / "judgments.tsv", Layout(title_fields=names))
-        bm25 = BASELINES["bm25"]().fit([], [one.title for one in titles])
-        found: dict[str, list[list[float]]] = {"bm25": [], "model": []}
+        layout = Layout(title_fields=tuple(fields.split(",")))
+        titles = read_corpus(folder / "corpus.tsv", layout)
+        judgments = _judgments(folder / "test.tsv", titles)
+        bm25 = BASELINES["bm25"]().fit([], [entry.title for entry in titles])
+        scores: dict[str, list[list[float]]] = {"bm25": [], "model": []}
         parameters = 0
         for seed in range(options.seeds):
             run = data.with_name(f"run-{data.name}-{options.config}-{seed}")
@@ -112,21 +112,33 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
             model = SemanticRanker.load(run)
             parameters = model.model.count_params()
             evaluation = evaluate(
-                {"bm25": _Others(bm25), "model": _Others(model)}, judgments, titles, metrics=CUTOFFS
+                {"bm25": _WithoutOwnTitle(bm25), "model": _WithoutOwnTitle(model)},
+                judgments,
+                titles,
+                metrics=CUTOFFS,
             )
-            for name, values in found.items():
-                values.append([float(np.nanmean(evaluation.values[name][one])) for one in CUTOFFS])
-            sys.stderr.write(f"{fields}, {rows}, seed {seed}: {np.round(found['model'][-1], 4)}\n")
-        means, ranges = np.mean(found["model"], 0), np.ptp(found["model"], 0)
-        cells = [f"{m:.3f} ± {half:.3f}" for m, half in zip(means, ranges / 2, strict=True)]
-        cells += [f"{value:.3f}" for value in found["bm25"][0]]
+            for name, values in scores.items():
+                values.append(
+                    [float(np.nanmean(evaluation.values[name][metric])) for metric in CUTOFFS]
+                )
+            sys.stderr.write(f"{fields}, {rows}, seed {seed}: {np.round(scores['model'][-1], 4)}\n")
+        means, ranges = np.mean(scores["model"], 0), np.ptp(scores["model"], 0)
+        cells = [f"{mean:.3f} ± {half:.3f}" for mean, half in zip(means, ranges / 2, strict=True)]
+        cells += [f"{value:.3f}" for value in scores["bm25"][0]]
         yield f"| {fields} | {rows} | {' | '.join(cells)} | {parameters / 1e6:.1f}M |"
 
 
-class _Others:
-    """Ranks an article's own title last: nobody clicks from it to itself."""
+def _judgments(test: Path, titles: Sequence[CorpusTitle]) -> list[Judgment]:
+    """Judgments from the test clicks."""
+    ids = {entry.title.split(SEPARATOR)[0]: entry.doc_id for entry in titles}
+    clicks = ((row[0], ids[row[1]], float(row[-1])) for row in _rows(test))
+    return judgments_from_clicks(clicks, FOLDED, {entry.doc_id: entry.title for entry in titles})
 
-    name = "others"
+
+class _WithoutOwnTitle:
+    """Ranks an article's own title last, because no click leads from it to itself."""
+
+    name = "without own title"
 
     def __init__(self, ranker: Any) -> None:
         self._ranker = ranker
@@ -142,8 +154,8 @@ class _Others:
         return np.where(np.array(queries)[:, None] == names, scores.min() - 1, scores)
 
 
-def _dssm(*words: object) -> None:
-    if dssm([str(word) for word in words]):
+def _dssm(*arguments: object) -> None:
+    if dssm([str(word) for word in arguments]):
         sys.exit(1)
 
 

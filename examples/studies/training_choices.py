@@ -1,13 +1,13 @@
-"""What each choice of the default configuration is worth, on the validation parts of four logs.
+"""Measures each choice of the default configuration on validation queries of four logs.
 
     python -m examples.studies.training_choices --data DATA --out OUT
 
-trains `--config` under each of `CHOICES` with each seed and prints docs/training.md's tables. DATA
-holds `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. What other pages report stays
-unread: Best Buy's later fifth, the questions that `dssm demo` judges by, a fifth of Home Depot's
-queries, of the others of which a quarter is taken; for the whole catalogue another fifth, see
-`whole_catalogue`. Of what is left, 30 % of the queries validate,
-and every figure is theirs. OUT keeps every finished training: the same command goes on.
+trains `--config` with each of `CHOICES` and each seed, and prints the tables of docs/training.md.
+DATA has `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. The test data of other
+pages is not used: Best Buy's later fifth, the test questions of `dssm demo`, and a fifth of Home
+Depot's queries (another fifth for the full catalogue, see `whole_catalogue`). Of Home Depot's other
+queries, a quarter is used. 30 % of the remaining queries are for validation; they give all values.
+OUT keeps every finished training, so the same command resumes.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "4 fresh": ("negatives.fresh=4",),
     "4 mined by bm25": ("negatives.mined=4", "negatives.mined_from={bm25}"),
 }
-"""What differs from the configuration."""
+"""Changes to the configuration, by name."""
 
 
 def logs(data: Path, folder: Path) -> dict[str, list[str]]:
-    """Writes the parts to learn from; returns the input flags of preprocess for each log."""
+    """Writes the training rows of each log; returns the input flags of preprocess by log."""
     flags = {}
     bundled = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
     rows = [row.split("\t") for row in bundled.read_text("utf-8").splitlines()]
-    learned = [row[2:] for row in rows if row[1] != "test"]
-    flags["WebQuestions"] = _write(folder / "webquestions.tsv", learned)
+    train = [row[2:] for row in rows if row[1] != "test"]
+    flags["WebQuestions"] = _write(folder / "webquestions.tsv", train)
 
     shop = data / "bestbuy"
     header, earlier, _ = split_by_time(shop / "clicks.tsv", 0.8)
@@ -76,12 +76,12 @@ def logs(data: Path, folder: Path) -> dict[str, list[str]]:
         row.split("\t")
         for row in (data / "homedepot" / "clicks.tsv").read_text("utf-8").splitlines()
     )
-    kept = [
+    selected = [
         row
         for row in pairs
         if not is_held_out(row[0], 0.2, "homedepot") and is_held_out(row[0], 0.25, "choices")
     ]
-    flags["Home Depot"] = _write(folder / "homedepot.tsv", [header, *kept])
+    flags["Home Depot"] = _write(folder / "homedepot.tsv", [header, *selected])
 
     split(data / "homedepot", folder / "catalogue")
     tables = [str(folder / "catalogue" / name) for name in ("clicks.tsv", "corpus.tsv")]
@@ -95,51 +95,60 @@ def _write(path: Path, rows: Sequence[Sequence[str]]) -> list[str]:
     return ["--input", str(path)]
 
 
-def prepared(data: Path, out: Path, asked: Sequence[str], mined: bool) -> dict[str, Path]:
-    """The preprocessed directory of each log, and beside it what BM25 mines there, if asked."""
+def preprocess_logs(data: Path, out: Path, names: Sequence[str], mined: bool) -> dict[str, Path]:
+    """Preprocesses each log, and mines hard negatives by BM25 if `mined`; returns directories."""
     from dssm_tf import mine
     from pipelines.preprocess import run
 
-    found = {}
+    directories = {}
     out.mkdir(parents=True, exist_ok=True)
     for name, flags in logs(data, out).items():
-        if asked and name not in asked:
+        if names and name not in names:
             continue
-        found[name] = out / name.lower().replace(" ", "")
-        done = found[name] / "spec.json"
-        if not done.exists() and run(
-            [*flags, "--output", str(found[name]), "--validation-fraction", "0.3", "--overwrite"]
+        directories[name] = out / name.lower().replace(" ", "")
+        spec_file = directories[name] / "spec.json"
+        if not spec_file.exists() and run(
+            [
+                *flags,
+                "--output",
+                str(directories[name]),
+                "--validation-fraction",
+                "0.3",
+                "--overwrite",
+            ]
         ):
             sys.exit(1)
-        if mined and not bm25_table(found[name]).exists():
-            mine(found[name], bm25_table(found[name]), bm25=True)
-    return found
+        if mined and not bm25_table(directories[name]).exists():
+            mine(directories[name], bm25_table(directories[name]), bm25=True)
+    return directories
 
 
 def bm25_table(data: Path) -> Path:
-    """Where the hard negatives of a log are."""
+    """The file of hard negatives of a log."""
     return data.with_name(f"{data.name}-bm25.tsv")
 
 
-def measured(config: str, overrides: Sequence[str], data: Path, out: Path) -> dict[str, Any]:
-    """Validation NDCG of a training, with the prior whose weight is chosen there."""
+def train_and_validate(
+    config: str, overrides: Sequence[str], data: Path, out: Path
+) -> dict[str, Any]:
+    """Trains and returns the validation NDCG, with the prior's weight chosen by validation."""
     from dssm_tf.training.train import train
 
     settings = load_config(find_config(config), [*PLAIN, *overrides])
     result = train(settings, data, out, quiet=True)
-    return {name: result.ndcg[name] for name in CUTOFFS} | {
+    return {name: result.metrics[name] for name in CUTOFFS} | {
         "seconds": result.seconds,
         "epoch": float(result.best_epoch),
-        "queries": result.ndcg["queries"],
+        "queries": result.metrics["queries"],
     }
 
 
-def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> list[str]:
-    """A table a log: mean and half the range over seeds; `won` beyond both ranges."""
+def table(results: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> list[str]:
+    """One table per log: mean and half the range over seeds; `won` if beyond both ranges."""
     lines = []
-    for log, choices in found.items():
+    for log, choices in results.items():
         first = next(iter(choices))
-        base = np.array([[one[name] for name in CUTOFFS] for one in choices[first]])
+        base = np.array([[run[name] for name in CUTOFFS] for run in choices[first]])
         queries = choices[first][0]["queries"]
         lines += [
             f"{log}, {queries:,.0f} validation queries:",
@@ -148,7 +157,7 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
             "|---|---|---|---|---|---|---|",
         ]
         for choice, runs in choices.items():
-            values = np.array([[one[name] for name in CUTOFFS] for one in runs])
+            values = np.array([[run[name] for name in CUTOFFS] for run in runs])
             cells = [
                 f"{mean:.3f} ±{spread / 2:.3f}"
                 for mean, spread in zip(values.mean(0), np.ptp(values, 0), strict=True)
@@ -158,7 +167,7 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
             verdict = "won" if gain > widest else "lost" if -gain > widest else "level"
             verdict = verdict if min(len(values), len(base)) > 1 else "one seed"
             against = "" if choice == first else f"{gain:+.3f} {verdict}"
-            epochs, seconds = (np.mean([one[key] for one in runs]) for key in ("epoch", "seconds"))
+            epochs, seconds = (np.mean([run[key] for run in runs]) for key in ("epoch", "seconds"))
             lines.append(
                 f"| {choice} | {' | '.join(cells)} | {against} | {epochs:.0f} | {seconds:.0f} s |"
             )
@@ -167,7 +176,7 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures and prints."""
+    """Runs the study and prints its tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with bestbuy/, homedepot/")
     parser.add_argument("--out", type=Path, required=True)
@@ -186,33 +195,33 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"--data: there is no folder {options.data}")
     load_tensorflow()
     choices = dict(CHOICES)
-    for one in options.also:
-        name, _, overrides = one.partition(":")
+    for also in options.also:
+        name, _, overrides = also.partition(":")
         choices[name] = tuple(overrides.split(";"))
-    asked = [name for name in options.choices.split(";") if name] or list(choices)
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    mined = any("{bm25}" in one for choice in asked for one in choices[choice])
+    selected = [name for name in options.choices.split(";") if name] or list(choices)
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    mined = any("{bm25}" in setting for choice in selected for setting in choices[choice])
     names = [name for name in options.logs.split(",") if name]
-    for log, data in prepared(options.data, options.out, names, mined).items():
-        for choice in asked:
+    for log, data in preprocess_logs(options.data, options.out, names, mined).items():
+        for choice in selected:
             for seed in range(options.seeds):
                 key = f"{options.config} {choice} {seed}".replace("/", "-")
-                kept = options.out / "measured" / data.name / f"{key}.json"
-                if not kept.exists():
+                result_file = options.out / "measured" / data.name / f"{key}.json"
+                if not result_file.exists():
                     run = options.out / "run"
                     shutil.rmtree(run, ignore_errors=True)
                     overrides = [*options.set, f"training.seed={seed}"]
                     overrides += [
-                        one.format(bm25=bm25_table(data)) if "{bm25}" in one else one
-                        for one in choices[choice]
+                        setting.format(bm25=bm25_table(data)) if "{bm25}" in setting else setting
+                        for setting in choices[choice]
                     ]
-                    value = measured(options.config, overrides, data, run)
-                    with atomic_write(kept) as file:
+                    value = train_and_validate(options.config, overrides, data, run)
+                    with atomic_write(result_file) as file:
                         json.dump(value, file)
                     sys.stderr.write(f"{log} {key}: {value}\n")
-                one = json.loads(kept.read_text("utf-8"))
-                found.setdefault(log, {}).setdefault(choice, []).append(one)
-    sys.stdout.write("\n".join(table(found)) + "\n")
+                value = json.loads(result_file.read_text("utf-8"))
+                results.setdefault(log, {}).setdefault(choice, []).append(value)
+    sys.stdout.write("\n".join(table(results)) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Splits Home Depot's judgments by query: a log to learn from, the whole catalogue, judgments.
+"""Splits Home Depot's judgments by query into a training log, the catalogue and test judgments.
 
     python -m examples.studies.whole_catalogue --data DATA --out OUT
 
 reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes three tables for
-`dssm benchmark`: `clicks.tsv` without the queries that are measured, `corpus.tsv` with every title,
-and `judgments.tsv` of the queries whose CRC-32 is a multiple of five and that have a good title.
+`dssm benchmark`: `clicks.tsv` without the test queries, `corpus.tsv` with every title, and
+`judgments.tsv` of the test queries that have a relevant title. Test queries are those whose CRC-32
+is a multiple of five.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
 
 
 def is_test(query: str) -> bool:
-    """Whether a query is measured and not learned from."""
+    """Whether a query is for the test and not for training."""
     return crc32(query.encode()) % 5 == 0
 
 
@@ -29,16 +30,14 @@ def split(data: Path, out: Path) -> None:
     """Writes the tables."""
     clicks, judgments = _rows(data / "clicks.tsv"), _rows(data / "judgments.tsv")
     corpus = {row["doc_id"]: row["title"] for row in judgments}
-    good = {row["query"] for row in judgments if float(row["grade"]) > 0}
-    learned = ((row["query"], row["title"], row["clicks"]) for row in clicks)
-    _write(
-        out / "clicks.tsv",
-        ("query", "title", "clicks"),
-        (row for row in learned if not is_test(row[0])),
+    relevant = {row["query"] for row in judgments if float(row["grade"]) > 0}
+    train = (
+        (row["query"], row["title"], row["clicks"]) for row in clicks if not is_test(row["query"])
     )
+    _write(out / "clicks.tsv", ("query", "title", "clicks"), train)
     _write(out / "corpus.tsv", ("doc_id", "title"), sorted(corpus.items()))
-    tested = (row for row in judgments if is_test(row["query"]) and row["query"] in good)
-    rows = ([row[column] for column in JUDGMENT_COLUMNS] for row in tested)
+    test = (row for row in judgments if is_test(row["query"]) and row["query"] in relevant)
+    rows = ([row[column] for column in JUDGMENT_COLUMNS] for row in test)
     _write(out / "judgments.tsv", JUDGMENT_COLUMNS, rows)
 
 
@@ -54,7 +53,7 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Splits."""
+    """Writes the split."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with both tables")
     parser.add_argument("--out", type=Path, required=True)

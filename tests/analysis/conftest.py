@@ -1,4 +1,4 @@
-"""Runs to look into."""
+"""Small runs of every tower."""
 
 import functools
 
@@ -18,7 +18,7 @@ ROWS = [
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """The run of a small tower, by its name; made when it is first asked for."""
+    """Returns a function from a tower's name to its run, trained on first use."""
     folder = tmp_path_factory.mktemp("analysed")
     data = write_data(folder / "data", [*click_log(), *ROWS])
 

@@ -1,4 +1,4 @@
-"""Who wins the neurons of a maximum, by hand."""
+"""Winners and links of max pooling, computed by hand."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def test_the_word_with_the_highest_feature_wins_a_neuron():
     assert winners(TITLE, 3) == [(1, 0), (0, 1), (2, 1)]
 
 
-def test_a_link_is_a_neuron_that_is_high_on_both_sides():
+def test_a_link_is_a_neuron_that_is_high_for_both_texts():
     # .9 x .8 and .3 x .5; neuron 1 is negative for the query, however high for the title.
     assert links(QUERY, TITLE) == [
         Link(0, 0, 1, pytest.approx(0.72)),

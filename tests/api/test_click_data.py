@@ -14,11 +14,12 @@ from pytest import approx
 
 import dssm_tf
 from dssm_tf.config import load_config, parse_config
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses import ClickSoftmax, Hinge
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
+from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 from tests.training.configuration import RECORDED, config
 
 EPOCHS = 2
@@ -79,7 +80,7 @@ def test_a_saved_run_has_the_losses_the_epochs_and_the_weights_of_the_fitted_mod
     texts = ["red fox", "owl", "the white whale story"]
     encode = Encoder(model, SemanticRanker.load(run).vocabulary)
     # Both add the same float32 numbers, in different orders.
-    assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding(64, 1))
+    assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding_bound(64, 1))
     assert np.ptp(loaded.score("red fox", texts)) > 0
 
 
@@ -89,6 +90,42 @@ def test_the_model_card_has_the_optimizer_and_the_loss_as_keras_writes_them(trai
     assert compiled["optimizer"]["config"]["momentum"] == 0.5
     assert compiled["loss"]["config"]["gamma"] == 5
     assert "| validation part" not in card
+    assert "The weights are those that `fit` ended with." in " ".join(card.split())
+
+
+@keras.saving.register_keras_serializable(package="click_data_test")
+class Halved(DSSM):
+    """A tower of half the vector of a DSSM."""
+
+    def encode(self, words, present):
+        return super().encode(words, present) / 2
+
+
+def test_a_tower_and_a_loss_of_ones_own_are_fitted_and_saved(data, tmp_path):
+    clicks = dssm_tf.ClickData(
+        data.path, CONFIG, tower=lambda size: Halved(size, (4,)), loss=Hinge(margin=0.5)
+    )
+    model, history = fitted(clicks)
+    assert type(model.query_tower) is Halved
+    assert model.query_tower.vocabulary_size == clicks.vocabulary_size
+    assert clicks.loss().margin == 0.5
+    clicks.save(model, tmp_path / "run")
+    assert dssm_tf.load(tmp_path / "run").encode_titles(["red fox"]).shape == (1, 4)
+    assert losses(tmp_path / "run") == history
+
+
+def test_a_model_validated_every_second_epoch_is_saved(data, tmp_path):
+    clicks = dssm_tf.ClickData(data.path, CONFIG)
+    model = clicks.build_model()
+    model.compile(clicks.optimizer(EPOCHS), clicks.loss())
+    history = model.fit(
+        clicks.training(EPOCHS), epochs=EPOCHS, steps_per_epoch=clicks.steps, verbose=0,
+        shuffle=False, validation_data=clicks.validation(), validation_freq=2,
+        validation_steps=clicks.validation_steps,
+    ).history  # fmt: skip
+    clicks.save(model, tmp_path / "run")
+    saved = json.loads((tmp_path / "run" / "history.json").read_text("utf-8"))
+    assert [epoch["loss"] for epoch in saved] == history["loss"]
 
 
 TWO_DEVICES = """
@@ -123,7 +160,9 @@ def test_two_devices_under_a_strategy_have_the_losses_of_one_device(data, tmp_pa
     two_device_losses = json.loads(process.stdout.splitlines()[-1])
     # At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates; gamma is 10.
     for name, values in single_losses.items():
-        assert two_device_losses[name] == approx(values, abs=10 * rounding(12 * 8 * 3, 1)), name
+        assert two_device_losses[name] == approx(values, abs=10 * rounding_bound(12 * 8 * 3, 1)), (
+            name
+        )
     assert dssm_tf.load(tmp_path / "run").score("red fox", ["red fox", "owl"]).shape == (2,)
 
 

@@ -14,7 +14,7 @@ from dssm_tf.systems import BASELINES
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
 TITLES = ["green owl", "the red fox", "", "RED fox!", "green owl"]
-SAME = 1e-5  # tolerance for float32 sums in different orders
+TOLERANCE = 1e-5  # tolerance for float32 sums in different orders
 
 
 @pytest.fixture(params=["run", "export", "compact"])
@@ -37,10 +37,10 @@ def test_scores_are_inner_products_of_unit_vectors_with_the_prior(model):
     queries = model.encode_queries(QUERIES, prior=True)
     titles = model.encode_titles(TITLES, prior=True)
     matrix = model.score_matrix(QUERIES, TITLES)
-    assert matrix == approx(queries @ titles.T, abs=SAME)
-    assert model.score(QUERIES[0], TITLES) == approx(matrix[0], abs=SAME)
+    assert matrix == approx(queries @ titles.T, abs=TOLERANCE)
+    assert model.score(QUERIES[0], TITLES) == approx(matrix[0], abs=TOLERANCE)
     vectors = model.encode_queries(QUERIES)
-    assert vectors == approx(queries[:, :6], abs=SAME)
+    assert vectors == approx(queries[:, :6], abs=TOLERANCE)
     lengths = np.linalg.norm(vectors, axis=1)
     assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)  # 0 for an empty query
     assert (titles.shape, titles.dtype) == ((5, 7), np.float32)
@@ -49,13 +49,13 @@ def test_scores_are_inner_products_of_unit_vectors_with_the_prior(model):
 def test_every_kind_of_model_has_the_vectors_and_scores_of_the_run(model, models):
     run = models["run"]
     assert model.name == ("dssm" if model is run else "fox")
-    assert model.encode_titles(TITLES) == approx(run.encode_titles(TITLES), abs=SAME)
+    assert model.encode_titles(TITLES) == approx(run.encode_titles(TITLES), abs=TOLERANCE)
     scores = run.score_matrix(QUERIES, TITLES)
-    assert model.score_matrix(QUERIES, TITLES) == approx(scores, abs=SAME)
+    assert model.score_matrix(QUERIES, TITLES) == approx(scores, abs=TOLERANCE)
 
 
 def test_lists_may_be_arrays_and_generators_and_be_empty(model):
-    expected = approx(model.score("red fox", TITLES), abs=SAME)
+    expected = approx(model.score("red fox", TITLES), abs=TOLERANCE)
     assert model.score("red fox", np.array(TITLES)) == expected
     assert model.score("red fox", (title for title in TITLES)) == expected
     assert model.rank("red fox", []) == []

@@ -35,20 +35,20 @@ TEXT = st.lists(st.sampled_from([*WORDS]), min_size=1, max_size=6)
 TABLES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=18, max_size=18)
 
 
-def likeliest(text, other, table):
-    """Indices of a text's words, and of the other text's words that most likely gave them.
+def most_probable_links(text, other, table):
+    """Yields the index of each word of a text, and of its most probable word in the other text.
 
-    Of equally likely words the same word comes first, then the first in the text.
+    If several words are equally probable, the same word wins, then the first in the text.
     """
     for index, word in enumerate(text):
-        chances = [table[WORDS[source], WORDS[word]] for source in other]
-        best = max(range(len(other)), key=lambda i: (chances[i], other[i] == word, -i))
-        if chances[best] > 0:
+        probabilities = [table[WORDS[source], WORDS[word]] for source in other]
+        best = max(range(len(other)), key=lambda i: (probabilities[i], other[i] == word, -i))
+        if probabilities[best] > 0:
             yield index, best
 
 
-@patch.object(bi_phrases, "_PAIRS", 2)
-@patch.object(bi_phrases, "_WORDS", 5)
+@patch.object(bi_phrases, "_BLOCK_PAIRS", 2)
+@patch.object(bi_phrases, "_MAX_WORDS", 5)
 @given(
     st.lists(st.tuples(TEXT, TEXT, st.sampled_from([1.0, 2.5])), min_size=1, max_size=6),
     TABLES,
@@ -59,8 +59,8 @@ def test_phrase_frequencies_equal_the_definition(pairs, tables, longest):
     counts, totals = Counter(), Counter()
     for query, title, clicks in pairs:
         query, title = query[:5], title[:5]
-        back = {(j, i) for i, j in likeliest(title, query, to_title)}
-        links = reference.symmetrize(set(likeliest(query, title, to_query)), back)
+        back = {(j, i) for i, j in most_probable_links(title, query, to_title)}
+        links = reference.symmetrize(set(most_probable_links(query, title, to_query)), back)
         for phrases in reference.bi_phrases(query, title, links, longest):
             keys = tuple(int(phrase.replace(" ", ""), 4) for phrase in phrases)
             counts[keys] += clicks

@@ -64,7 +64,9 @@ def test_contributions_sum_to_the_score_and_sampled_contributions_are_close(fitt
     query, title = "mario wii halo 3", "Mario Kart Wii"
     explanation = explain(fitted, query, title)
     for side in (explanation.query, explanation.title):
-        assert side.start + side.contributions.sum() == pytest.approx(explanation.score, abs=1e-6)
+        assert side.base_value + side.contributions.sum() == pytest.approx(
+            explanation.score, abs=1e-6
+        )
     assert explanation.score == pytest.approx(fitted.score(query, [title])[0], abs=1e-6)
     sampled, errors = sampled_shapley(
         lambda texts: fitted.score_matrix(texts, (title,))[:, 0], query.split()

@@ -1,3 +1,5 @@
+"""Doc2vec: equality with gensim, the paper's settings, and texts without known words."""
+
 import json
 
 import numpy as np
@@ -45,10 +47,10 @@ def test_vectors_do_not_depend_on_the_hash_seed_of_the_process():
 from tests.baselines.test_doc2vec import fitted
 print(fitted().vectors(["red hat", "blue tree"]).tolist())
 """
-    # Another process may add floats in another order; another hash gives other vectors.
+    # The tolerance is for sums in another order. If the hash mattered, vectors would differ widely.
     expected = fitted().vectors(["red hat", "blue tree"])
-    ours = json.loads(python(code, PYTHONHASHSEED="2"))
-    assert np.array(ours) == pytest.approx(expected, abs=1e-6)
+    vectors = json.loads(python(code, PYTHONHASHSEED="2"))
+    assert np.array(vectors) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_text_without_a_known_word_scores_zero():

@@ -17,10 +17,12 @@ def concepts(model, query):
 
 @given(CORPUS, TEXT, st.sampled_from([(1, 1, 0.0), (2, 3, 0.0), (4, 2, 0.5), (30, 30, 1.0)]))
 def test_concepts_equal_the_definition(corpus, query, settings):
-    feedback, count, rarity = settings
+    feedback, count, icf_weight = settings
     known = {word for title in corpus for word in title}
     query = [word for word in query if word in known] or [corpus[0][0]]
-    model = LCE(feedback_titles=feedback, concepts=count, rarity=rarity).fit([], joined(corpus))
+    model = LCE(feedback_titles=feedback, concepts=count, icf_weight=icf_weight).fit(
+        [], joined(corpus)
+    )
     ranking = model.mu, model.weights, model.window
     scores = sorted(reference.mrf(query, title, corpus, *ranking) for title in corpus)[::-1]
     # Titles whose scores differ only in the last bit may be swapped.

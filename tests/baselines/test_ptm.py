@@ -1,3 +1,5 @@
+"""PTM: phrase tables, segmentation by dynamic programming, and the mixture with words."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,28 +23,34 @@ def model():
 def as_dicts(table, rows, columns):
     """A table of translations by their words."""
     return {
-        name: {columns[index]: p for index, p in zip(row.indices, row.data, strict=True)}
+        name: {
+            columns[index]: probability
+            for index, probability in zip(row.indices, row.data, strict=True)
+        }
         for name, row in zip(rows, table, strict=True)
     }
 
 
 def phrase_table(model):
-    """The phrase translations by their words, which keys hold as digits."""
+    """The phrase translations by their words.
+
+    A phrase's key is a number whose digits are the word ids plus one, in base vocabulary size + 1.
+    """
 
     def phrase(key):
         rest, digit = divmod(int(key), len(model.learned.terms) + 1)
         return [*(phrase(rest) if rest else []), model.learned.terms.words[digit - 1]]
 
     sides = (
-        [" ".join(phrase(k)) for k in keys]
+        [" ".join(phrase(key)) for key in keys]
         for keys in (model.learned.title_phrases, model.learned.query_phrases)
     )
     return as_dicts(model.learned.bi_phrases, *sides)
 
 
 WORDS = sorted({word for query, title, _ in CLICKS for word in FOLDED.words(f"{query} {title}")})
-PARTS = [*WORDS, "call of duty", "2 reach"]
-TEXT = st.lists(st.sampled_from(PARTS), max_size=6).map(" ".join).map(str.split)
+PHRASES = [*WORDS, "call of duty", "2 reach"]
+TEXT = st.lists(st.sampled_from(PHRASES), max_size=6).map(" ".join).map(str.split)
 
 
 @given(
@@ -80,6 +88,6 @@ def test_the_score_mixes_the_phrases_with_the_word_model(model):
 
 def test_rows_of_the_phrase_table_are_distributions(model):
     assert model.learned.bi_phrases.sum(axis=1) == pytest.approx(1)
-    # "cod" has nothing else to come from once "black ops" is explained by another pair.
+    # Another pair explains "black ops", so only "call of duty" can be translated to "cod".
     phrases = phrase_table(model)["call of duty"]
     assert max(phrases, key=phrases.get) == "cod"

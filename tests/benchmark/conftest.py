@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.benchmark.colours import BROKEN, TINY, TITLES, arguments, benchmark
+from tests.benchmark.colors import BROKEN, TINY, TITLES, arguments, benchmark
 
 
 @pytest.fixture(scope="session")

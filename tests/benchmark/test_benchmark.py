@@ -1,4 +1,4 @@
-"""`dssm benchmark` from files to table, on colours and things."""
+"""`dssm benchmark` from files to table, on a small log of colored things."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.significance import holm, paired_t_test
-from dssm_tf.reports.wording import beaten
+from dssm_tf.reports.formatting import significantly_worse
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
-from tests.benchmark.colours import (
+from tests.benchmark.colors import (
     METRICS,
     RANDOM,
     TITLES,
@@ -77,16 +77,16 @@ def test_a_swept_parameter_is_not_tuned(metrics):
     for value in (0, 1):
         entry = metrics["systems"][f"bm25.b={value}"]
         assert entry["sweep"] == {"key": "b", "value": value}
-        assert all(set(half["values"]) == {"k1"} for half in entry["about"][0]["chosen"])
+        assert all(set(choice["values"]) == {"k1"} for choice in entry["about"][0]["chosen"])
 
 
 def test_random_systems_have_a_spread_over_seeds_and_others_have_none(benchmark_output, metrics):
     entry = metrics["systems"][RANDOM]
-    assert [entry["seed"] for entry in entry["about"]] == [0, 1]
+    assert [facts["seed"] for facts in entry["about"]] == [0, 1]
     a, b = entry["seeds"]["map"]
     assert a != b
     assert entry["map"] == pytest.approx((a + b) / 2)
-    # of two numbers, the sample's standard deviation is their distance over sqrt(2)
+    # The sample standard deviation of two numbers is their distance over sqrt(2).
     assert entry["spread"]["map"] == pytest.approx(abs(a - b) / np.sqrt(2))
     assert metrics["systems"]["bm25"]["spread"]["map"] is None
     assert len(metrics["systems"][f"bm25+{RANDOM}+prior"]["seeds"]["map"]) == 2
@@ -122,7 +122,9 @@ def comparable_results(result) -> dict:
     """Everything measured: the queries, their values, the tests, and the chosen parameters."""
     queries = list(result.task.queries)
     values = {
-        row.name: [{m: seed.values[m].to_list() for m in METRICS} for seed in row.seeds]
+        row.name: [
+            {metric: seed.values[metric].to_list() for metric in METRICS} for seed in row.seeds
+        ]
         for row in result.rows
     }
     chosen = [seed.about.get("chosen") for row in result.rows for seed in row.seeds]
@@ -171,7 +173,9 @@ def test_a_benchmark_depends_neither_on_the_order_of_rows_nor_on_ids(folder, tmp
 
 def test_superscripts_name_the_systems_that_are_significantly_worse(benchmark_output, folder):
     result, output, _ = benchmark_output
-    worse_systems = {row.name: beaten(result, row.name, "map") for row in result.measured_rows}
+    worse_systems = {
+        row.name: significantly_worse(result, row.name, "map") for row in result.measured_rows
+    }
     assert worse_systems["bm25"] == ["popularity"]  # which ignores the query
     assert re.search(r"bm25 ᵃ .*0\.\d{3}(\*\*)?ᵇ", output)
     assert "significantly better than ᵃ bm25, ᵇ popularity" in re.sub(r"\s+", " ", output)
@@ -197,8 +201,7 @@ def test_runs_of_other_systems_are_rows_of_the_table(metrics):
 
 
 def test_metrics_include_costs(metrics):
-    entry, bm25 = (metrics["systems"][name] for name in (RANDOM, "bm25"))
-    for system in (entry, bm25):
+    for system in (metrics["systems"][name] for name in (RANDOM, "bm25")):
         assert system["training_seconds"] > 0
         assert system["megabytes"] > 1e-4
         assert 0 < system["microseconds_per_query"] < 1e8
@@ -221,9 +224,9 @@ def test_every_mean_has_an_interval_and_the_report_warns_of_few_queries(benchmar
         for metric, (low, high) in entry.get("ci95", {}).items():
             assert 0 <= low <= entry[metric] <= high <= 1
     output = " ".join(benchmark_output[1].split())
-    assert "The means rest on 30 queries, fewer than 200" in output
-    assert re.search(r"another seed moves \S+ by [\d.]+ to [\d.]+ here", output)
-    assert re.search(r"chosen on halves, the smaller of \d+ queries, fewer than 200", output)
+    assert "The means are based on 30 queries, fewer than 200" in output
+    assert re.search(r"another seed changes \S+ by [\d.]+ to [\d.]+ here", output)
+    assert re.search(r"chosen on two folds, the smaller with \d+ queries, fewer than 200", output)
     assert [*metrics["settings"]["inputs"]] == ["clicks", "judgments", "corpus"]
     assert "tensorflow" in metrics["settings"]["versions"]
 
@@ -232,7 +235,7 @@ def test_a_file_has_the_values_per_query_and_seed(benchmark_output, folder):
     result = benchmark_output[0]
     table = pl.read_csv(folder / "out" / "per_query.tsv", separator="\t", infer_schema_length=None)
     rows = table.filter(system=RANDOM)
-    assert set(rows["half"].drop_nulls()) == {1, 2}
+    assert set(rows["fold"].drop_nulls()) == {1, 2}
     ids = list(result.task.query_ids)
     assert rows["query_id"].to_list() == [*ids, *ids]
     assert rows["seed"].to_list() == [0] * len(ids) + [1] * len(ids)

@@ -29,7 +29,7 @@ def task_of(queries, grades=None):
     )
 
 
-def constant(task, *scores):
+def constant_run(task, *scores):
     """A run with the same scores for every query."""
     return make_run("s", lambda queries, _: np.tile(scores, (len(queries), 1)), task)
 
@@ -59,10 +59,14 @@ def test_folds_depend_neither_on_the_order_of_judgments_nor_on_queries_without_r
 @pytest.mark.parametrize(
     ("values", "fold", "chosen"),
     [
-        # Setting 0 is best on the first fold, setting 1 on the second; the last does not count.
+        # Setting 0 is best on the first fold, setting 1 on the second. The last query has no value.
         ([[0.9, 0.7, 0.1, np.nan], [0.2, 0.2, 0.6, np.nan]], [0, 0, 1, 1], [1, 0, 0]),
-        ([[0.5, 0.3], [0.5, 0.3]], [0, 1], [0, 0, 0]),  # of equals, the first
-        ([[0.3, 0.3, 0.0], [0.1, 0.5 + 1e-17, 0.0]], [0, 0, 1], [0, 0, 0]),  # but for rounding
+        ([[0.5, 0.3], [0.5, 0.3]], [0, 1], [0, 0, 0]),  # the first of equal settings
+        (
+            [[0.3, 0.3, 0.0], [0.1, 0.5 + 1e-17, 0.0]],
+            [0, 0, 1],
+            [0, 0, 0],
+        ),  # equal except for rounding
         ([[0.5, np.nan], [0.6, np.nan]], [0, 1], []),  # nothing to choose by
     ],
 )
@@ -71,19 +75,19 @@ def test_a_setting_is_chosen_on_the_fold_that_it_is_not_reported_on(values, fold
 
 
 @given(st.integers(0, 99), st.sampled_from([0, 1]))
-def test_judgments_of_a_fold_do_not_affect_the_setting_reported_on_it(seed, number):
+def test_judgments_of_a_fold_do_not_affect_the_setting_reported_on_it(seed, changed_fold):
     random = np.random.default_rng(seed)
     fold = np.array([0, 1] * 5)
     values = random.random((6, 10))
-    other = values.copy()
-    other[:, fold == number] = random.random((6, 5))
-    assert choose(values, fold)[number] == choose(other, fold)[number]
+    changed = values.copy()
+    changed[:, fold == changed_fold] = random.random((6, 5))
+    assert choose(values, fold)[changed_fold] == choose(changed, fold)[changed_fold]
 
 
 def test_each_query_is_ranked_by_the_setting_of_its_fold():
     task = task_of(texts("query", 8))
     fold = assign_folds(task)
-    up, down = constant(task, 1, 2, 3, 4), constant(task, 4, 3, 2, 1)
+    up, down = constant_run(task, 1, 2, 3, 4), constant_run(task, 4, 3, 2, 1)
     run = join_folds([up, down, up])
     # Title n is at rank 4 - n under the first setting and at rank n + 1 under the second.
     expected = [4 - n % 4 if fold[n] == 0 else n % 4 + 1 for n in range(8)]
@@ -93,10 +97,10 @@ def test_each_query_is_ranked_by_the_setting_of_its_fold():
     assert select_fold(up, fold) is up
 
 
-def test_the_description_has_the_settings_of_both_halves_and_the_final_one():
+def test_the_description_has_the_settings_of_both_folds_and_the_final_one():
     description = describe_choice([{"b": 1}, {"b": 0}, {"b": 2}])
     first, second = description["chosen"]
-    assert first == {"reported_on": "half 1", "values": {"b": 1}}
-    assert second == {"reported_on": "half 2", "values": {"b": 0}}
+    assert first == {"reported_on": "fold 1", "values": {"b": 1}}
+    assert second == {"reported_on": "fold 2", "values": {"b": 0}}
     assert description["final"] == {"b": 2}
     json.dumps(description)

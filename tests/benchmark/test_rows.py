@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from dssm_tf.benchmark.external import in_training_log
-from dssm_tf.benchmark.fit import KINDS, Fit
+from dssm_tf.benchmark.fit import KINDS, FitContext
 from dssm_tf.benchmark.prepare import Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
@@ -19,7 +19,7 @@ from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from tests.benchmark.colours import (
+from tests.benchmark.colors import (
     RANDOM,
     TINY,
     benchmark,
@@ -103,11 +103,11 @@ def test_a_note_says_that_a_saved_model_learned_from_judged_queries(folder, tmp_
         query == "HAT!" for query in task.queries
     ]
     job = {"name": "mine", "base": str(run)}
-    (candidate,) = KINDS["model"](Fit(job, None, task, tmp_path))
+    (candidate,) = KINDS["model"](FitContext(job, None, task, tmp_path))
     note = "on a log that contains 1 of the judged queries: it may include judged clicks"
     assert note in " ".join(candidate.about["notes"])
     with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
-        KINDS["model"](Fit(job | {"base": str(tmp_path)}, None, task, tmp_path))
+        KINDS["model"](FitContext(job | {"base": str(tmp_path)}, None, task, tmp_path))
 
 
 def test_a_second_call_fits_only_new_systems(folder, benchmark_output):

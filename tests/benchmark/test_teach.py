@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import SCORES, read_lists
 from dssm_tf.text.rules import FOLDED, Rules
-from tests.benchmark.colours import TINY
+from tests.benchmark.colors import TINY
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
 

@@ -29,7 +29,7 @@ import numpy as np
 import polars as pl
 
 from dssm_tf.export.load import load
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 from tests.conftest import CHECKOUT
 
 TURNS, BATCHES, BATCH, SINGLE = 10, 4, 256, 30
@@ -46,7 +46,7 @@ def questions(column: str = "query") -> list[str]:
 def load_exported(directory: Path) -> tuple[str, Encode]:
     """Loads a compact model or a SavedModel; returns its name and its function for queries."""
     model = load(directory)
-    kind = "compact" if isinstance(model, Ranker) else "SavedModel"
+    kind = "compact" if isinstance(model, CompactRanker) else "SavedModel"
     return f"{model.name}, {kind}", model.encode_queries
 
 

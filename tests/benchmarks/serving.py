@@ -36,7 +36,7 @@ from serving import messages
 from tests.benchmarks.runtime import questions
 from tests.benchmarks.scale import load_average
 from tests.conftest import CHECKOUT
-from tests.engines.engines import free_port, listens, within
+from tests.engines.engines import free_port, is_listening, wait_until
 from tests.server.asking import OWN_CONNECTION, body_of, request_of
 from tests.server.faults import Target
 
@@ -71,7 +71,7 @@ def serving(directory: Path, *flags: str) -> Iterator[tuple[Target, int]]:
     process = subprocess.Popen(list(map(str, command)), cwd=CHECKOUT, stderr=subprocess.DEVNULL)
     target = Target(f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", directory.name)
     try:
-        if not within(120, lambda: process.poll() or listens(by_rest)):
+        if not wait_until(120, lambda: process.poll() or is_listening(by_rest)):
             raise SystemExit(f"dssm serve {directory} does not answer")
         yield target, process.pid
     finally:

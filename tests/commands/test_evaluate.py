@@ -90,7 +90,7 @@ def test_known_and_new_queries_and_unknown_trigrams_are_reported(evaluate, capsy
         "lstm lacks 54 % of the letter trigrams of the judged queries",
         "Queries that are not in the log:",
         "1 of the 2 queries are not in the click log",
-        "The means rest on 2 queries, fewer than 200",
+        "The means are based on 2 queries, fewer than 200",
     ):
         assert expected in output
     assert "unknown_trigrams" not in systems["bm25"]["about"][0]

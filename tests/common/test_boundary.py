@@ -149,11 +149,18 @@ def test_a_second_ctrl_c_ends_a_command_that_lost_the_first(lose):
         assert process.wait(timeout=30) == -signal.SIGINT
 
 
-def test_an_interrupted_command_restores_the_signal_handler_of_python(capsys):
+@pytest.fixture
+def python_handler():
+    """Python's handler of Ctrl-C, also if this process runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_command_restores_the_signal_handler_of_python(capsys, python_handler):
     def run():
         signal.raise_signal(signal.SIGINT)
 
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert run_command("dssm train", run) == 1
     assert capsys.readouterr().err == INTERRUPTED
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is python_handler

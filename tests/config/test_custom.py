@@ -15,10 +15,12 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, parse_config
 from dssm_tf.config.custom_parts import with_custom_parts
 from dssm_tf.config.losses import CustomLossConfig
-from dssm_tf.config.towers import CustomTowerConfig, DSSMConfig
-from dssm_tf.losses import Hinge, RankingLoss
+from dssm_tf.config.towers import CustomTowerConfig, DSSMConfig, RNNConfig
+from dssm_tf.losses import KL, Hinge, RankingLoss
 from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.dssm import DSSM
+from dssm_tf.towers.lstm import LSTMRNN
 from dssm_tf.towers.tower import Tower
 from tests.conftest import CHECKOUT
 
@@ -40,7 +42,7 @@ class Scaled(DSSM):
 
 @keras.saving.register_keras_serializable(package="custom_test")
 class Lead(RankingLoss):
-    """A power of the missing lead over the first rival."""
+    """A power of the missing lead over the first negative."""
 
     def __init__(self, power=1, **kwargs):
         super().__init__(**kwargs)
@@ -217,3 +219,70 @@ def test_a_custom_section_needs_its_class_and_its_configuration(section):
         ({"name": "custom", "registered_name": "a>b"}, f"{section}.config is missing"),
     ]:
         assert message in refusal(parse_config, {"tower": {"name": "dssm"}, section: raw})
+
+
+@pytest.mark.parametrize(
+    "tower",
+    [
+        DSSM(9, (5, 3), dropout=0.25, initializer="he_normal"),
+        CLSM(9, window=5, features=4, widths=(3,)),
+        LSTMRNN(9, cells=4, forget_gate=False),
+    ],
+)
+def test_a_tower_of_this_package_gets_its_own_section(tower):
+    config = with_custom_parts(Config(tower=RNNConfig()), lambda size: tower)
+    assert config.tower.name != "custom"
+    rebuilt = config.tower.build(9, name=tower.name)
+    assert type(rebuilt) is type(tower)
+    assert rebuilt.get_config() == tower.get_config()
+
+
+def test_an_initializer_that_has_no_name_in_yaml_makes_a_custom_section():
+    initializer = keras.initializers.RandomNormal(stddev=0.3)
+    config = with_custom_parts(
+        Config(tower=RNNConfig()), lambda size: DSSM(size, (4,), initializer=initializer)
+    )
+    assert config.tower.name == "custom"
+    assert config.tower.build(3).hashing.initializer.stddev == 0.3
+
+
+@pytest.mark.parametrize("loss", ["hinge", Hinge(margin=0.4)])
+def test_a_loss_of_this_package_gets_its_own_section(loss):
+    config = with_custom_parts(Config(tower=RNNConfig()), loss=loss)
+    assert config.loss.name == "hinge"
+    assert config.loss.margin == (0.2 if loss == "hinge" else 0.4)
+
+
+@keras.saving.register_keras_serializable(package="custom_test")
+class Forgetful(DSSM):
+    """A tower whose `get_config` has no `factor`."""
+
+    def __init__(self, vocabulary_size, factor=1.0, **kwargs):
+        super().__init__(vocabulary_size, **kwargs)
+
+
+@keras.saving.register_keras_serializable(package="custom_test")
+class WithArray(Scaled):
+    """A tower whose `get_config` has an array."""
+
+    def get_config(self):
+        return super().get_config() | {"factor": np.ones(2)}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"tower": Forgetful}, "Forgetful.get_config lacks factor; it must return every argument"),
+        ({"tower": WithArray}, "a value that JSON cannot represent"),
+        ({"tower": DSSM(3, (4,))}, "expected a function from a vocabulary size to a tower"),
+        ({"tower": "dssm"}, "expected a function from a vocabulary size to a tower"),
+        ({"tower": lambda size: NoTower()}, "received a NoTower; expected a subclass of Tower"),
+        ({"loss": "hinges"}, "received loss='hinges'; expected one of"),
+        ({"loss": KL()}, "loss is KL, which is for graded lists"),
+        ({"loss": keras.losses.MeanSquaredError()}, "received loss=.*; expected one of"),
+    ],
+)
+def test_unusable_parts_are_refused(parts, message):
+    config = Config(tower=RNNConfig())
+    with pytest.raises(UserError, match=message):
+        with_custom_parts(config, **parts)

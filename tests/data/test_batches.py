@@ -119,11 +119,11 @@ def test_negatives_are_recorded_titles_and_clicked_titles_of_other_queries():
         text("red fox"), text("red fox"), text("green owl")
     ]  # fmt: skip
     # green owl is recorded once, and clicked once in the batch: 1 + 1.
-    assert red.rivals == {text("green owl"): approx(2), text("fish"): approx(1)}
-    # Elsewhere in the log `green owl` was clicked for `fox`, so it is no rival.
-    assert fox.rivals == {text("bear"): approx(1), text("fish"): approx(1)}
+    assert red.negatives == {text("green owl"): approx(2), text("fish"): approx(1)}
+    # Elsewhere in the log `green owl` was clicked for `fox`, so it is no negative.
+    assert fox.negatives == {text("bear"): approx(1), text("fish"): approx(1)}
     # `red fox` was clicked in two rows, so it counts twice: exp(log 2).
-    assert owl.rivals == {text("bear"): approx(1), text("red fox"): approx(2)}
+    assert owl.negatives == {text("bear"): approx(1), text("red fox"): approx(2)}
 
 
 def test_a_batch_encodes_each_title_and_word_once_and_adds_only_clicked_titles_as_columns():
@@ -182,13 +182,13 @@ def without_clicked_negatives(log: list[Click]) -> list[Click]:
 
 
 def oracle(step: list[Click], log: list[Click], in_batch: bool):
-    """(query, clicked title, rivals) of each row of a step, by the rules."""
+    """(query, clicked title, negatives) of each row of a step, by the rules."""
     clicked = clicked_titles(log)
     for click in step:
-        rivals = [*click.negatives]
+        negatives = [*click.negatives]
         if in_batch:
-            rivals += [other.title for other in step if other.title not in clicked[click.query]]
-        yield text(click.query), text(click.title), Counter(map(text, rivals))
+            negatives += [other.title for other in step if other.title not in clicked[click.query]]
+        yield text(click.query), text(click.title), Counter(map(text, negatives))
 
 
 @st.composite
@@ -221,9 +221,11 @@ def test_an_epoch_equals_the_rules_in_plain_python(log, size, in_batch, joint, s
         padding = size - len(clicks_of_step)
         assert [row.weight > 0 for row in step] == [True] * len(clicks_of_step) + [False] * padding
         expected = oracle(clicks_of_step, log, in_batch)
-        for row, (query, title, rivals) in zip(step, expected, strict=False):
+        for row, (query, title, negatives) in zip(step, expected, strict=False):
             assert (row.query, row.clicked, row.positive) == (query, title, 1.0)
-            assert row.rivals == {key: approx(value, rel=1e-5) for key, value in rivals.items()}
+            assert row.negatives == {
+                key: approx(value, rel=1e-5) for key, value in negatives.items()
+            }
 
 
 # -------------------------------------------------------------------------------- whole epochs
@@ -337,9 +339,9 @@ def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
     times_drawn = Counter()
     for step in steps(tested.epochs(0, 0, 200)):
         for row in step:
-            assert row.clicked not in row.rivals
-            assert sum(row.rivals.values()) <= 3 + 1e-5
-            times_drawn.update({key: round(times) for key, times in row.rivals.items()})
+            assert row.clicked not in row.negatives
+            assert sum(row.negatives.values()) <= 3 + 1e-5
+            times_drawn.update({key: round(times) for key, times in row.negatives.items()})
     titles = list(dict.fromkeys(text(click.title) for click in log))
     assert set(times_drawn) <= set(titles)
     # The last title is drawn three times as often as the first; 100 draws vary by a tenth.
@@ -353,7 +355,7 @@ def test_each_epoch_draws_from_the_mined_negatives_of_the_query_without_clicked_
     tested = batches(log, more=("bear", "fish"), in_batch=False, mined=mined, mined_count=2)
     times_drawn = Counter()
     for step in steps(tested.epochs(0, 0, 30)):
-        by_query = {row.query: row.rivals for row in step}
+        by_query = {row.query: row.negatives for row in step}
         assert by_query[text("fox")] == {}
         assert by_query[text("owl")] == {text("bear"): approx(1)}
         assert len(by_query[text("red")]) == 2
@@ -407,7 +409,7 @@ def test_with_planned_shapes_all_batches_have_one_shape_and_the_same_rows(joint)
     }
     assert len(shapes_of_inputs) == 1
     assert steps(elements) == [
-        [row._replace(rivals={k: approx(v) for k, v in row.rivals.items()}) for row in step]
+        [row._replace(negatives={k: approx(v) for k, v in row.negatives.items()}) for row in step]
         for step in steps(unplanned.epochs(0, 0, 2))
     ]
     assert planned.shapes == unplanned.with_shapes(fixed=True).shapes

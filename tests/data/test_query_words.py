@@ -17,7 +17,7 @@ from dssm_tf.data.texts import SPELLINGS, TextIndexer
 from dssm_tf.text.typos import with_typo
 from tests.clicks import Click, click_log, rows_of, write_data
 
-LONG = "seven small words of a long title"
+LONG_TITLE = "seven small words of a long title"
 TYPO_FRACTION = 0.3
 SIZE = 16
 
@@ -25,7 +25,7 @@ SIZE = 16
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """A log that also has titles of seven words, of one word and of none."""
-    log = [*click_log(), Click("a fox", LONG), Click("an owl", "owl"), Click("nothing", "?!")]
+    log = [*click_log(), Click("a fox", LONG_TITLE), Click("an owl", "owl"), Click("nothing", "?!")]
     return Preprocessed(write_data(tmp_path_factory.mktemp("t") / "data", log).path)
 
 
@@ -52,8 +52,8 @@ def sampled_words(data, query: str | None, title: str | None, typos: float, rows
 
 
 def test_a_title_as_a_query_keeps_two_to_four_of_its_words_in_their_order(data):
-    queries = sampled_words(data, None, LONG, 0.0)
-    order = LONG.split()
+    queries = sampled_words(data, None, LONG_TITLE, 0.0)
+    order = LONG_TITLE.split()
     assert all(row == [word for word in order if word in row] for row in queries)
     counts = Counter(map(len, queries))
     assert {count: rows / len(queries) for count, rows in counts.items()} == {
@@ -74,7 +74,7 @@ def test_a_query_of_the_log_keeps_its_words(data):
 def test_a_fraction_of_the_queries_has_a_typing_error_in_the_longest_word(data):
     for queries, longest_words in (
         (sampled_words(data, "nothing", None, TYPO_FRACTION), {"nothing"}),
-        (sampled_words(data, None, LONG, TYPO_FRACTION), set(LONG.split())),
+        (sampled_words(data, None, LONG_TITLE, TYPO_FRACTION), set(LONG_TITLE.split())),
     ):
         wrong = [row for row in queries if any(word[0] == "~" for word in row)]
         assert len(wrong) / len(queries) == approx(TYPO_FRACTION, abs=0.04)
@@ -120,7 +120,7 @@ def test_words_differ_by_epoch_and_repeat_by_seed_and_no_title_is_its_own_negati
     first, second = rows_by_epoch(data, 1000, 2, TYPO_FRACTION)
     assert rows_by_epoch(data, 1000, 2, TYPO_FRACTION) == [first, second]
     assert sorted(row.query for row in first) != sorted(row.query for row in second)
-    assert all(row.clicked not in row.rivals for row in first + second)
+    assert all(row.clicked not in row.negatives for row in first + second)
 
 
 def test_unshuffled_rows_have_no_typing_errors(data):

@@ -30,10 +30,10 @@ def pages() -> LinkTask:
 
 def test_the_hinge_loss_is_the_mean_over_tuples():
     scores = tf.constant([[2.0, 1.5, 1.2], [9.0, 0.0, 3.0], [4.0, 9.0, 9.0]])
-    counted = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])  # two tuples, one, none
+    mask = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])  # two tuples, one, none
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        value = margin_rank(scores, counted)
+        value = margin_rank(scores, mask)
     # max(0, 1 - 2 + 1.5), max(0, 1 - 2 + 1.2) and max(0, 1 - 0 + 3).
     assert float(value) == pytest.approx((0.5 + 0.2 + 4) / 3)
     # W14 eq. 19, a mean over three tuples: minus for the relevant title, plus for the irrelevant.
@@ -54,7 +54,7 @@ def test_updates_equal_the_paper_s_with_momentum_weight_decay_and_cosine_schedul
     losses = fine_tune(model, task, settings, seed=3)
     texts = task.queries.toarray().astype(np.float64)
     batches = [
-        (texts[batch.queries], texts[batch.titles], batch.counted)
+        (texts[batch.queries], texts[batch.titles], batch.mask)
         for batch in islice(TupleBatches(task.train, task.known, batch_size=8, seed=3), 6)
     ]
     first = [reference.activities(kernels, biases, side)[-1] for side in batches[0][:2]]

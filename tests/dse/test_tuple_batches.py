@@ -22,7 +22,7 @@ def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
         assert train.toarray()[batch.queries, batch.titles].all()
         irrelevant = ~relevant.toarray()[batch.queries][:, batch.titles]
         irrelevant &= batch.queries[:, None] != batch.titles
-        assert (batch.counted == irrelevant).all()
+        assert (batch.mask == irrelevant).all()
 
 
 def test_every_link_is_sampled_once_before_any_repeats():
@@ -50,6 +50,6 @@ def test_links_without_any_tuple_are_rejected():
         with pytest.raises(UserError, match="every linked title is relevant to every linked query"):
             next(iter(TupleBatches(links, links)))
     two = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))
-    assert next(iter(TupleBatches(two, two))).counted.any()
+    assert next(iter(TupleBatches(two, two))).mask.any()
     with pytest.raises(UserError, match="no link to train on"):
         TupleBatches(sparse.csr_matrix((3, 3), dtype=bool), two)

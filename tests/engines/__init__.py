@@ -1,1 +1,1 @@
-"""The pipelines on engines that run here: Beam's job API, Flink, Prism; see `make test-engines`."""
+"""The pipelines on local engines: Beam's job API, Flink, Spark, Prism; see `make test-engines`."""

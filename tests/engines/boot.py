@@ -1,6 +1,6 @@
-"""Starts a Python worker of Beam, as its container would: asks the runner where it is, serves it.
+"""Starts a Python worker of Beam as its container does: reads its settings from the runner.
 
-Used as the command of `--environment_type=PROCESS`, where no container runs.
+Used as the command of `--environment_type=PROCESS`, which needs no container.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from google.protobuf import json_format, text_format
 
 
 def main() -> None:
-    """Becomes a worker."""
+    """Runs a worker."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--id", required=True)
     parser.add_argument("--provision_endpoint", required=True)
-    given, _ = parser.parse_known_args()
-    with grpc.insecure_channel(given.provision_endpoint) as channel:
-        metadata = [("worker_id", given.id)]
+    options, _ = parser.parse_known_args()
+    with grpc.insecure_channel(options.provision_endpoint) as channel:
+        metadata = [("worker_id", options.id)]
         stub = services.ProvisionServiceStub(channel)
         info = stub.GetProvisionInfo(
             messages.GetProvisionInfoRequest(), metadata=metadata, timeout=60
         ).info
-    os.environ["WORKER_ID"] = given.id
+    os.environ["WORKER_ID"] = options.id
     os.environ["PIPELINE_OPTIONS"] = json.dumps(json_format.MessageToDict(info.pipeline_options))
     for name in ("control", "logging"):
         endpoint = getattr(info, f"{name}_endpoint")

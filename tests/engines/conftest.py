@@ -1,4 +1,4 @@
-"""What the pipelines read on every engine, and what one machine writes."""
+"""Inputs of the pipelines for every engine, and the outputs of a local run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from dssm_tf.export.compact import export_compact
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from tests.clicks import ANIMALS, COLORS, click_log, write_data
-from tests.engines.engines import embedded, preprocessed
+from tests.engines.engines import run_embed, run_preprocess
 from tests.runs import finished_run
 
 
 @pytest.fixture(scope="session")
 def log(tmp_path_factory) -> Path:
-    """A log with sessions, robots, titles shown and not clicked, positions, and bad rows."""
+    """A log with sessions, robots, impressions without clicks, positions, and bad rows."""
     rows = ["query\ttitle\tclicks\timpressions\tposition\tsession_id"]
-    for number, one in enumerate(click_log(400)):
-        rows.append(f"{one.query}\t{one.title}\t1\t2\t{number % 5 + 1}\ts{number % 90}")
-        rows.append(f"{one.query}\tshown {number % 7}\t0\t1\t{number % 3 + 1}\ts{number % 90}")
+    for i, click in enumerate(click_log(400)):
+        rows.append(f"{click.query}\t{click.title}\t1\t2\t{i % 5 + 1}\ts{i % 90}")
+        rows.append(f"{click.query}\tshown {i % 7}\t0\t1\t{i % 3 + 1}\ts{i % 90}")
     rows += [f"robot {number}\tred fox\t1\t1\t1\trobot" for number in range(150)]
     rows += ["no title\t", "too\tmany\tclicks\tx\ty\tz"]
     path = tmp_path_factory.mktemp("log") / "clicks.tsv"
@@ -28,8 +28,8 @@ def log(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def preprocessed_here(log, tmp_path_factory) -> dict[str, str]:
-    return preprocessed(log, tmp_path_factory.mktemp("local") / "data")
+def local_preprocessed(log, tmp_path_factory) -> dict[str, str]:
+    return run_preprocess(log, tmp_path_factory.mktemp("local") / "data")
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
-    """Three files, each a piece."""
+    """A corpus of three files with 400 titles each."""
     folder = tmp_path_factory.mktemp("corpus")
     for file in range(3):
         titles = [f"{COLORS[n % 5]} {ANIMALS[n % 6]} {n}" for n in range(400)]
@@ -55,5 +55,5 @@ def corpus(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def embedded_here(model, corpus, tmp_path_factory) -> dict[str, str]:
-    return embedded(model, corpus, tmp_path_factory.mktemp("local") / "vectors")
+def local_embedded(model, corpus, tmp_path_factory) -> dict[str, str]:
+    return run_embed(model, corpus, tmp_path_factory.mktemp("local") / "vectors")

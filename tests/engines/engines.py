@@ -1,4 +1,4 @@
-"""Engines as processes of this machine, and the flags that send a pipeline there."""
+"""Local engine processes, and the flags that run a pipeline on them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 INSTALLED = CHECKOUT / "build" / "engines"
-"""By `make test-engines`."""
+"""Written by `make test-engines`."""
 FLINK, PRISM = INSTALLED / "flink", INSTALLED / "bin" / "prism"
 SPARK, PYSPARK = INSTALLED / "spark", INSTALLED / "pyspark" / "pyspark"
-OPENED = (
+JAVA_PACKAGES = (
     "util", "lang", "lang.invoke", "net", "nio", "io", "util.concurrent", "util.concurrent.atomic",
 )  # fmt: skip
-"""Packages of java.base that Flink and Spark read."""
+"""Packages of java.base that Flink and Spark access by reflection."""
 OPTIONS = ("--negatives-from", "both", "--shards", "4")
-"""Of preprocess in all tests."""
+"""Flags of preprocess in all tests."""
 FLINK_CONFIG = """\
 jobmanager.rpc.address: localhost
 jobmanager.rpc.port: {rpc}
@@ -60,43 +60,45 @@ restart-strategy.fixed-delay.delay: 1 s
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as any_port:
-        any_port.bind(("127.0.0.1", 0))
-        return any_port.getsockname()[1]
+    """A free port."""
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        return bound_socket.getsockname()[1]
 
 
 class Engine:
-    """Processes that end with the block, each with a log.
+    """The processes of an engine, each with a log.
 
     Attributes:
-        folder: for logs and settings.
-        parts: the processes, by name.
-        flags: what sends a pipeline there.
+        folder: directory for logs and settings.
+        processes: the processes, by name.
+        flags: flags that run a pipeline on the engine.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.parts: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.flags: list[str] = []
 
     def start(
         self, name: str, command: Sequence[object], ready: Callable[[], object] | None = None
     ) -> None:
-        """Starts a part, and waits until it is ready.
+        """Starts a process and waits until it is ready.
 
         Raises:
-            TimeoutError: with the end of its log.
+            TimeoutError: the process is not ready in time. The message has the end of its log.
         """
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
             words = [str(word) for word in command]
             environment = os.environ | {"SPARK_HOME": str(PYSPARK)}
             environment |= {"SPARK_SCALA_VERSION": "2.12", "SPARK_LOCAL_IP": "127.0.0.1"}
-            part = self.parts[name] = subprocess.Popen(
+            process = self.processes[name] = subprocess.Popen(
                 words, stdout=output, stderr=subprocess.STDOUT, env=environment
             )
-        if ready and not (within(120, lambda: part.poll() or ready()) and part.poll() is None):
+        if ready and not (
+            wait_until(120, lambda: process.poll() or ready()) and process.poll() is None
+        ):
             raise TimeoutError(f"{name}:\n{log.read_text('utf-8', 'replace')[-3000:]}")
 
     def java(
@@ -107,33 +109,33 @@ class Engine:
         ready: Callable[[], object] | None = None,
         properties: Mapping[str, object] | None = None,
     ) -> None:
-        """Starts a part that runs on Java."""
-        opened = (f"--add-opens=java.base/java.{one}=ALL-UNNAMED" for one in OPENED)
-        opened = [*opened, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
+        """Starts a Java process."""
+        opened = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in JAVA_PACKAGES]
+        opened.append("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
         memory = ["-Xmx512m", "-XX:MaxDirectMemorySize=1200m"]
-        given = [f"-D{key}={value}" for key, value in (properties or {}).items()]
-        path = ":".join(f"{one}/*" for one in jars)
-        self.start(name, ["java", *opened, *memory, *given, "-cp", path, *command], ready)
+        settings = [f"-D{key}={value}" for key, value in (properties or {}).items()]
+        path = ":".join(f"{folder}/*" for folder in jars)
+        self.start(name, ["java", *opened, *memory, *settings, "-cp", path, *command], ready)
 
     def job_server(self, runner: str, master: str, jars: Sequence[Path], **properties: Any) -> None:
-        """Starts Beam's job server of an engine, which starts a worker as a process."""
+        """Starts Beam's job server of an engine; it starts workers as processes."""
         job, artifacts, expansion = (free_port() for _ in range(3))
         command = (
             f"org.apache.beam.runners.{runner.lower()}.{runner}JobServerDriver {master} --job-host "
             f"localhost --job-port {job} --artifact-port {artifacts} --expansion-port {expansion}"
         )
-        self.java("job_server", jars, command.split(), lambda: listens(job), properties)
+        self.java("job_server", jars, command.split(), lambda: is_listening(job), properties)
         self.flags = [*portable(job, "PROCESS"), worker(self.folder)]
 
     def stop(self) -> None:
-        """Ends all parts, the last first."""
-        for part in reversed(self.parts.values()):
-            part.terminate()
-            part.wait(60)
+        """Terminates all processes, the last one first."""
+        for process in reversed(self.processes.values()):
+            process.terminate()
+            process.wait(60)
 
 
-def within(seconds: float, ready: Callable[[], object]) -> bool:
-    """Waits until something is so; returns whether it became so in time."""
+def wait_until(seconds: float, ready: Callable[[], object]) -> bool:
+    """Waits until `ready` returns a true value; returns whether it did in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with suppress(OSError):
@@ -143,31 +145,31 @@ def within(seconds: float, ready: Callable[[], object]) -> bool:
     return False
 
 
-def listens(port: int) -> bool:
-    """Whether somebody answers at a port of this machine."""
+def is_listening(port: int) -> bool:
+    """Whether a local port accepts connections."""
     with socket.create_connection(("127.0.0.1", port), timeout=5):
         return True
 
 
-def says(port: int, path: str, key: str, value: object) -> bool:
-    """Whether an engine's web page has a value for a key."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
-        return bool(json.load(answer)[key] == value)
+def has_value(port: int, path: str, key: str, value: object) -> bool:
+    """Whether the JSON of an engine's web page has this value for the key."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as response:
+        return bool(json.load(response)[key] == value)
 
 
 def portable(port: int, environment: str) -> list[str]:
-    """The flags of a job that goes to a job service of this machine."""
+    """The flags for a local job service."""
     flags = ["--runner=PortableRunner", f"--job_endpoint=localhost:{port}"]
     return [*flags, f"--environment_type={environment}"]
 
 
 def worker(folder: Path, checkout: Path = CHECKOUT, *, before: str = "") -> str:
-    """The flag that names what a container would start: a worker of this Python and a checkout.
+    """The flag that starts workers as processes of this Python, instead of containers.
 
     Args:
-        folder: for the program that is started.
-        checkout: whose packages it imports.
-        before: a line of shell that is run before.
+        folder: directory for the start script.
+        checkout: checkout whose packages the worker imports.
+        before: a shell command that runs first.
     """
     boot = folder / f"boot-{checkout.name}"
     boot.write_text(
@@ -180,54 +182,54 @@ def worker(folder: Path, checkout: Path = CHECKOUT, *, before: str = "") -> str:
 
 
 def job_api(engine: Engine) -> None:
-    """Beam's own job service, which runs jobs in its process: the job API without an engine."""
+    """Starts Beam's own job service, which runs jobs in its process, without an engine."""
     port = free_port()
     service = "apache_beam.runners.portability.local_job_service_main"
     command = [sys.executable, "-m", service, "--port", port]
-    engine.start("job_service", command, lambda: listens(port))
+    engine.start("job_service", command, lambda: is_listening(port))
     engine.flags = portable(port, "LOOPBACK")
 
 
 def flink(engine: Engine, task_managers: int = 2, *, pinned: bool = False) -> None:
-    """A Flink cluster with memory limits and one slot a TaskManager, and Beam's job server."""
+    """Starts a Flink cluster with memory limits and one slot per TaskManager, and a job server."""
     rest, rpc = free_port(), free_port()
     settings = FLINK_CONFIG.format(rest=rest, rpc=rpc, task_managers=task_managers)
     (engine.folder / "config.yaml").write_text(settings, "utf-8")
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     command = [entry, "--configDir", engine.folder]
-    engine.java("job_manager", [FLINK], command, lambda: listens(rest))
-    for number in range(task_managers):
-        task_manager(engine, number)
+    engine.java("job_manager", [FLINK], command, lambda: is_listening(rest))
+    for index in range(task_managers):
+        task_manager(engine, index)
         if pinned:
-            os.sched_setaffinity(engine.parts[f"task_manager_{number}"].pid, [number])
-    if not within(120, lambda: says(rest, "overview", "taskmanagers", task_managers)):
+            os.sched_setaffinity(engine.processes[f"task_manager_{index}"].pid, [index])
+    if not wait_until(120, lambda: has_value(rest, "overview", "taskmanagers", task_managers)):
         raise TimeoutError(f"Flink's TaskManagers; see {engine.folder}")
     engine.job_server("Flink", f"--flink-master=localhost:{rest}", [FLINK])
     engine.flags.append(f"--parallelism={task_managers}")
 
 
-def task_manager(engine: Engine, number: int) -> None:
-    """One more TaskManager of a Flink cluster."""
+def task_manager(engine: Engine, index: int) -> None:
+    """Starts another TaskManager of a Flink cluster."""
     runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-    own = ["-D", f"taskmanager.resource-id=manager-{number}"]
-    command = [runner, "--configDir", engine.folder, *own]
-    engine.java(f"task_manager_{number}", [FLINK], command)
+    resource_id = ["-D", f"taskmanager.resource-id=manager-{index}"]
+    command = [runner, "--configDir", engine.folder, *resource_id]
+    engine.java(f"task_manager_{index}", [FLINK], command)
 
 
 def spark(engine: Engine, workers: int = 2) -> None:
-    """A Spark master, workers with one core each, and Beam's job server."""
+    """Starts a Spark master, workers with one core each, and Beam's job server."""
     master, web = free_port(), free_port()
     jars, deploy = [PYSPARK / "jars"], "org.apache.spark.deploy"
     command = f"{deploy}.master.Master --host localhost --port {master} --webui-port {web}"
     engine.java("master", jars, command.split())
-    for number in range(workers):
+    for index in range(workers):
         command = (
             f"{deploy}.worker.Worker spark://localhost:{master} --host localhost "
             "--webui-port 0 --cores 1 --memory 1g --work-dir"
         )
-        work = engine.folder / f"work-{number}"
-        engine.java(f"worker_{number}", jars, [*command.split(), work])
-    if not within(120, lambda: says(web, "json", "aliveworkers", workers)):
+        work = engine.folder / f"work-{index}"
+        engine.java(f"worker_{index}", jars, [*command.split(), work])
+    if not wait_until(120, lambda: has_value(web, "json", "aliveworkers", workers)):
         raise TimeoutError(f"Spark's workers; see {engine.folder}")
     properties = {
         "spark.executor.memory": "512m",
@@ -240,103 +242,103 @@ def spark(engine: Engine, workers: int = 2) -> None:
 
 
 def prism(engine: Engine) -> None:
-    """Beam's Prism, a runner written in Go."""
+    """Starts Beam's Prism, a runner written in Go."""
     port, web = free_port(), free_port()
     command = [PRISM, f"--job_port={port}", f"--web_port={web}"]
-    engine.start("prism", command, lambda: listens(port))
+    engine.start("prism", command, lambda: is_listening(port))
     engine.flags = portable(port, "LOOPBACK")
 
 
-NEEDS = {
+INSTALLATIONS = {
     job_api: None,
     flink: (FLINK, "Java 11 or newer and Maven"),
     spark: (SPARK, "Java 11 or newer and Maven"),
     prism: (PRISM, "Go"),
 }
-"""What `make test-engines` installs for an engine, and what it needs for that."""
+"""Per engine, the path that `make test-engines` creates and the tools that it needs."""
 
 
-def needed(engine: Callable[[Engine], None]) -> None:
-    """Skips a test when an engine is not installed."""
-    if (what := NEEDS[engine]) and not what[0].exists():
-        pytest.skip(f"run `make test-engines`, which needs {what[1]}")
+def skip_if_missing(engine: Callable[[Engine], None]) -> None:
+    """Skips a test if an engine is not installed."""
+    if (installation := INSTALLATIONS[engine]) and not installation[0].exists():
+        pytest.skip(f"run `make test-engines`, which needs {installation[1]}")
 
 
 @contextmanager
-def running(add_parts: Callable[[Engine], None], folder: Path) -> Iterator[Engine]:
-    """An engine that ends with the block."""
+def running(start_engine: Callable[[Engine], None], folder: Path) -> Iterator[Engine]:
+    """Runs an engine until the end of the block."""
     engine = Engine(folder)
     try:
-        add_parts(engine)
+        start_engine(engine)
         yield engine
     finally:
         engine.stop()
 
 
 def worker_pool(engine: Engine, checkout: Path = CHECKOUT) -> list[str]:
-    """The flags that name a pool of workers, started from a checkout."""
+    """Starts a pool of workers from a checkout; returns the flags that use it."""
     port, pool = free_port(), "apache_beam.runners.worker.worker_pool_main"
     path = f"PATH={Path(sys.executable).parent}:/usr/bin:/bin"
     command = ["env", f"--chdir={checkout}", f"PYTHONPATH={checkout}", path]
     command += [sys.executable, "-m", pool, f"--service_port={port}"]
-    engine.start("worker_pool", command, lambda: listens(port))
+    engine.start("worker_pool", command, lambda: is_listening(port))
     return ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
 
 
 def start(
-    module: str, arguments: Sequence[object], by: Sequence[str] = (), **environment: str
+    module: str, arguments: Sequence[object], prefix: Sequence[str] = (), **environment: str
 ) -> subprocess.Popen[str]:
-    """Starts a module from the plain command line, in a process of its own, by another if given."""
+    """Starts `python -m module` in a process; a prefix is put before the command line."""
     return subprocess.Popen(
-        [*by, sys.executable, "-m", module, *map(str, arguments)],
+        [*prefix, sys.executable, "-m", module, *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)} | environment,
     )  # fmt: skip
 
 
-def ended(started: subprocess.Popen[str], seconds: float = 600) -> tuple[int, str]:
-    """The exit code of a process, and what it printed."""
+def wait(started: subprocess.Popen[str], seconds: float = 600) -> tuple[int, str]:
+    """Waits for a process; returns its exit code and output."""
     with started:
         try:
-            said, _ = started.communicate(timeout=seconds)
+            output, _ = started.communicate(timeout=seconds)
         finally:
             started.kill()
-    return started.returncode, said
+    return started.returncode, output
 
 
 def children(processes: Sequence[int], command: str) -> list[int]:
-    """The processes under some processes whose command line holds some text."""
-    found = []
-    for one in Path("/proc").glob("[0-9]*"):
+    """The ids of descendants of some processes whose command line contains a text."""
+    ids = []
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             if parent in processes:
-                found += [int(one.name)] * (command in (one / "cmdline").read_text())
-                found += children([int(one.name)], command)
-    return found
+                ids += [int(folder.name)] * (command in (folder / "cmdline").read_text())
+                ids += children([int(folder.name)], command)
+    return ids
 
 
-def written(output: Path) -> dict[str, str]:
-    """The SHA-256 of every file."""
-    return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in output.iterdir()}
+def file_hashes(output: Path) -> dict[str, str]:
+    """The SHA-256 of every file in a directory, by name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in output.iterdir()}
 
 
 def succeeds(started: subprocess.Popen[str]) -> str:
-    """What a process printed, which must end with 0."""
-    code, said = ended(started)
-    assert code == 0, said
-    return said
+    """Waits for a process, which must exit with 0; returns its output."""
+    code, output = wait(started)
+    assert code == 0, output
+    return output
 
 
-def preprocessed(log: Path, output: Path, *flags: str) -> dict[str, str]:
-    """What preprocess writes."""
-    places = ["--input", log, "--output", output]
-    succeeds(start("pipelines.preprocess", [*places, *OPTIONS, *flags]))
-    return written(output)
+def run_preprocess(log: Path, output: Path, *flags: str) -> dict[str, str]:
+    """Runs preprocess; returns the hashes of its output files."""
+    paths = ["--input", log, "--output", output]
+    succeeds(start("pipelines.preprocess", [*paths, *OPTIONS, *flags]))
+    return file_hashes(output)
 
 
-def embedded(model: Path, corpus: Path, output: Path, *flags: str) -> dict[str, str]:
-    """What embed writes."""
-    places = ["--model", model, "--input", corpus, "--output", output]
-    assert "1,200 vectors of length 7" in succeeds(start("pipelines.embed", [*places, *flags]))
-    return written(output)
+def run_embed(model: Path, corpus: Path, output: Path, *flags: str) -> dict[str, str]:
+    """Runs embed; returns the hashes of its output files."""
+    paths = ["--model", model, "--input", corpus, "--output", output]
+    assert "1,200 vectors of length 7" in succeeds(start("pipelines.embed", [*paths, *flags]))
+    return file_hashes(output)

@@ -1,15 +1,15 @@
-"""An engine writes byte for byte what one machine writes, from the plain command line."""
+"""Every engine writes the same bytes as a local run of the same command."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.engines import engines
-from tests.engines.engines import NEEDS, Engine, embedded, preprocessed
+from tests.engines.engines import INSTALLATIONS, Engine, run_embed, run_preprocess
 
 ENGINES = [
-    pytest.param(one, id=one.__name__, marks=[pytest.mark.engines] * bool(NEEDS[one]))
-    for one in NEEDS
+    pytest.param(start, id=start.__name__, marks=[pytest.mark.engines] * bool(installation))
+    for start, installation in INSTALLATIONS.items()
 ]
 
 
@@ -17,19 +17,19 @@ ENGINES = [
 def engine(request, tmp_path_factory):
     """Each of the engines, started once."""
     start = request.param
-    engines.needed(start)
+    engines.skip_if_missing(start)
     with engines.running(start, tmp_path_factory.mktemp(start.__name__)) as started:
         yield started
 
 
 def test_preprocess_writes_the_bytes_of_a_local_run(
-    engine: Engine, log, preprocessed_here, tmp_path
+    engine: Engine, log, local_preprocessed, tmp_path
 ):
-    assert preprocessed(log, tmp_path / "data", *engine.flags) == preprocessed_here
+    assert run_preprocess(log, tmp_path / "data", *engine.flags) == local_preprocessed
 
 
 def test_embed_writes_the_bytes_of_a_local_run(
-    engine: Engine, model, corpus, embedded_here, tmp_path
+    engine: Engine, model, corpus, local_embedded, tmp_path
 ):
-    assert len(embedded_here) == 3
-    assert embedded(model, corpus, tmp_path / "vectors", *engine.flags) == embedded_here
+    assert len(local_embedded) == 3
+    assert run_embed(model, corpus, tmp_path / "vectors", *engine.flags) == local_embedded

@@ -1,4 +1,4 @@
-"""What goes wrong on an engine: the same bytes all the same, or one line and no output."""
+"""Failures on an engine: the output is the same, or there is an error of one line and no output."""
 
 from __future__ import annotations
 
@@ -13,19 +13,27 @@ import pytest
 
 from dssm_tf import __version__
 from tests.engines import engines
-from tests.engines.engines import CHECKOUT, OPTIONS, flink, job_api, needed, spark, written
+from tests.engines.engines import (
+    CHECKOUT,
+    OPTIONS,
+    file_hashes,
+    flink,
+    job_api,
+    skip_if_missing,
+    spark,
+)
 
 
-def said_in_one_line(
+def error_line(
     output: Path, *arguments: object, module: str = "preprocess", kill: Callable = lambda: None
 ) -> str:
-    """What a pipeline that fails says; it leaves nothing at the output."""
-    started = engines.start(f"pipelines.{module}", ["--output", output, *arguments])
+    """Runs a pipeline that fails; returns its error line and checks that there is no output."""
+    process = engines.start(f"pipelines.{module}", ["--output", output, *arguments])
     kill()
-    code, said = engines.ended(started)
-    lines = [line for line in said.splitlines() if " preprocess: 00:" not in line]
-    assert code == 1, said
-    assert len(lines) == 1, said
+    code, printed = engines.wait(process)
+    lines = [line for line in printed.splitlines() if " preprocess: 00:" not in line]
+    assert code == 1, printed
+    assert len(lines) == 1, printed
     assert not output.exists()
     return lines[0]
 
@@ -41,74 +49,74 @@ def other_version(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("module", ["preprocess", pytest.param("embed", marks=pytest.mark.engines)])
-def test_a_worker_of_another_version_is_refused_and_named(
+def test_a_worker_of_another_version_is_rejected_by_name(
     module, log, corpus, model, other_version, tmp_path
 ):
-    given = {"preprocess": ["--input", log], "embed": ["--input", corpus, "--model", model]}
+    arguments = {"preprocess": ["--input", log], "embed": ["--input", corpus, "--model", model]}
     with engines.running(job_api, tmp_path) as engine:
         flags = [*engine.flags, *engines.worker_pool(engine, other_version)]
-        line = said_in_one_line(tmp_path / "out", *given[module], *flags, module=module)
+        line = error_line(tmp_path / "out", *arguments[module], *flags, module=module)
     assert f"has dssm-tf 0.0.9, and this command is of {__version__}; install the same" in line
     assert f"Worker {os.uname().nodename}" in line
 
 
-def test_an_engine_that_is_not_there_is_one_line(log, tmp_path):
+def test_a_missing_engine_is_an_error_of_one_line(log, tmp_path):
     flags = ["--runner=PortableRunner", "--job_endpoint=localhost:9", "--job_server_timeout=2"]
-    line = said_in_one_line(tmp_path / "out", "--input", log, *flags)
+    line = error_line(tmp_path / "out", "--input", log, *flags)
     assert "the job server localhost:9 does not answer" in line
 
 
-def test_a_job_server_that_dies_is_one_line(log, tmp_path):
+def test_a_job_server_that_is_killed_is_an_error_of_one_line(log, tmp_path):
     with engines.running(job_api, tmp_path) as engine:
 
         def kill() -> None:
-            assert engines.within(120, lambda: list(tmp_path.glob(".out.incomplete/parts/*")))
-            engine.parts["job_service"].send_signal(signal.SIGKILL)
+            assert engines.wait_until(120, lambda: list(tmp_path.glob(".out.incomplete/parts/*")))
+            engine.processes["job_service"].send_signal(signal.SIGKILL)
 
-        line = said_in_one_line(tmp_path / "out", "--input", log, *engine.flags, kill=kill)
+        line = error_line(tmp_path / "out", "--input", log, *engine.flags, kill=kill)
     assert "the job server localhost:" in line
 
 
 @pytest.mark.engines
-def test_a_jar_of_something_else_is_one_line(log, tmp_path):
-    """FlinkRunner starts the job server itself; Beam's own, of Spark, is none for Flink."""
-    needed(flink)
+def test_a_jar_of_another_engine_is_an_error_of_one_line(log, tmp_path):
+    """FlinkRunner starts the job server from the jar, here from the jar of Spark's job server."""
+    skip_if_missing(flink)
     jar = next((CHECKOUT / "build/engines/spark").glob("beam-runners-spark-*.jar"))
     flags = ["--runner=FlinkRunner", f"--flink_job_server_jar={jar}", "--flink_master=localhost:9"]
-    line = said_in_one_line(tmp_path / "out", "--input", log, *flags)
+    line = error_line(tmp_path / "out", "--input", log, *flags)
     assert "--runner FlinkRunner: " in line
 
 
 @pytest.fixture(scope="module", params=[flink, spark], ids=["flink", "spark"])
 def started(request, tmp_path_factory):
-    needed(request.param)
+    skip_if_missing(request.param)
     with engines.running(request.param, tmp_path_factory.mktemp("faults")) as engine:
         yield engine
 
 
 @pytest.mark.engines
 @pytest.mark.parametrize("victim", ["a Python worker", "a host"])
-def test_a_job_in_which_something_is_killed_ends_with_the_same_bytes(
-    started, victim, log, preprocessed_here, tmp_path
+def test_a_job_writes_the_same_bytes_after_a_worker_or_host_is_killed(
+    started, victim, log, local_preprocessed, tmp_path
 ):
     output = tmp_path / "data"
     arguments = ["--input", log, "--output", output, *OPTIONS, *started.flags]
     job = engines.start("pipelines.preprocess", arguments)
-    assert engines.within(400, lambda: list(tmp_path.glob(".data.incomplete/parts/*")))
-    hosts = [part.pid for name, part in started.parts.items() if name[-1].isdigit()]
+    assert engines.wait_until(400, lambda: list(tmp_path.glob(".data.incomplete/parts/*")))
+    hosts = [process.pid for name, process in started.processes.items() if name[-1].isdigit()]
     if victim != "a host":
-        assert engines.within(60, lambda: engines.children(hosts, "boot.py"))
+        assert engines.wait_until(60, lambda: engines.children(hosts, "boot.py"))
         hosts = engines.children(hosts, "boot.py")
     os.kill(hosts[0], signal.SIGKILL)
-    if victim == "a host" and "task_manager_0" in started.parts:
-        engines.task_manager(started, 2)  # as Kubernetes would
+    if victim == "a host" and "task_manager_0" in started.processes:
+        engines.task_manager(started, 2)  # as Kubernetes does
     engines.succeeds(job)
-    assert written(output) == preprocessed_here
+    assert file_hashes(output) == local_preprocessed
 
 
 @pytest.mark.engines
-def test_a_full_disk_is_one_line_and_leaves_no_output(log, tmp_path):
-    needed(flink)
+def test_a_full_disk_is_an_error_of_one_line_without_output(log, tmp_path):
+    skip_if_missing(flink)
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=12k", "none", str(disk)]
@@ -116,7 +124,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_output(log, tmp_path):
         pytest.skip("needs the right to mount a small disk")
     try:
         with engines.running(flink, tmp_path) as engine:
-            line = said_in_one_line(disk / "data", "--input", log, *OPTIONS, *engine.flags)
+            line = error_line(disk / "data", "--input", log, *OPTIONS, *engine.flags)
         assert "No space left on device" in line
         assert not list(disk.iterdir())
     finally:

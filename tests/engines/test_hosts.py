@@ -1,4 +1,4 @@
-"""Training on two hosts, which are network namespaces here, against one host."""
+"""Training on two hosts (network namespaces) compared with training on one host."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from tests.clicks import click_log, write_data
-from tests.engines.engines import start, succeeds, within
+from tests.engines.engines import start, succeeds, wait_until
 from tests.training.configuration import weights
-from tests.training.test_distributed import CONFIG, SAME
+from tests.training.test_distributed import CONFIG, TOLERANCE
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 2222
@@ -26,27 +26,27 @@ LINK = ["ip", "link", "add", "dssm-0", "type", "veth", "peer", "name", "dssm-1"]
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[list[str]]:
-    """The names of two network namespaces with a cable between them."""
-    names = [f"dssm-host-{number}" for number in range(2)]
+    """The names of two connected network namespaces."""
+    names = [f"dssm-host-{index}" for index in range(2)]
     with ExitStack() as stack:
         for name in names:
             if os.geteuid() or subprocess.run(["ip", "netns", "add", name]).returncode:
                 pytest.skip("needs root and iproute2, for network namespaces")
             stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=True)
         subprocess.run(LINK, check=True)
-        for number, name in enumerate(names):
+        for index, name in enumerate(names):
             for command in (
-                f"link set dssm-{number} netns {name}",
-                f"-n {name} addr add {ADDRESSES[number]}/24 dev dssm-{number}",
+                f"link set dssm-{index} netns {name}",
+                f"-n {name} addr add {ADDRESSES[index]}/24 dev dssm-{index}",
                 f"-n {name} link set lo up",
-                f"-n {name} link set dssm-{number} up",
+                f"-n {name} link set dssm-{index} up",
             ):
                 subprocess.run(["ip", *command.split()], check=True)
         yield names
 
 
 def train(out: Path, config: Path, data: Path, host: str = "", index: int = 0) -> subprocess.Popen:
-    """`dssm train`, on a host."""
+    """Starts `dssm train`, on a host if one is named."""
     command = ["train", "--config", config, "--data", data, "--out", out]
     if not host:
         return start("dssm_tf.cli", command)
@@ -57,26 +57,28 @@ def train(out: Path, config: Path, data: Path, host: str = "", index: int = 0) -
 
 
 @pytest.mark.engines
-def test_two_hosts_of_which_one_is_lost_and_comes_back_reach_the_weights_of_one(hosts, tmp_path):
+def test_two_hosts_reach_the_weights_of_one_host_also_after_a_restart(hosts, tmp_path):
     data = write_data(tmp_path / "data", click_log()).path
     config = tmp_path / "config.yaml"
     training = {**CONFIG["training"], "epochs": EPOCHS}
     config.write_text(yaml.safe_dump({**CONFIG, "training": training}), "utf-8")
     succeeds(train(tmp_path / "one", config, data))
 
-    def both() -> list[subprocess.Popen]:
-        return [train(tmp_path / "two", config, data, host, at) for at, host in enumerate(hosts)]
+    def train_on_both() -> list[subprocess.Popen]:
+        return [train(tmp_path / "two", config, data, host, i) for i, host in enumerate(hosts)]
 
-    chief, other = both()
-    assert within(500, lambda: chief.poll() is not None or any(tmp_path.glob("two/state/*.npz")))
+    chief, other = train_on_both()
+    assert wait_until(
+        500, lambda: chief.poll() is not None or any(tmp_path.glob("two/state/*.npz"))
+    )
     assert chief.poll() is None
-    for one in (other, chief):  # the chief can do nothing alone: a Kubernetes job restarts both
-        one.kill()
-        one.communicate()
-    for one in both():
-        succeeds(one)
-    alone, together = weights(tmp_path / "one"), weights(tmp_path / "two")
-    assert alone.keys() == together.keys()
-    for name, wanted in alone.items():
+    for process in (other, chief):  # the chief cannot continue alone; Kubernetes restarts both
+        process.kill()
+        process.communicate()
+    for process in train_on_both():
+        succeeds(process)
+    expected, actual = weights(tmp_path / "one"), weights(tmp_path / "two")
+    assert actual.keys() == expected.keys()
+    for name, values in expected.items():
         # six times the steps of test_distributed
-        np.testing.assert_allclose(together[name], wanted, atol=6 * SAME, rtol=0, err_msg=name)
+        np.testing.assert_allclose(actual[name], values, atol=6 * TOLERANCE, rtol=0, err_msg=name)

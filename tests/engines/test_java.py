@@ -1,4 +1,4 @@
-"""The SavedModel answered by TensorFlow's Java API: another loader, another runtime."""
+"""The SavedModel in TensorFlow's Java API: another loader, another runtime."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TITLES = ["red fox", "blue owl", "", "Größe 42"]
         ("encode_title", {"titles": TITLES}, "embeddings"),
     ],
 )
-def test_java_answers_a_published_request_as_python_does(tmp_path, signature, inputs, output):
+def test_java_returns_the_same_outputs_as_python(tmp_path, signature, inputs, output):
     if not JARS.is_dir():
         pytest.skip("run `make test-engines`, which needs Java 11 or newer and Maven")
     data = write_data(tmp_path / "data", click_log(), validation=())
@@ -40,14 +40,14 @@ def test_java_answers_a_published_request_as_python_does(tmp_path, signature, in
     for file in (wrappers_pb2.DESCRIPTOR, predict_pb2.DESCRIPTOR):
         file.CopyToProto(compiled.file.add())
     (tmp_path / "descriptors").write_bytes(compiled.SerializeToString())
-    names = [model, *(tmp_path / one for one in ("descriptors", "request", "response"))]
+    names = [model, *(tmp_path / name for name in ("descriptors", "request", "response"))]
     program = ["java", "-cp", f"{JARS}/*", CHECKOUT / "tests/engines/Predict.java"]
     done = subprocess.run(list(map(str, [*program, *names])), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     response = predict_pb2.PredictResponse.FromString((tmp_path / "response").read_bytes())
     ranker = ExportedRanker(model)
-    wanted = ranker.encode_titles(TITLES, prior=True)
+    expected = ranker.encode_titles(TITLES, prior=True)
     if signature == "score":
-        wanted = ranker.score("red fox", TITLES)
-    found = np.array(response.outputs[output].float_val, np.float32)
-    np.testing.assert_allclose(found, np.ravel(wanted), atol=1e-6)
+        expected = ranker.score("red fox", TITLES)
+    actual = np.array(response.outputs[output].float_val, np.float32)
+    np.testing.assert_allclose(actual, np.ravel(expected), atol=1e-6)

@@ -10,10 +10,10 @@ from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Metric, per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
-from dssm_tf.reports.wording import beaten, protocol, reference
+from dssm_tf.reports.formatting import protocol, reference, significantly_worse
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import write_last_line
-from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
+from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
 from tests.relevant_ranks import relevant_ranks
 
 
@@ -65,7 +65,7 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
 
 
 def test_the_report_says_that_tests_do_not_cover_variation_between_training_runs():
-    caveat = "not in training: with one seed, the effect of another is unknown"
+    caveat = "not between training runs: with one seed, the effect of another is unknown"
     assert caveat in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
     assert caveat not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
 
@@ -217,24 +217,24 @@ def test_a_run_with_the_name_of_a_system_is_refused():
 
 
 def test_every_later_system_is_tested_against_every_earlier_one():
-    evaluation = evaluate(*many())
+    evaluation = evaluate(*rankers_on_many_queries())
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert (test.a, test.b) == ("better", "worse")
     means = evaluation.mean("better", "ndcg@1") - evaluation.mean("worse", "ndcg@1")
     assert test.difference == pytest.approx(means)
     assert test.ci95[0] < test.difference < test.ci95[1]
     assert test.p < test.p_adjusted < 0.01  # one pair, six metrics
-    assert beaten(evaluation, "better", "ndcg@1") == ["worse"]
-    assert beaten(evaluation, "worse", "ndcg@1") == []
+    assert significantly_worse(evaluation, "better", "ndcg@1") == ["worse"]
+    assert significantly_worse(evaluation, "worse", "ndcg@1") == []
 
 
 def test_only_significant_differences_are_marked():
-    rankers, judgments, corpus = many(queries=4)
+    rankers, judgments, corpus = rankers_on_many_queries(queries=4)
     evaluation = evaluate(rankers, judgments, corpus)
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
     assert test.difference > 0
     assert test.p_adjusted > 0.05
-    assert beaten(evaluation, "better", "ndcg@1") == []
+    assert significantly_worse(evaluation, "better", "ndcg@1") == []
 
 
 def test_progress_is_shown_if_requested(monkeypatch, capsys):

@@ -48,7 +48,7 @@ def test_about_95_of_100_intervals_contain_the_mean():
 
 
 def test_a_mean_over_fewer_than_two_hundred_queries_has_a_warning():
-    assert small_sample_warning("It rests on", 200) == []
-    (sentence,) = small_sample_warning("It rests on", 199)
-    assert sentence.startswith("It rests on 199 queries, fewer than 200: ")
-    assert small_sample_warning("It rests on", 1)[0].startswith("It rests on 1 query, ")
+    assert small_sample_warning("It is based on", 200) == []
+    (sentence,) = small_sample_warning("It is based on", 199)
+    assert sentence.startswith("It is based on 199 queries, fewer than 200: ")
+    assert small_sample_warning("It is based on", 1)[0].startswith("It is based on 1 query, ")

@@ -85,7 +85,7 @@ def test_numpy_and_tf_ranking_equal_the_definitions(case):
 
 # By default the gain of ir_measures' nDCG is the grade, as in trec_eval; here it is 2^grade - 1.
 GAINS = {grade: 2**grade - 1 for grade in range(5)}
-SAME = {
+IR_MEASURES = {
     "ndcg@1": nDCG(gains=GAINS) @ 1,
     "ndcg@3": nDCG(gains=GAINS) @ 3,
     "ndcg@10": nDCG(gains=GAINS) @ 10,
@@ -108,10 +108,10 @@ def test_ir_measures_agrees(case, random):
     run = {f"q{i}": {f"d{j}": s for j, s in enumerate(row)} for i, row in enumerate(scores)}
     expected = {
         (value.query_id, value.measure): value.value
-        for value in ir_measures.iter_calc(list(SAME.values()), qrels, run)
+        for value in ir_measures.iter_calc(list(IR_MEASURES.values()), qrels, run)
     }
-    values = tf_ranking.per_query(*relevant_ranks(scores, grades), tuple(SAME))
-    for name, measure in SAME.items():
+    values = tf_ranking.per_query(*relevant_ranks(scores, grades), tuple(IR_MEASURES))
+    for name, measure in IR_MEASURES.items():
         for query, value in enumerate(values[name]):
             if not np.isnan(value):
                 assert value == pytest.approx(expected[f"q{query}", measure], abs=1e-6), name

@@ -37,7 +37,7 @@ class AllTied(WordOverlap):
         return np.zeros(len(titles))
 
 
-def judged(random: np.random.Generator) -> list[tuple[int, str, int, float]]:
+def judged_rows(random: np.random.Generator) -> list[tuple[int, str, int, float]]:
     """Rows of query number, query text, index in `TITLES`, and grade."""
     rows = []
     for number in range(8):
@@ -47,7 +47,7 @@ def judged(random: np.random.Generator) -> list[tuple[int, str, int, float]]:
     return [(0, "red hat", 0, 3.0), *(row for row in rows if row[0])]
 
 
-def figures(rows, ids, query_ids, corpus):
+def measured_json(rows, ids, query_ids, corpus):
     """The `metrics.json` of these rows under these ids."""
     judgments = [
         Judgment(query_ids[number], query, ids[title], TITLES[title], grade)
@@ -66,12 +66,12 @@ def figures(rows, ids, query_ids, corpus):
 @given(st.data())
 @settings(max_examples=25)
 def test_an_evaluation_depends_neither_on_the_order_of_rows_nor_on_ids(ranks_corpus, data):
-    rows = judged(np.random.default_rng(data.draw(st.integers(0, 99))))
+    rows = judged_rows(np.random.default_rng(data.draw(st.integers(0, 99))))
     ids = [f"d{n:02d}" for n in range(len(TITLES))]
     query_ids = [f"q{n}" for n in range(8)]
     corpus = range(len(TITLES)) if ranks_corpus else None
-    expected = figures(rows, ids, query_ids, corpus)
-    shuffled = figures(
+    expected = measured_json(rows, ids, query_ids, corpus)
+    shuffled = measured_json(
         data.draw(st.permutations(rows)),
         data.draw(st.permutations(ids)),
         data.draw(st.permutations(query_ids)),
@@ -88,7 +88,7 @@ def test_other_tools_read_the_measured_ranking_from_a_written_run(order):
     judgments = [Judgment("q", "q", corpus[0].doc_id, titles[0], 3.0)]
     evaluation = evaluate({"n": AllTied()}, judgments, corpus)
     scores = run(evaluation.task, evaluation.runs["n"])["q"]
-    # trec_eval: by score in single precision, then by doc id from the end.
+    # trec_eval sorts by score in single precision, then by doc id, both descending.
     ranked = sorted(scores, key=lambda doc_id: (np.float32(scores[doc_id]), doc_id), reverse=True)
     doc_id_of = {row.title: row.doc_id for row in corpus}
     assert ranked == [doc_id_of[title] for title in sorted(titles, key=tie_key)]
@@ -97,8 +97,9 @@ def test_other_tools_read_the_measured_ranking_from_a_written_run(order):
 
 
 def test_ids_in_the_order_of_clicks_do_not_affect_ties():
-    # As in an aggregated log the relevant titles have the smallest ids. Where all titles tie, one
-    # of twenty is first: over 400 queries the mean is 1/20, its standard deviation 0.011.
+    # As in an aggregated log, the relevant titles have the smallest ids. All titles tie, so a
+    # relevant title is first with probability 1/20. Over 400 queries, the standard deviation of the
+    # mean is 0.011.
     judgments = [
         Judgment(f"q{query}", f"query {query}", f"d{index:02d}{query}", f"{index} {query}", grade)
         for query in range(400)

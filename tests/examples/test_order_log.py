@@ -1,4 +1,4 @@
-"""The log of the order experiment: who can be right about it, and who cannot."""
+"""The log of the word order experiment: which titles are relevant, and what reveals it."""
 
 from collections import Counter
 from itertools import combinations
@@ -8,91 +8,101 @@ import pytest
 from dssm_tf.tables.columns import raw
 from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.read import read
-from examples.order_log import KINDS, LEARNED, NOISE, NOT, PARTS, WORDS, OrderLog, write_log
+from examples.order_log import KINDS, NOISE, NOT, SPLITS, TRAIN, WORDS, OrderLog, write_log
 
 
-def drawn(kind, distance=3):
-    return list(OrderLog().groups(kind, distance, 40, LEARNED))
+def example_groups(kind, distance=3):
+    return list(OrderLog().groups(kind, distance, 40, TRAIN))
 
 
-def of_kind(text, kind):
+def words_of_kind(text, kind):
     return [word for word in text.split() if word in WORDS[kind]]
 
 
 def meaning(text, kind):
-    """What a text asks for, by a rule of its own."""
+    """The meaning of a text, by an independent rule."""
     if kind == "order":
-        return tuple(of_kind(text, kind))
+        return tuple(words_of_kind(text, kind))
     if kind == "topic":
-        return frozenset(of_kind(text, kind))
+        return frozenset(words_of_kind(text, kind))
     _, _, after = text.partition(f" {NOT} ")
-    return of_kind(after, kind)[0], frozenset(of_kind(text, kind))
+    return words_of_kind(after, kind)[0], frozenset(words_of_kind(text, kind))
 
 
-def windows(text, words):
-    """What a window of so many words sees of those that matter, and in which order."""
-    half = words // 2
+def windows(text, width):
+    """All windows of `width` words over a text; noise words are replaced by `.`."""
+    half = width // 2
     tokens = [None] * half + text.split() + [None] * half
-    cut = (tuple(tokens[i : i + words]) for i in range(len(tokens) - words + 1))
+    slices = (tuple(tokens[i : i + width]) for i in range(len(tokens) - width + 1))
     noise = {*NOISE}
-    return {tuple("." if word in noise else word for word in one) for one in cut}
+    return {tuple("." if word in noise else word for word in window) for window in slices}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_title_is_right_when_it_means_what_the_query_means(kind):
-    for group in drawn(kind):
-        for query, title, right in group.judged():
-            assert (meaning(query, kind) == meaning(title, kind)) == right
+def test_a_title_is_relevant_if_it_has_the_meaning_of_the_query(kind):
+    for group in example_groups(kind):
+        for query, title, relevant in group.judged():
+            assert (meaning(query, kind) == meaning(title, kind)) == relevant
 
 
-def test_judgments_of_every_kind_and_distance_say_which_title_is_right(tmp_path):
-    write_log(OrderLog(5), tmp_path, queries=600, share=0.6, distances=(1, 2, 5), judged=40)
+def test_judgments_grade_titles_by_meaning_for_every_kind_and_distance(tmp_path):
+    write_log(
+        OrderLog(5), tmp_path, queries=600, order_fraction=0.6, distances=(1, 2, 5), judged=40
+    )
     queries = set()
-    for one in read_judgments(tmp_path / "judgments.tsv"):
-        kind = one.query_id.split("-")[0]
-        assert (meaning(one.query, kind) == meaning(one.title, kind)) == one.grade
-        queries.add(one.query_id)
-    found = Counter(query.rpartition("-")[0] for query in queries)
-    assert found == {f"{kind}-{distance}": 40 for kind in KINDS for distance in (1, 2, 5)}
+    for judgment in read_judgments(tmp_path / "judgments.tsv"):
+        kind = judgment.query_id.split("-")[0]
+        same = meaning(judgment.query, kind) == meaning(judgment.title, kind)
+        assert same == judgment.grade
+        queries.add(judgment.query_id)
+    counts = Counter(query.rpartition("-")[0] for query in queries)
+    assert counts == {f"{kind}-{distance}": 40 for kind in KINDS for distance in (1, 2, 5)}
 
 
 @pytest.mark.parametrize("kind", ["order", "negation"])
-def test_both_texts_of_a_side_have_one_bag_of_words_so_it_is_right_for_half_of_them(kind):
-    for group in drawn(kind):
-        for one, other in group:
-            assert one != other
-            assert Counter(one.split()) == Counter(other.split())
+def test_both_queries_and_both_titles_of_a_group_have_the_same_bag_of_words(kind):
+    for group in example_groups(kind):
+        for first, second in group:
+            assert first != second
+            assert Counter(first.split()) == Counter(second.split())
 
 
 @pytest.mark.parametrize("kind", ["order", "negation"])
 @pytest.mark.parametrize("width", [1, 3, 5])
-def test_a_window_sees_order_up_to_one_word_less_than_its_width(kind, width):
+def test_windows_differ_if_the_distance_is_below_their_width(kind, width):
     for distance in range(1, 8):
-        for group in drawn(kind, distance):
+        for group in example_groups(kind, distance):
             first, second = (windows(text, width) for text in group.titles)
             assert (first != second) == (distance < width)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_judged_pairs_stand_together_in_no_text_of_the_training_and_their_words_do(kind):
-    def pairs(part):
-        groups = OrderLog(1).groups(kind, 2, 3000, part)
+def test_word_pairs_of_the_splits_are_disjoint_but_every_word_is_in_training(kind):
+    def pairs(split):
+        groups = OrderLog(1).groups(kind, 2, 3000, split)
         texts = (text for group in groups for side in group for text in side)
-        return {frozenset(of_kind(text, kind)) for text in texts}
+        return {frozenset(words_of_kind(text, kind)) for text in texts}
 
-    learned, *others = map(pairs, PARTS)
-    assert not learned & set.union(*others)
+    train, *others = map(pairs, SPLITS)
+    assert not train & set.union(*others)
     assert not set.intersection(*others)
-    assert {word for pair in learned for word in pair} == {*WORDS[kind]}
-    assert len(learned.union(*others)) == len(list(combinations(WORDS[kind], 2)))
+    assert {word for pair in train for word in pair} == {*WORDS[kind]}
+    assert len(train.union(*others)) == len(list(combinations(WORDS[kind], 2)))
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.2, 60), (0.6, 180), (1.0, 300)])
-def test_the_share_is_that_of_order_and_of_negation_together(tmp_path, share, expected):
-    write_log(OrderLog(), tmp_path, queries=600, share=share, distances=(1, 2, 5), judged=4)
+@pytest.mark.parametrize(("order_fraction", "expected"), [(0.2, 60), (0.6, 180), (1.0, 300)])
+def test_order_fraction_covers_order_and_negation_together(tmp_path, order_fraction, expected):
+    write_log(
+        OrderLog(),
+        tmp_path,
+        queries=600,
+        order_fraction=order_fraction,
+        distances=(1, 2, 5),
+        judged=4,
+    )
     columns = ("query", "title", "clicks", "impressions")
     rows = read(tmp_path / "clicks.tsv", [*map(raw, columns)]).select(columns).rows()
     clicked = [query for query, _, clicks, _ in rows if clicks == "1"]
     assert len(rows) == 2 * len(clicked) == 1200
-    found = Counter(kind for query in clicked for kind in KINDS if of_kind(query, kind))
-    assert found == Counter(order=expected, negation=expected, topic=600 - 2 * expected)
+    counts = Counter(kind for query in clicked for kind in KINDS if words_of_kind(query, kind))
+    assert counts == Counter(order=expected, negation=expected, topic=600 - 2 * expected)

@@ -1,4 +1,4 @@
-"""Words in context and neighbours, on towers set by hand, and the script."""
+"""Neighbors of a word and words in context, on towers with known weights, and the script."""
 
 import numpy as np
 import pytest
@@ -9,26 +9,28 @@ from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.dssm import DSSM
-from examples.similar_words import main, neighbours
+from examples.similar_words import main, neighbors
 from tests.clicks import Click, click_log, write_data
 from tests.components import TOWER_CONFIGS, small_sizes
 from tests.runs import finished_run
 
 WORDS = ["aa", "bb", "cc"]
-VOCABULARY = Vocabulary(dict.fromkeys(n for word in WORDS for n in letter_ngrams(word)), FOLDED)
+VOCABULARY = Vocabulary(
+    dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)), FOLDED
+)
 
 
-def test_the_nearest_word_shares_most_of_the_first_matrix():
+def test_the_nearest_word_has_the_most_similar_rows_in_the_first_matrix():
     tower = DSSM(VOCABULARY.size, (3,))
     tower.build()
     kernel = np.zeros(tower.hashing.kernel.shape)
     for unit, word in enumerate(WORDS):
         kernel[list(VOCABULARY.ngram_ids(word)), unit] = 1.0
     tower.hashing.kernel.assign(kernel)
-    found = neighbours(tower, VOCABULARY, "aa", ["aa", "aabb", "cc"])
-    assert [word for word, _ in found] == ["aabb", "cc"]
-    # aabb has #aa and bb#, and no other known trigram: one of either word.
-    assert [cosine for _, cosine in found] == pytest.approx([1 / np.sqrt(2), 0])
+    nearest = neighbors(tower, VOCABULARY, "aa", ["aa", "aabb", "cc"])
+    assert [word for word, _ in nearest] == ["aabb", "cc"]
+    # aabb has the known trigrams #aa and bb#: one of aa and one of bb.
+    assert [cosine for _, cosine in nearest] == pytest.approx([1 / np.sqrt(2), 0])
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +43,8 @@ def runs(tmp_path_factory):
     return folder
 
 
-def test_the_words_nearest_to_one_are_printed_for_a_run_and_for_doc2vec(runs, tmp_path, capsys):
-    """The sanity check of P16, supplement F, and the layout of W14, table 2."""
+def test_the_script_prints_the_nearest_words_of_a_run_and_of_doc2vec(runs, tmp_path, capsys):
+    # As in P16, supplement F, and W14, table 2.
     pytest.importorskip("gensim", reason="needs the extra `baselines`")
     ranker = Doc2Vec(size=4, sample=0.0, epochs=2).fit([], ["red fox", "blue owl", "red owl"])
     ranker.save(tmp_path / "doc2vec")
@@ -54,19 +56,19 @@ def test_the_words_nearest_to_one_are_printed_for_a_run_and_for_doc2vec(runs, tm
     assert lines[2].split()[1] == "battlefield"  # shares nine of its trigrams
 
 
-def test_a_word_of_one_s_own_texts_is_compared_at_the_convolution(runs, capsys):
-    """In the layout of S14, table 2: from the first text to each of the others."""
+def test_the_script_compares_a_word_in_several_texts_by_convolution_features(runs, capsys):
+    # As in S14, table 2: the first text against each of the others.
     texts = ["red fox story", "blue fox", "a green fox story", "the red fox story"]
     main(["--model", str(runs / "clsm"), "--word", "fox", "--texts", *texts])
-    shown = capsys.readouterr().out.splitlines()
-    assert "red **fox** story" in shown[0]
-    # Equation 2: h = tanh(W_c l), l the rows of the window's words, one block of rows a place.
+    lines = capsys.readouterr().out.splitlines()
+    assert "red **fox** story" in lines[0]
+    # Equation 2: h = tanh(W_c l); each position in the window has its own block of columns.
     ranker = SemanticRanker.load(runs / "clsm")
     kernel = ranker.model.title_tower.hashing.kernel.numpy().astype(np.float64)
 
     def feature(*window):
         sums = [kernel[list(ranker.vocabulary.ngram_ids(word))].sum(axis=0) for word in window]
-        h = np.tanh(sum(rows.reshape(3, -1)[place] for place, rows in enumerate(sums)))
+        h = np.tanh(sum(rows.reshape(3, -1)[position] for position, rows in enumerate(sums)))
         return h / np.linalg.norm(h)
 
     first = feature("red", "fox", "story")
@@ -75,19 +77,19 @@ def test_a_word_of_one_s_own_texts_is_compared_at_the_convolution(runs, capsys):
         "blue **fox**": first @ feature("blue", "fox", ""),
         "a green **fox** story": first @ feature("green", "fox", "story"),
     }
-    expected = sorted(cosines.items(), key=lambda one: -one[1])
-    found = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown[2:]]
-    assert found == [[text, f"{cosine:.3f}"] for text, cosine in expected]
+    expected = sorted(cosines.items(), key=lambda item: -item[1])
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+    assert rows == [[text, f"{cosine:.3f}"] for text, cosine in expected]
 
 
 @pytest.mark.parametrize(
-    ("run", "flags", "said"),
+    ("run", "flags", "message"),
     [
         ("dssm", ["--word", "ωψξ"], "has no letter trigram of 'ωψξ'"),
         ("dssm", ["--word", "fox", "--texts", "red fox", "a fox"], "DSSM has no vector for a word"),
         ("clsm", ["--word", "fox", "--texts", "red fox", "an owl"], "'fox' is not among the words"),
     ],
 )
-def test_a_word_that_cannot_be_looked_at_is_a_sentence(runs, run, flags, said):
-    with pytest.raises(SystemExit, match=said):
+def test_a_word_without_a_vector_is_an_error_of_one_line(runs, run, flags, message):
+    with pytest.raises(SystemExit, match=message):
         main(["--model", str(runs / run), *flags])

@@ -1,4 +1,4 @@
-"""`examples/skip_thought.py`: running text to vectors that `dssm evaluate` ranks with."""
+"""`examples/skip_thought.py`: trains a ranker on running text."""
 
 import numpy as np
 import pytest
@@ -7,17 +7,17 @@ from dssm_tf.systems import BASELINES
 from examples.skip_thought import main, passages
 
 
-def test_passages_end_at_blank_lines_and_each_sentence_is_there_twice():
-    found = passages("A cat sat. It was 3 p.m. exactly!\nWhy?\n\nred . blue .\n")
-    assert [passage[::2] for passage in found] == [
+def test_passages_end_at_blank_lines_and_repeat_each_sentence():
+    result = passages("A cat sat. It was 3 p.m. exactly!\nWhy?\n\nred . blue .\n")
+    assert [passage[::2] for passage in result] == [
         ["A cat sat.", "It was 3 p.m. exactly!", "Why?"],
         ["red .", "blue ."],
     ]
-    assert all(passage[::2] == passage[1::2] for passage in found)
+    assert all(passage[::2] == passage[1::2] for passage in result)
 
 
 @pytest.mark.slow
-def test_what_it_trains_finds_a_sentence_by_its_words(tmp_path):
+def test_a_trained_model_ranks_the_sentence_with_the_query_s_words_first(tmp_path):
     sentences = ["Red kettle boils.", "Blue rug lies.", "Oak table stands.", "Tall lamp shines."]
     (tmp_path / "text.txt").write_text("\n\n".join([" ".join(sentences * 4)] * 8))
     main([f"--text={tmp_path}/text.txt", f"--out={tmp_path}/model", "--units=16", "--max-steps=40"])

@@ -25,7 +25,7 @@ from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 from dssm_tf.text_features import TextFeatures
 from tests.export.conftest import WEIGHT
 from tests.runs import finished_run
@@ -33,7 +33,7 @@ from tests.runs import finished_run
 LSTM = {"tower": {"name": "lstm", "cells": 4}}
 DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
 CLSM = {"tower": {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]}}
-SAME = 1e-5  # tolerance for float32 sums in different orders
+TOLERANCE = 1e-5  # tolerance for float32 sums in different orders
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,8 @@ def exported(run, folder) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compact(run, folder) -> Ranker:
-    return Ranker.load(export_compact(run, folder / "compact"))
+def compact(run, folder) -> CompactRanker:
+    return CompactRanker.load(export_compact(run, folder / "compact"))
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +113,14 @@ def test_only_core_operations_are_used(exported):
 # ------------------------------------------------------------------------------- the outputs
 
 
-def assert_agreement(compact: Ranker, signatures, texts) -> None:
+def assert_agreement(compact: CompactRanker, signatures, texts) -> None:
     """Asserts that the SavedModel and the NumPy runtime have equal vectors and scores."""
     for side, key in (("query", "queries"), ("title", "titles")):
         expected = getattr(compact, f"encode_{key}")(texts, prior=True)
         vectors = signatures[f"encode_{side}"](**{key: strings(texts)})["embeddings"].numpy()
-        assert np.linalg.norm(vectors - expected, axis=1) == approx(0, abs=SAME)
+        assert np.linalg.norm(vectors - expected, axis=1) == approx(0, abs=TOLERANCE)
     expected = np.diag(compact.score_matrix(texts, texts))
-    assert scores(signatures, texts, texts) == approx(expected, abs=SAME)
+    assert scores(signatures, texts, texts) == approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.numeric
@@ -151,8 +151,8 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures)
     cosines = ranker.encode_queries(queries) @ ranker.encode_titles(titles).T
     # One query for all titles.
     matrix = np.stack([scores(signatures, [query], titles) for query in queries])
-    assert matrix == approx(cosines + title_embeddings[:, -1], abs=SAME)
-    assert matrix == approx(query_embeddings @ title_embeddings.T, abs=SAME)
+    assert matrix == approx(cosines + title_embeddings[:, -1], abs=TOLERANCE)
+    assert matrix == approx(query_embeddings @ title_embeddings.T, abs=TOLERANCE)
 
 
 def test_empty_inputs_have_empty_outputs(signatures):
@@ -177,7 +177,7 @@ def test_a_long_title_has_the_prior_of_an_unknown_title(ranker, signatures):
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles([long, "red fox"]).T
     # The denominator is 14, as above.
     expected = cosines[0] + WEIGHT * np.log([1 / 14, 6 / 14])
-    assert title_scores == approx(expected, abs=SAME)
+    assert title_scores == approx(expected, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     run = finished_run(folder / name, data, mixed, WEIGHT)
     directory = export_saved_model(run, folder / "models", name)
     assert not any("BFLOAT16" in str(node) for node in nodes(directory))
-    compact = Ranker.load(export_compact(run, folder / name / "compact"))
+    compact = CompactRanker.load(export_compact(run, folder / name / "compact"))
     assert_agreement(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
     ranker = SemanticRanker.load(run)
     tower, shared = ranker.config.tower, ranker.config.shared_towers

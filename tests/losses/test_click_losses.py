@@ -27,8 +27,8 @@ def ranknet(scores: np.ndarray, gamma: float) -> float:
 
 
 def slack(scores: np.ndarray, margin: float) -> float:
-    """Joachims 2002: the sum over rivals of the lead that the clicked title lacks."""
-    return sum(max(0.0, margin - scores[0] + rival) for rival in scores[1:])
+    """Joachims 2002: the sum over negatives of the lead that the clicked title lacks."""
+    return sum(max(0.0, margin - scores[0] + negative) for negative in scores[1:])
 
 
 def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:

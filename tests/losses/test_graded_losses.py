@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 
@@ -86,6 +87,12 @@ def test_a_teacher_s_large_scores_do_not_spoil_the_gradients_of_other_sources():
     scores = [[0.1, 0.2], [0.3, 0.1]]
     assert np.isfinite(each(loss, scores, targets)).all()
     assert np.isfinite(gradient(loss, scores, targets)).all()
+
+
+@pytest.mark.parametrize("losses", [[], ["kl"], [keras.losses.MeanSquaredError()]])
+def test_by_source_refuses_anything_but_ranking_losses(losses):
+    with pytest.raises(ValueError, match=r"BySource received losses=.*expected one RankingLoss"):
+        BySource(losses)
 
 
 def test_by_source_and_its_losses_survive_their_configuration():

@@ -29,13 +29,13 @@ INPUTS = {
     "titles": text_batch(TITLES, KNOWN),
     "candidates": np.array([[0, 1, 2], [1, 0, 2]], np.int32),
 }
-# The second query has one rival, the first has two.
+# The second query has one negative, the first has two.
 LABELS = labels([[1, 1, 1], [1, 1, 0]])
 
 
 @keras.saving.register_keras_serializable(package="mine")
 class Lead(RankingLoss):
-    """Minus the clicked title's lead over its first rival."""
+    """Minus the clicked title's lead over its first negative."""
 
     def per_query(self, scores, targets, mask, correction):
         return scores[:, 1] - scores[:, 0]
@@ -126,6 +126,9 @@ def test_a_parameter_of_an_instance_changes_the_training():
         ({"loss": "hinge", "weighted_metrics": ["accuracy"]}, "received weighted_metrics="),
         ({"loss": "hinge", "loss_weights": [2.0]}, "received loss_weights="),
         ({"loss": "hinge", "metrics": ["nothing"]}, "metric identifier: nothing"),
+        ({"loss": "hinge", "metrics": ["accuracy", "acc"]}, "the name 'accuracy' twice"),
+        ({"loss": "hinge", "metrics": [keras.metrics.Mean("loss")]}, "the name 'loss' twice"),
+        ({"loss": "hinge", "metrics": [3]}, "metrics received|interpret metric"),
     ],
 )
 def test_unusable_arguments_of_compile_are_refused(arguments, message):
@@ -160,6 +163,15 @@ def test_metrics_are_those_of_the_ranking_without_masked_candidates():
     assert model.evaluate(data, verbose=0, return_dict=True) == result
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "acc", "Accuracy"])
+def test_each_name_of_accuracy_is_whether_the_clicked_title_is_first(metric):
+    model = ScoresFromInputs(DSSM(len(KNOWN), (4,)))
+    model.compile("sgd", "hinge", metrics=metric)
+    scores = {"scores": np.array([[0.5, 0.1], [0.1, 0.5]], np.float32)}
+    result = model.test_on_batch(scores, labels([[1, 1], [1, 1]]), return_dict=True)
+    assert result["accuracy"] == pytest.approx(1 / 2)
+
+
 def test_each_query_counts_once_in_the_metrics_with_any_weight():
     model = ScoresFromInputs(DSSM(len(KNOWN), (4,)))
     model.compile("sgd", "hinge", metrics=["accuracy"])
@@ -174,7 +186,7 @@ def test_each_query_counts_once_in_the_metrics_with_any_weight():
 def test_losses_that_a_tower_adds_are_part_of_the_loss(step):
     model = Siamese(
         FixedTower([[3.0, 4.0]]),  # the query
-        FixedTower([[1.0, 0.0], [0.0, 2.0]]),  # the clicked title and a rival
+        FixedTower([[1.0, 0.0], [0.0, 2.0]]),  # the clicked title and a negative
     )
     model.compile(keras.optimizers.SGD(0.1), Lead())
     inputs = INPUTS | {"candidates": np.array([[0, 1]], np.int32)}

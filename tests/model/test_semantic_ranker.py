@@ -12,12 +12,12 @@ from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 
 pytestmark = pytest.mark.numeric
 
 # Rounding of a score: up to 18 trigrams and 24 units, with intermediate values up to 2.
-SAME = rounding(42, 2)
+TOLERANCE = rounding_bound(42, 2)
 WORDS = ("fox", "owl", "bear", "horse", "whale", "tiger", "red", "green")
 
 
@@ -48,5 +48,5 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior_and_without_words_o
     # 9 clicks on 2 titles, one extra click each, and one for unknown titles.
     prior = 0.1 * np.log([9 / 12, 2 / 12, 1 / 12])
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(titles).T
-    assert ranker.score("fox", titles) == pytest.approx(cosines[0] + prior, abs=SAME)
-    assert ranker.score("?!", titles) == pytest.approx(prior, abs=SAME)
+    assert ranker.score("fox", titles) == pytest.approx(cosines[0] + prior, abs=TOLERANCE)
+    assert ranker.score("?!", titles) == pytest.approx(prior, abs=TOLERANCE)

@@ -15,7 +15,7 @@ from dssm_tf.towers.lstm import LSTMRNN
 from tests.labels import unmasked_labels
 from tests.reference import click_softmax as reference
 from tests.reference.letter_trigrams import text_batch, trigrams
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 
 QUERIES = [["cat"], ["dog", "food"], []]
 TITLES = [["cats", "and", "dogs"], ["dog", "food"], ["bird", "cage"], []]
@@ -27,7 +27,7 @@ INPUTS = {
     "candidates": CANDIDATES,
 }
 # Rounding of a cosine: up to 13 trigrams, 8 and 5 units, with intermediate values up to 2.
-SAME = rounding(26, 2)
+TOLERANCE = rounding_bound(26, 2)
 
 
 def siamese(shared: bool = False, **options) -> Siamese:
@@ -49,7 +49,7 @@ def test_cosines_are_those_of_the_vectors(shared):
         if QUERIES[row] and TITLES[title]:  # an empty text has cosine 0 with everything
             expected[row, column] = reference.cosine(queries[row], titles[title])
     cosines = np.array(model(INPUTS))
-    np.testing.assert_allclose(cosines, expected, atol=SAME)
+    np.testing.assert_allclose(cosines, expected, atol=TOLERANCE)
     assert not cosines[expected == 0].any()
 
 
@@ -59,9 +59,9 @@ def test_encoded_vectors_have_length_1_and_their_products_are_the_cosines():
     queries = np.array(model.encode_query(INPUTS["query"]))
     titles = np.array(model.encode_title(INPUTS["titles"]))
     lengths = np.linalg.norm(np.concatenate([queries, titles]), axis=1)
-    np.testing.assert_allclose(lengths, [1, 1, 0, 1, 1, 1, 0], atol=SAME)
+    np.testing.assert_allclose(lengths, [1, 1, 0, 1, 1, 1, 0], atol=TOLERANCE)
     expected = np.take_along_axis(queries @ titles.T, CANDIDATES, axis=1)
-    np.testing.assert_allclose(np.array(model(INPUTS)), expected, atol=SAME)
+    np.testing.assert_allclose(np.array(model(INPUTS)), expected, atol=TOLERANCE)
 
 
 def test_a_shared_tower_learns_from_both_sides():
@@ -82,7 +82,7 @@ def test_a_shared_tower_learns_from_both_sides():
 def test_a_shared_tower_reads_queries_and_titles_in_a_joint_text_batch():
     model = siamese(shared=True)
     joint = {"texts": text_batch(QUERIES + TITLES, KNOWN), "candidates": CANDIDATES}
-    np.testing.assert_allclose(np.array(model(joint)), np.array(model(INPUTS)), atol=SAME)
+    np.testing.assert_allclose(np.array(model(joint)), np.array(model(INPUTS)), atol=TOLERANCE)
     with pytest.raises(ValueError, match="two towers"):
         siamese()(joint)
 
@@ -111,7 +111,7 @@ def test_the_gradient_of_the_cosine_is_the_paper_s():
             *reference.tanh_cosine_gradients(y_q, y_d),
         ]
         for value, expected_value in zip(row, expected, strict=True):
-            np.testing.assert_allclose(value, expected_value, atol=SAME)
+            np.testing.assert_allclose(value, expected_value, atol=TOLERANCE)
 
 
 @pytest.mark.numeric

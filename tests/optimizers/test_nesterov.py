@@ -168,13 +168,26 @@ def test_optimizers_are_built_from_their_sections():
     assert isinstance(paper, ScheduledNesterov)
     assert (paper.total_steps, paper.clip_norm, paper.momentum) == (50, 2.0, 0.9)
     assert (paper.use_ema, paper.ema_momentum) == (True, 0.5)
-    options = {"beta_1": 0.8, "use_ema": False}
+    options = {"beta_1": 0.8}
     section = optimizer_config(name="adam", learning_rate=0.1, clip_norm=2.0, options=options)
     adam = section.build(averaging=0.5)
     assert isinstance(adam, keras.optimizers.Adam)
-    assert (adam.global_clipnorm, adam.beta_1, adam.use_ema) == (2.0, 0.8, False)
+    assert (adam.global_clipnorm, adam.beta_1, adam.use_ema) == (2.0, 0.8, True)
     assert float(adam.learning_rate) == pytest.approx(0.1)
     assert optimizer_config(name="sgd").build().global_clipnorm is None
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ({"learning_rate": 0.5}, "optimizer.learning_rate"),
+        ({"global_clipnorm": 1.0}, "optimizer.clip_norm"),
+        ({"use_ema": True}, "training.averaging"),
+    ],
+)
+def test_an_option_that_is_a_key_of_the_configuration_is_refused(option, key):
+    with pytest.raises(UserError, match=rf"is not an option; set {key}"):
+        optimizer_config(name="adam", options=option)
 
 
 @pytest.mark.parametrize("options", [{"beta": 1}, {"beta_1": "x"}])
@@ -187,3 +200,19 @@ def test_a_wrong_option_is_refused_before_anything_is_trained(options):
                                   "ftrl", "lion", "muon", "nadam", "rmsprop", "sgd"])  # fmt: skip
 def test_every_optimizer_that_may_be_named_exists(name):
     optimizer_config(name=name).check()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"momentum": 1.0},
+        {"edge_momentum": -0.1},
+        {"edge": 1.5},
+        {"clip_norm": 0},
+        {"total_steps": 0},
+    ],
+)
+def test_a_number_outside_of_its_range_is_refused(arguments):
+    (name,) = arguments
+    with pytest.raises(ValueError, match=f"received {name}="):
+        ScheduledNesterov(**{"learning_rate": 0.1, "total_steps": 10} | arguments)

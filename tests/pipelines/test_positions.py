@@ -76,7 +76,9 @@ def test_positions_change_nothing_without_the_flag_or_without_information(
     # A curve cannot be estimated if each title was displayed at a single position.
     capsys.readouterr()
     unmoved = run(placed, *HARVEST)
-    reason = "no title was shown at several positions for one query; the log cannot tell"
+    reason = (
+        "no title was shown at several positions for one query; examination cannot be estimated"
+    )
     (line,) = [line for line in capsys.readouterr().err.splitlines() if reason in line]
     assert line.endswith("every click counts once")
     assert reason in unmoved.page
@@ -93,7 +95,7 @@ def test_the_estimated_curve_is_written_and_does_not_depend_on_the_order_of_rows
     assert report["method"] == "harvesting"
     assert report["basis"]["queries"] == 100
     assert report["weights"][1] == approx(2, abs=0.4)
-    assert "clicks at positions 1, 2, ... weigh 1.00, " in data.page
+    assert "clicks at positions 1, 2, ... have weights 1.00, " in data.page
     assert records(run(table([COLUMNS, *rows[::-1]]), *HARVEST)) == records(data)
 
 

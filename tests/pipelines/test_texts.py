@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.fields import SEPARATOR
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
 TEXT = st.one_of(

@@ -80,7 +80,7 @@ OFF_IN_PAPERS = {
     "loss.name": "click_softmax",
     "negatives.fresh": 0,
     "negatives.in_batch": False,
-    "optimizer.options": {},
+    "optimizer.schedule.name": "constant",
     "training.averaging": 0.0,
     "training.title_queries": 0,
     "training.refit": False,

@@ -1,4 +1,4 @@
-"""The sequential dependence model and its feedback, one text and one word at a time, in float64.
+"""The sequential dependence model and its concepts, one text and one word at a time, in float64.
 
 Texts are lists of words; queries hold only words of the corpus.
 """
@@ -12,12 +12,12 @@ from itertools import pairwise
 Text = Sequence[str]
 
 
-def ordered(text: Text, first: str, second: str) -> int:
+def ordered_count(text: Text, first: str, second: str) -> int:
     """How often `second` follows `first` directly."""
     return sum(text[i] == first and text[i + 1] == second for i in range(len(text) - 1))
 
 
-def unordered(text: Text, first: str, second: str, width: int) -> int:
+def unordered_count(text: Text, first: str, second: str, width: int) -> int:
     """Number of positions of either word with the other among the `width - 1` words before."""
     count = 0
     for end, word in enumerate(text):
@@ -28,7 +28,10 @@ def unordered(text: Text, first: str, second: str, width: int) -> int:
 
 
 def feature(count: float, collection_count: float, length: int, total: int, mu: float) -> float:
-    """Log of the Dirichlet-smoothed fraction. A feature of no title counts half an occurrence."""
+    """Log of the Dirichlet-smoothed fraction of occurrences.
+
+    A collection count of 0 is replaced by half an occurrence.
+    """
     return math.log((count + mu * max(collection_count, 0.5) / total) / (length + mu))
 
 
@@ -48,8 +51,8 @@ def mrf(
 
     words = sum(value(lambda text, w=word: list(text).count(w)) for word in query)
     pairs = list(pairwise(query))
-    in_order = sum(value(lambda text, p=pair: ordered(text, *p)) for pair in pairs)
-    near = sum(value(lambda text, p=pair: unordered(text, *p, width)) for pair in pairs)
+    in_order = sum(value(lambda text, p=pair: ordered_count(text, *p)) for pair in pairs)
+    near = sum(value(lambda text, p=pair: unordered_count(text, *p, width)) for pair in pairs)
     return weights[0] * words + weights[1] * in_order + weights[2] * near
 
 
@@ -61,7 +64,7 @@ def concepts(
     width: int,
     feedback_titles: int,
     count: int,
-    rarity: float,
+    icf_weight: float,
 ) -> dict[str, float]:
     """Metzler and Croft 2007: P(e | Q) of the best words of the best titles."""
     total = sum(map(len, corpus))
@@ -69,11 +72,13 @@ def concepts(
     best = sorted(range(len(corpus)), key=lambda i: (-scores[i], i))[:feedback_titles]
     weight_of_word: dict[str, float] = {}
     for word in {word for i in best for word in corpus[i]}:
-        of_all = sum(list(title).count(word) for title in corpus)
+        collection_count = sum(list(title).count(word) for title in corpus)
         weight_of_word[word] = sum(
             math.exp(scores[i])
-            * math.exp(feature(list(corpus[i]).count(word), of_all, len(corpus[i]), total, mu))
-            * (total / of_all) ** rarity
+            * math.exp(
+                feature(list(corpus[i]).count(word), collection_count, len(corpus[i]), total, mu)
+            )
+            * (total / collection_count) ** icf_weight
             for i in best
         )
     largest = sorted(weight_of_word, key=lambda word: (-weight_of_word[word], word))[:count]

@@ -13,12 +13,12 @@ from dssm_tf.reports import report
 from dssm_tf.reports.files import run, write
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_run
-from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many, texts
+from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
 
 
 @pytest.fixture(scope="module")
 def evaluation():
-    return evaluate(*many())
+    return evaluate(*rankers_on_many_queries())
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +28,9 @@ def written(evaluation, tmp_path_factory):
     return folder
 
 
-def test_written_files_hold_what_was_measured(evaluation, written):
-    found = sorted(str(path.relative_to(written)) for path in written.rglob("*.*"))
-    assert found == ["metrics.json", "per_query.tsv", "qrels.trec", "report.html", "report.md",
+def test_written_files_contain_the_results(evaluation, written):
+    names = sorted(str(path.relative_to(written)) for path in written.rglob("*.*"))
+    assert names == ["metrics.json", "per_query.tsv", "qrels.trec", "report.html", "report.md",
                      "runs/better.trec", "runs/worse.trec"]  # fmt: skip
     metrics = json.loads((written / "metrics.json").read_text())
     better = metrics["systems"]["better"]
@@ -43,29 +43,29 @@ def test_written_files_hold_what_was_measured(evaluation, written):
     }  # fmt: skip
 
 
-def test_ir_measures_reads_the_written_files_as_the_same_numbers(evaluation, written):
-    # Most scores tie, and trec_eval breaks ties by doc id from the end.
+def test_ir_measures_computes_the_same_metrics_from_the_written_files(evaluation, written):
+    # Most scores tie, and trec_eval breaks ties by descending doc id.
     for system in evaluation.systems:
-        theirs = ir_measures.calc_aggregate(
+        computed = ir_measures.calc_aggregate(
             [ir_measures.nDCG @ 10, ir_measures.RR @ 10, ir_measures.R @ 10],
             ir_measures.read_trec_qrels(f"{written}/qrels.trec"),
             ir_measures.read_trec_run(f"{written}/runs/{system}.trec"),
         )
-        ours = [evaluation.mean(system, name) for name in ("ndcg@10", "mrr@10", "recall@10")]
-        assert list(theirs.values()) == pytest.approx(ours, abs=1e-6)
+        expected = [evaluation.mean(system, name) for name in ("ndcg@10", "mrr@10", "recall@10")]
+        assert list(computed.values()) == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_written_run_evaluates_to_the_same_numbers(evaluation, written):
-    _, *judged = many()
-    again = evaluate({}, *judged, runs={"again": read_run(written / "runs/worse.trec")})
+def test_a_written_run_evaluates_to_the_same_metrics(evaluation, written):
+    _, *judged = rankers_on_many_queries()
+    rerun = evaluate({}, *judged, runs={"rerun": read_run(written / "runs/worse.trec")})
     for metric in evaluation.metrics:
-        assert again.mean("again", metric) == evaluation.mean("worse", metric)
+        assert rerun.mean("rerun", metric) == evaluation.mean("worse", metric)
     assert "q7 0 d007 1\n" in (written / "qrels.trec").read_text("utf-8")
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40))
 @settings(max_examples=60)
-def test_scores_in_a_run_fall_strictly_in_single_precision(values):
+def test_scores_in_a_run_are_strictly_descending_in_single_precision(values):
     titles = texts("title", len(values))
     ranker = TableRanker({("q", t): v for t, v in zip(titles, values, strict=True)})
     corpus = [CorpusTitle(f"d{i:02d}", t) for i, t in enumerate(titles)]
@@ -78,7 +78,7 @@ def test_scores_in_a_run_fall_strictly_in_single_precision(values):
     assert [doc_id for doc_id, _ in listed] == [f"d{i:02d}" for i in expected]
 
 
-def test_names_that_cannot_be_file_names_get_one_each(tmp_path):
+def test_names_that_are_no_file_names_get_unique_file_names(tmp_path):
     evaluation = evaluate({"a/b c": GOOD, "a_b c": BAD, "A b_c": BAD}, JUDGMENTS)
     write(evaluation, tmp_path)
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
@@ -87,35 +87,38 @@ def test_names_that_cannot_be_file_names_get_one_each(tmp_path):
 
 
 @pytest.fixture
-def shown(monkeypatch, capsys):
-    """What is printed of an evaluation, on a terminal of a width if one is given."""
+def printed(monkeypatch, capsys):
+    """Returns a function from an evaluation to its printed report.
 
-    def of(evaluation, width=None, written=""):
+    With a width, standard output is a terminal of that width.
+    """
+
+    def output(evaluation, width=None, written=""):
         monkeypatch.setattr(report, "get_terminal_size", lambda: os.terminal_size((width or 80, 9)))
         monkeypatch.setattr(sys.stdout, "isatty", lambda: width is not None)
         report.show(evaluation, written)
         return capsys.readouterr().out
 
-    return of
+    return output
 
 
-def test_the_terminal_ends_with_the_table_of_means_and_marks(evaluation, shown):
-    said, table = shown(evaluation, written="Written: there").split("Written: there\n")
+def test_the_printed_report_ends_with_the_table_of_means_and_superscripts(evaluation, printed):
+    protocol, table = printed(evaluation, written="Written: there").split("Written: there\n")
     row = next(line for line in table.splitlines() if "better" in line)
     assert f"**{evaluation.mean('better', 'ndcg@10'):.3f}**ᵃ" in row
     assert table.lstrip("\n").startswith("| System")
-    for part in ("Means over 60 queries", "gain 2^grade - 1", "Ties are broken by a hash of the"):
-        assert part in said
+    for text in ("Means over 60 queries", "gain 2^grade - 1", "Ties are broken by a hash of the"):
+        assert text in protocol
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 100])
-def test_on_a_narrow_terminal_no_word_is_broken_and_no_column_lost(shown, width):
+def test_a_narrow_terminal_breaks_no_word_and_omits_no_column(printed, width):
     name = "rrf:bm25+doc2vec.size=4"
-    words = shown(evaluate({name: GOOD, "b": BAD}, JUDGMENTS), width).split()
+    words = printed(evaluate({name: GOOD, "b": BAD}, JUDGMENTS), width).split()
     tables = words.count("System")
     assert words.count(name) - words.count("minus") >= tables >= 1
     assert {"NDCG@1", "NDCG@10"} <= set(words)
 
 
-def test_brackets_in_a_system_name_are_not_markup(shown):
-    assert r"lstm \[red\]" in shown(evaluate({"lstm [red]": GOOD}, JUDGMENTS))
+def test_brackets_in_a_system_name_are_escaped(printed):
+    assert r"lstm \[red\]" in printed(evaluate({"lstm [red]": GOOD}, JUDGMENTS))

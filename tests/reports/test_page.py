@@ -1,4 +1,4 @@
-"""`report.html`: whole, safe, self-contained, and equal to the results."""
+"""`report.html`: well-formed, safe, self-contained, and equal to the results."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dssm_tf.evaluation.evaluate import compare, evaluate, evaluate_run
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.runs import make_run
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports import queries as carried
+from dssm_tf.reports import queries as queries_module
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
+from dssm_tf.reports.formatting import reference
 from dssm_tf.reports.markdown import page
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
-from dssm_tf.reports.wording import reference
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests import rankers
 
@@ -35,7 +35,7 @@ CHROMIUM = shutil.which("chromium") or ""
 
 
 class Checker(HTMLParser):
-    """Fails on tags that do not close; keeps tags and attributes."""
+    """Collects tags and attributes; fails if a tag is not closed."""
 
     def __init__(self, html):
         super().__init__()
@@ -61,7 +61,7 @@ class RandomRanker(NamedTuple):
 
 
 def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
-    """A result of random systems: the second has two seeds, one more row failed."""
+    """Results of random systems; the second has two seeds, and a further row failed."""
     judgments = [
         Judgment(f"q{i}", f"query {i} {HOSTILE}", f"d{i % 50:02d}", f"title {i % 50} {HOSTILE}", 2)
         for i in range(queries)
@@ -94,7 +94,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
 
 
 def render(result: Evaluation) -> str:
-    """The page, with a mark for each figure."""
+    """The page, with an empty SVG for each figure."""
     text, figures = report.text(result)
     return page(text, dict.fromkeys(figures, "<svg></svg>"), queries(result))
 
@@ -115,9 +115,9 @@ def checker(html) -> Checker:
 
 
 def data_of(html) -> dict:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
-    assert "\u2028" not in found
-    return json.loads(found)
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert "\u2028" not in text
+    return json.loads(text)
 
 
 @pytest.fixture(scope="module")
@@ -125,20 +125,20 @@ def data(html) -> dict:
     return data_of(html)
 
 
-def test_the_page_is_whole_and_needs_no_network(html, checker):
+def test_the_page_is_complete_and_needs_no_network(html, checker):
     assert html.count("<html") == 1
     assert not {"src", "href"} & set(checker.attributes)
     assert "default-src 'none'" in html
-    assert "img-src data:" in html  # the policy once hid heat maps, whose cells are an image
+    assert "img-src data:" in html  # heat maps are images
     for words in ("url(", "@import", "fetch(", "XMLHttpRequest", "import("):
         assert words not in html
     assert not re.findall(r"https?://[^\s\"']+", html)
 
 
-def test_texts_of_the_data_arrive_unchanged_and_cannot_become_html(html, checker, data):
+def test_texts_are_unchanged_in_the_data_and_escaped_in_the_html(html, checker, data):
     assert "img" not in checker.tags
     assert not [key for key in checker.attributes if key.startswith("on")]
-    assert checker.tags.count("script") == 2  # the data, and what draws
+    assert checker.tags.count("script") == 2  # the data and the page's script
     assert "innerHTML" not in html
     assert "it broke &lt;/script&gt;&lt;!-- data --&gt;" in html
     assert data["queries"][7] == f"query 7 {HOSTILE}"
@@ -146,7 +146,7 @@ def test_texts_of_the_data_arrive_unchanged_and_cannot_become_html(html, checker
     assert all(title.endswith(HOSTILE) for title in data["titles"])
 
 
-def test_the_table_holds_the_means_of_the_results(result, html):
+def test_the_table_contains_the_means_of_the_results(result, html):
     table = html.split("</table>")[0]
     written = metrics_json(result)["systems"]
     for name in SYSTEMS[:3]:
@@ -156,7 +156,7 @@ def test_the_table_holds_the_means_of_the_results(result, html):
             low, high = written[name]["ci95"][metric]
             assert f"<small>{low:.3f}-{high:.3f}</small>".replace("0.", ".") in cells
     costs = re.findall("<td[^>]*>([^<]*)</td>", table.split(">bm25")[1].split("</tr>")[0])
-    assert costs == ["0.50 s", "-", "10"]  # time a query and parameters are unknown
+    assert costs == ["0.50 s", "-", "10"]  # the time per query is unknown
     spread = written["plsa.topics=4"]["spread"]["ndcg@1"]
     assert f"±{spread:.3f}".replace("0.", ".") in table
     assert table.count(">failed<") == 1
@@ -164,43 +164,43 @@ def test_the_table_holds_the_means_of_the_results(result, html):
         assert f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]" in html
 
 
-def test_a_page_has_one_family_of_tests(result, data):
-    tested = {(one.metric, one.a, one.b): one.p_adjusted for one in result.comparisons}
+def test_the_page_has_the_same_tests_as_the_table(result, data):
+    p_values = {(test.metric, test.a, test.b): test.p_adjusted for test in result.comparisons}
     names = list(result.systems)
-    for metric, found in zip(METRICS, data["tests"], strict=True):
+    for metric, tests in zip(METRICS, data["tests"], strict=True):
         for a, b in permutations(range(4), 2):
-            values = [result.values[names[one]][metric][result.task.has_relevant] for one in (a, b)]
-            assert found["gained"][a][b] == sum(x > y for x, y in zip(*values, strict=True))
-            # What the table tests, every system against the first, and nothing else.
-            pairs = (metric, names[a], names[b]), (metric, names[b], names[a])
-            expected = next((tested[one] for one in pairs if one in tested), None)
+            values = [result.values[names[i]][metric][result.task.has_relevant] for i in (a, b)]
+            assert tests["gained"][a][b] == sum(x > y for x, y in zip(*values, strict=True))
+            # The table tests every system against the first one only.
+            keys = (metric, names[a], names[b]), (metric, names[b], names[a])
+            expected = next((p_values[key] for key in keys if key in p_values), None)
             assert (expected is None) == (0 not in (a, b))
-            assert found["p"][a][b] == (expected and pytest.approx(expected, rel=5e-3))
+            assert tests["p"][a][b] == (expected and pytest.approx(expected, rel=5e-3))
 
 
 def test_values_and_titles_are_those_of_the_result(result, data):
-    assert len(data["queries"]) == 40  # the one without a relevant title is not there
+    assert len(data["queries"]) == 40  # the query without a relevant title is left out
     rows = np.flatnonzero(result.task.has_relevant)
-    for place, name in enumerate(result.systems):
-        packed = np.array(data["values"][place][1])
+    for index, name in enumerate(result.systems):
+        packed = np.array(data["values"][index][1])
         expected = result.values[name]["ndcg@10"][rows]
         assert packed / data["unit"] == pytest.approx(expected, abs=0.5 / data["unit"] + 1e-9)
         for query in (0, 39):
             ranking = data["rankings"][str(query)]
-            shown = [
+            displayed = [
                 (data["titles"][title], ranking["grades"].get(str(title)))
-                for title in ranking["top"][place]
+                for title in ranking["top"][index]
             ]
             top = result.top(name, rows[query], 5)
-            assert shown == list(zip(top["title"], top["grade"], strict=True))
+            assert displayed == list(zip(top["title"], top["grade"], strict=True))
             ((relevant, _),) = ranking["relevant"]
-            own = result.task.queries[rows[query]].replace("query", "title")
-            assert data["titles"][relevant] == own
+            expected_title = result.task.queries[rows[query]].replace("query", "title")
+            assert data["titles"][relevant] == expected_title
 
 
-def test_every_table_of_the_text_stands_in_the_page_and_a_sweep_is_drawn(result, html):
+def test_the_page_has_every_table_of_the_text_and_a_figure_of_the_sweep(result, html):
     text, figures = report.text(result)
-    rows = len(re.findall(r"(?m)^\| (?!:-)", text)) + 1  # and the row of the matrix, still empty
+    rows = len(re.findall(r"(?m)^\| (?!:-)", text)) + 1  # one is the empty row of the matrix
     assert html.count("<tr>") == rows - 1
     assert list(figures) == ["sweep1"]
     assert html.count("<svg></svg>") == 1
@@ -210,71 +210,73 @@ def test_every_table_of_the_text_stands_in_the_page_and_a_sweep_is_drawn(result,
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium to open the page with")
 def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, tmp_path):
     (tmp_path / "report.html").write_text(html, "utf-8")
-    shown = subprocess.run(
+    dom = subprocess.run(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
          f"--user-data-dir={tmp_path / 'profile'}", (tmp_path / "report.html").as_uri()],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    links = re.findall('<a href="#(.*?)">(.*?)</a>', shown.split("<nav>")[1].split("</nav>")[0])
-    assert re.findall('<h2 id="(.*?)">(.*?)</h2>', shown) == links
-    matrix = shown.split('id="matrix"')[1].split("</table>")[0]
-    assert matrix.count("<td") == 4 * 5  # a mean and four cells a system
+    links = re.findall('<a href="#(.*?)">(.*?)</a>', dom.split("<nav>")[1].split("</nav>")[0])
+    assert re.findall('<h2 id="(.*?)">(.*?)</h2>', dom) == links
+    matrix = dom.split('id="matrix"')[1].split("</table>")[0]
+    assert matrix.count("<td") == 4 * 5  # a mean and four cells per system
     best = max(result.systems, key=lambda name: result.mean(name, "ndcg@10"))
     other = reference(result, best)
     values = [result.values[name]["ndcg@10"][result.task.has_relevant] for name in (best, other)]
     gained = int((values[0] > values[1]).sum())
-    lines = re.sub("<[^>]+>", "", shown.split('id="summary"')[1].split("</p>")[0])
+    lines = re.sub("<[^>]+>", "", dom.split('id="summary"')[1].split("</p>")[0])
     assert f"{gained} queries gained" in lines
-    listed = shown.split('id="list"')[1].split("</section>")[0]
+    listed = dom.split('id="list"')[1].split("</section>")[0]
     assert listed.count("<details") == min(gained, 10)
 
 
 @pytest.fixture
 def many(monkeypatch):
-    """A result of 150 queries, and room for 100 of them with 2 systems and 2 metrics, 20 ranked."""
-    monkeypatch.setattr(carried, "RANKED_QUERIES", 20)
-    monkeypatch.setattr(carried, "VALUES", 400)
+    """Results of 150 queries; the page can have values of 100 and titles of 20 of them."""
+    monkeypatch.setattr(queries_module, "RANKED_QUERIES", 20)
+    monkeypatch.setattr(queries_module, "VALUES", 400)
     return benchmark(150, ("one", "two"))
 
 
-def test_many_queries_are_sampled_and_the_page_says_so(many, monkeypatch):
-    shown, ranked = choose_queries(many)
+def test_queries_beyond_the_limit_are_sampled(many, monkeypatch):
+    displayed, ranked = choose_queries(many)
     assert len(ranked) == len(set(ranked)) == 20
     differences = np.subtract(*(many.values[n]["ndcg@10"] for n in ("one", "two")))
-    assert len(shown) == len(set(shown.tolist())) == 100
+    assert len(displayed) == len(set(displayed.tolist())) == 100
     assert (
-        set(ranked) <= set(shown.tolist()) <= set(np.flatnonzero(many.task.has_relevant).tolist())
+        set(ranked)
+        <= set(displayed.tolist())
+        <= set(np.flatnonzero(many.task.has_relevant).tolist())
     )
-    # None of the parts of the log is left out: 100 of 150 leave no gap of twenty.
-    assert np.diff(shown).max() < 20
+    # The sample covers the whole range: 100 of 150 queries leave no gap of twenty.
+    assert np.diff(displayed).max() < 20
     data = page_data(many)
-    assert set(map(int, data["rankings"])) == {shown.tolist().index(query) for query in ranked}
-    assert data["tests"] == all_tests(many)  # of all 150
-    monkeypatch.setattr(carried, "RANKED_QUERIES", 2)
-    most = differences[choose_queries(many)[1]]
-    assert sorted(most) == [np.nanmin(differences), np.nanmax(differences)]
+    assert set(map(int, data["rankings"])) == {displayed.tolist().index(query) for query in ranked}
+    assert data["tests"] == all_tests(many)  # over all 150 queries
+    monkeypatch.setattr(queries_module, "RANKED_QUERIES", 2)
+    extremes = differences[choose_queries(many)[1]]
+    assert sorted(extremes) == [np.nanmin(differences), np.nanmax(differences)]
 
 
-def test_of_queries_of_equal_value_the_page_shows_some_drawn_by_lot(many):
+def test_queries_of_equal_value_are_sampled_at_random(many):
     for row in many.measured_rows:
-        row.seeds = [replace(one, values=one.values * 0.0) for one in row.seeds]
+        row.seeds = [replace(seed, values=seed.values * 0.0) for seed in row.seeds]
     _, ranked = choose_queries(many)
     assert ranked.tolist() == choose_queries(many)[1].tolist()
-    assert ranked[0] < 75 < ranked[-1]  # neither the first nor the last of the alphabet
+    assert ranked[0] < 75 < ranked[-1]  # from both halves of the alphabet
 
 
-def test_one_system_alone_has_a_page():
+def test_a_single_system_has_a_page():
     data = page_data(benchmark(5, ("only",)))
     assert data["tests"] == [{"gained": [[0]], "p": [[None]]}] * 2
     assert "1 system was measured, 1 failed" in render(benchmark(5, ("only",)))
 
 
 def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
-    html = render(evaluate(*rankers.many()))
+    html = render(evaluate(*rankers.rankers_on_many_queries()))
     Checker(html)
     assert "<h1>Evaluation</h1>" in html
     assert "Holm's correction over all 6 tests" in html  # a pair, six metrics
     assert "Training</th>" not in html
-    found = data_of(html)
-    assert found["new"] == []
-    assert found["references"] == [1, 0]
+    data = data_of(html)
+    assert data["new"] == []
+    assert data["references"] == [1, 0]

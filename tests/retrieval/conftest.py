@@ -1,4 +1,4 @@
-"""A model that nobody trained, in a directory as training writes it, and an index."""
+"""An untrained model in a run directory, and an index."""
 
 import json
 
@@ -24,8 +24,8 @@ DIMENSION = 6
 
 
 def make_run(folder, prior_weight: float):
-    """Shared towers, so that a text's vector is the same on both sides."""
-    # Green Tie is clicked so often that its prior beats most cosines: see the weight.
+    """Writes a run with shared towers: a text has the same vector as query and as title."""
+    # With 99,999 clicks, the prior of Green Tie outweighs most cosines.
     log = [Click(title, title, 99_999 if title == "Green Tie" else 1) for _, title in CORPUS]
     data = write_data(folder / "data", log, validation=(), negatives=1)
     tower = {"name": "dssm", "widths": [8, DIMENSION]}
@@ -44,7 +44,7 @@ def run_directory(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run_with_prior(tmp_path_factory):
-    """The same weights; what is clicked often scores more. Not to be changed."""
+    """The same weights with a prior weight above 0. Tests must not change it."""
     return make_run(tmp_path_factory.mktemp("prior"), 0.05)
 
 
@@ -53,8 +53,8 @@ def ranker(run_with_prior):
     return SemanticRanker.load(run_with_prior)
 
 
-def unit(rows, columns, seed):
-    """Vectors of length one, drawn at random."""
+def random_unit_vectors(rows, columns, seed):
+    """Random vectors of length one."""
     vectors = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
@@ -66,9 +66,9 @@ def corpus_file(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def made(run_with_prior, tmp_path_factory):
-    """An index; not to be changed."""
-    folder = tmp_path_factory.mktemp("made")
+def index_directory(run_with_prior, tmp_path_factory):
+    """An index. Tests must not change it."""
+    folder = tmp_path_factory.mktemp("index")
     write_corpus(folder / "corpus.tsv", TITLES)
     index(model=run_with_prior, corpus=folder / "corpus.tsv", out=folder / "index")
     return folder / "index"

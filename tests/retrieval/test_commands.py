@@ -26,13 +26,13 @@ def width(monkeypatch):
 
 
 def read(path):
-    """Ids, texts and vectors of a Parquet file."""
+    """Returns (id, text) pairs and the vectors of a Parquet file."""
     ids, texts, vectors = parquet.read_table(path).to_pydict().values()
     assert parquet.read_schema(path).names == ["id", "text", "vector"]
     return list(zip(ids, texts, strict=True)), np.array(vectors, np.float32)
 
 
-def test_vectors_are_the_models_in_the_order_of_the_input(
+def test_embed_writes_the_models_vectors_in_input_order(
     run_with_prior, ranker, corpus_file, tmp_path
 ):
     embed(model=run_with_prior, input=corpus_file, out=tmp_path / "t.parquet")
@@ -40,11 +40,11 @@ def test_vectors_are_the_models_in_the_order_of_the_input(
     assert corpus == CORPUS
     titles = [title for _, title in CORPUS]
     np.testing.assert_array_equal(vectors, ranker.encode_titles(titles, prior=True))
-    # Lines have their numbers as ids; the inner product is the score.
+    # The ids of plain lines are their indices; the inner product is the score.
     (tmp_path / "q.txt").write_text("red hat\n\nblue\n")
     embed(model=run_with_prior, input=tmp_path / "q.txt", out=tmp_path / "q.parquet", side="query")
-    asked, queries = read(tmp_path / "q.parquet")
-    assert [one for one, _ in asked] == ["0", "1", "2"]
+    rows, queries = read(tmp_path / "q.parquet")
+    assert [line for line, _ in rows] == ["0", "1", "2"]
     expected = ranker.score_matrix(["red hat", "", "blue"], titles)
     np.testing.assert_allclose(queries @ vectors.T, expected, atol=1e-6)
     embed(model=run_with_prior, input=corpus_file, out=tmp_path / "t.parquet", cosine=True)
@@ -52,7 +52,7 @@ def test_vectors_are_the_models_in_the_order_of_the_input(
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"out": "v.npy"}, "ends in .parquet"),
         ({"out": "corpus.tsv"}, "ends in .parquet"),
@@ -61,101 +61,109 @@ def test_vectors_are_the_models_in_the_order_of_the_input(
         ({"model": "absent"}, "does not exist"),
     ],
 )
-def test_what_cannot_be_embedded_is_one_line_and_writes_nothing(
-    run_directory, corpus_file, tmp_path, given, message
+def test_invalid_input_of_embed_is_an_error_of_one_line_and_writes_nothing(
+    run_directory, corpus_file, tmp_path, options, message
 ):
     (tmp_path / "empty.txt").write_text("")
-    (tmp_path / "v.parquet").write_text("what was there before")
+    (tmp_path / "v.parquet").write_text("previous content")
     before = sorted(tmp_path.iterdir())
-    paths = {"input": corpus_file, "out": "v.parquet", "model": run_directory} | given
+    paths = {"input": corpus_file, "out": "v.parquet", "model": run_directory} | options
     others = {name: paths.pop(name) for name in ("tables",) if name in paths}
-    with pytest.raises(UserError, match=message) as caught:
+    with pytest.raises(UserError, match=message) as error:
         embed(**{name: tmp_path / path for name, path in paths.items()}, **others)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
     assert sorted(tmp_path.iterdir()) == before
-    assert (tmp_path / "v.parquet").read_text() == "what was there before"
+    assert (tmp_path / "v.parquet").read_text() == "previous content"
 
 
 # --------------------------------------------------------------------------- index, search
 
 
-def shown(capsys, *queries, **given):
-    search(*queries, **given)
+def printed(capsys, *queries, **options):
+    search(*queries, **options)
     return capsys.readouterr().out
 
 
-def test_a_search_shows_the_hybrid_first(made, capsys):
-    text = shown(capsys, "red hat", "", index=made, k=1)
-    for part in ("BM25", "model", "d1", "1.00", "Nothing was found"):
-        assert part in text
-    assert text.index("Words + meaning") < text.index("Words (BM25)")
+def test_a_search_prints_the_hybrid_first(index_directory, capsys):
+    text = printed(capsys, "red hat", "", index=index_directory, k=1)
+    for expected in ("BM25", "model", "d1", "1.00", "Nothing was found"):
+        assert expected in text
+    assert text.index("Hybrid") < text.index("\nBM25\n")
 
 
-def test_a_corpus_is_searched_without_an_index_too(run_with_prior, made, corpus_file, capsys):
-    def hits(text):
+def test_a_model_and_a_corpus_give_the_same_results_as_an_index(
+    run_with_prior, index_directory, corpus_file, capsys
+):
+    def hit_lines(text):
         return [line for line in text.splitlines() if "similarity" in line]
 
-    expected = hits(shown(capsys, "red hat", index=made))
-    assert hits(shown(capsys, "red hat", model=run_with_prior, corpus=corpus_file)) == expected
+    expected = hit_lines(printed(capsys, "red hat", index=index_directory))
+    assert (
+        hit_lines(printed(capsys, "red hat", model=run_with_prior, corpus=corpus_file)) == expected
+    )
 
 
-def test_piped_queries_are_read_line_by_line(made, capsys, monkeypatch):
+def test_queries_from_standard_input_are_read_line_by_line(index_directory, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"red\n\nbl\xffue\n")))
-    assert shown(capsys, index=made).count("Query:") == 3
+    assert printed(capsys, index=index_directory).count("Query:") == 3
 
 
 @pytest.mark.parametrize("typed", ["red\n\nblue\n", "red\n"], ids=["empty line", "end of input"])
-def test_the_prompt_ends_at_an_empty_line_or_the_end(made, capsys, monkeypatch, typed):
+def test_the_prompt_ends_at_an_empty_line_or_the_end(index_directory, capsys, monkeypatch, typed):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    assert shown(capsys, index=made).count("Query:") == 1
+    assert printed(capsys, index=index_directory).count("Query:") == 1
 
 
-def test_a_fast_index_says_its_recall(run_with_prior, corpus_file, tmp_path, capsys):
+def test_indexing_prints_the_recall_of_a_fast_index(run_with_prior, corpus_file, tmp_path, capsys):
     (tmp_path / "q.txt").write_text("red hat\nblue box\ntie\n")
     out = tmp_path / "i"
     index(
         model=run_with_prior, corpus=corpus_file, out=out, kind="fast", queries=tmp_path / "q.txt"
     )
-    said = capsys.readouterr().err
-    assert "fast: recall@10 1.000, @100 1.000, on 3 queries" in said
-    assert "%|" not in said  # no bar of the library
-    assert "d1" in shown(capsys, "red hat", index=out)
+    messages = capsys.readouterr().err
+    assert "fast: recall@10 1.000, @100 1.000, on 3 queries" in messages
+    assert "%|" not in messages  # no progress bar of bm25s
+    assert "d1" in printed(capsys, "red hat", index=out)
 
 
-def test_what_cannot_be_indexed_is_one_line_and_leaves_nothing(
+def test_invalid_input_of_index_is_an_error_of_one_line_and_writes_nothing(
     run_with_prior, tmp_path, corpus_file
 ):
     (tmp_path / "q.txt").write_text("\n")
     (tmp_path / "empty.tsv").write_text("doc_id\ttitle\n")
     (tmp_path / "marks.tsv").write_text("doc_id\ttitle\na\t?!\n")
     before = sorted(tmp_path.iterdir())
-    refused = [
+    cases = [
         ("has a header and no title", {"corpus": tmp_path / "empty.tsv"}),
-        ("no word in them", {"corpus": tmp_path / "marks.tsv"}),
+        ("has a word", {"corpus": tmp_path / "marks.tsv"}),
         ("holds no query", {"queries": tmp_path / "q.txt"}),
         ("holds no weights", {"model": tmp_path}),
         ("exists already", {"out": run_with_prior}),
     ]
-    for message, given in refused:
-        arguments = {"model": run_with_prior, "corpus": corpus_file, "out": tmp_path / "i"} | given
-        with pytest.raises(UserError, match=message) as caught:
+    for message, options in cases:
+        arguments = {
+            "model": run_with_prior,
+            "corpus": corpus_file,
+            "out": tmp_path / "i",
+        } | options
+        with pytest.raises(UserError, match=message) as error:
             index(**arguments)
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(error.value)
         assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"k": 0}, "--k 0"),
         ({"index": None}, "either --index"),
         ({"corpus": "c.tsv", "model": "m"}, "either --index"),
     ],
 )
-def test_what_cannot_be_searched_is_told(made, given, message):
+def test_invalid_options_of_search_are_an_error(index_directory, options, message):
     with pytest.raises(UserError, match=message):
-        search("red", **({"index": made} | given))
+        search("red", **({"index": index_directory} | options))

@@ -1,4 +1,4 @@
-"""The recipes of docs/search_engines.md, run as they are there, if the engine can be installed."""
+"""Runs the recipes of docs/search_engines.md, if their search engine is installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUERY = "red hat"
 
 @pytest.fixture
 def recipe(checkout, run_with_prior, corpus_file, tmp_path, monkeypatch):
-    """Runs the first block of docs/search_engines.md and that of a heading; returns its `best`."""
+    """Returns a function that runs the page's first block and that of a heading."""
     embed(model=run_with_prior, input=corpus_file, out=tmp_path / "vectors.parquet")
     (tmp_path / "EXPORT").mkdir()
     copy_compact(run_with_prior, tmp_path / "EXPORT" / "dssm")
@@ -43,11 +43,11 @@ def recipe(checkout, run_with_prior, corpus_file, tmp_path, monkeypatch):
 
 
 def expected(ranker) -> list[str]:
-    order = np.argsort(-ranker.score(QUERY, [one.title for one in TITLES]), kind="stable")
+    order = np.argsort(-ranker.score(QUERY, [entry.title for entry in TITLES]), kind="stable")
     return [TITLES[row].doc_id for row in order]
 
 
-def test_reranking_joins_words_and_meaning_with_the_models_weight(recipe, ranker):
+def test_reranking_combines_bm25_and_the_model_with_the_models_weight(recipe, ranker):
     def ask(index: str, body: dict) -> dict:
         assert body == {"query": {"match": {"title": QUERY}}, "size": 100}
         hits = [("d4", "Red Box", 0.9), ("d1", "Red Hat", 1.9), ("d5", "Hats of Felt", 0.1)]
@@ -56,13 +56,13 @@ def test_reranking_joins_words_and_meaning_with_the_models_weight(recipe, ranker
             for name, title, score in hits
         ]}}  # fmt: skip
 
-    found = recipe("Rerank the best titles of Elasticsearch or OpenSearch", ask=ask)
-    assert found["best"][0] == "d1"
-    assert found["ranker"].bm25_weight == ranker.bm25_weight
-    # Words 0.9, 1.9, 0.1 are 4/9, 1, 0 of their range; the model's are scaled alike.
+    names = recipe("Rerank the best titles of Elasticsearch or OpenSearch", ask=ask)
+    assert names["best"][0] == "d1"
+    assert names["ranker"].bm25_weight == ranker.bm25_weight
+    # BM25 scores 0.9, 1.9, 0.1 are scaled to 4/9, 1, 0; the model's scores likewise.
     scores = ranker.score(QUERY, ["Red Box", "Red Hat", "Hats of Felt"])
     scaled = (scores - scores.min()) / (scores.max() - scores.min())
-    assert found["fused"] == pytest.approx(0.25 * np.array([4 / 9, 1, 0]) + 0.75 * scaled)
+    assert names["fused"] == pytest.approx(0.25 * np.array([4 / 9, 1, 0]) + 0.75 * scaled)
 
 
 @pytest.mark.slow
@@ -71,37 +71,38 @@ def test_qdrant_ranks_as_the_model_does(recipe, ranker):
     assert recipe("Qdrant")["best"] == expected(ranker)
 
 
-def test_a_vespa_feed_holds_every_title(recipe, ranker, tmp_path):
-    asked = recipe("Vespa")["request"]
+def test_a_vespa_feed_contains_every_title(recipe, ranker, tmp_path):
+    request = recipe("Vespa")["request"]
     lines = [json.loads(line) for line in (tmp_path / "feed.jsonl").read_text().splitlines()]
-    assert [one["put"].rpartition(":")[2] for one in lines] == [one.doc_id for one in TITLES]
-    vectors = np.array([one["fields"]["vector"]["values"] for one in lines])
-    scores = vectors @ asked["input.query(q)"]
+    doc_ids = [line["put"].rpartition(":")[2] for line in lines]
+    assert doc_ids == [entry.doc_id for entry in TITLES]
+    vectors = np.array([line["fields"]["vector"]["values"] for line in lines])
+    scores = vectors @ request["input.query(q)"]
     np.testing.assert_allclose(
-        scores, ranker.score(QUERY, [one.title for one in TITLES]), atol=1e-6
+        scores, ranker.score(QUERY, [entry.title for entry in TITLES]), atol=1e-6
     )
 
 
 @contextmanager
 def postgresql(folder: Path):
-    """A server of its own on a socket; yields the environment of psql."""
-    places = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin")]
-    programs = next((one for one in places if (one / "initdb").exists()), None)
+    """Starts a server on a socket; yields the environment variables for psql."""
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin")]
+    programs = next((path for path in folders if (path / "initdb").exists()), None)
     if programs is None:
         pytest.skip("PostgreSQL is not installed (Debian: postgresql, postgresql-15-pgvector)")
     shared = subprocess.run([programs / "pg_config", "--sharedir"], capture_output=True, text=True)
     if not (Path(shared.stdout.strip()) / "extension" / "vector.control").exists():
         pytest.skip("pgvector is not installed (Debian: postgresql-NN-pgvector)")
-    as_other = []
+    as_user = []
     if os.getuid() == 0:
         if shutil.which("runuser") is None:
             pytest.skip("PostgreSQL does not run as root, and there is no runuser")
-        as_other = ["runuser", "-u", "nobody", "--"]
+        as_user = ["runuser", "-u", "nobody", "--"]
         shutil.chown(folder, "nobody")
     data = folder / "data"
     options = f"-k {folder} -c listen_addresses=''"
-    subprocess.run([*as_other, programs / "initdb", "-D", data, "-U", "me"], check=True)
-    control = [*as_other, programs / "pg_ctl", "-D", data, "-w"]
+    subprocess.run([*as_user, programs / "initdb", "-D", data, "-U", "me"], check=True)
+    control = [*as_user, programs / "pg_ctl", "-D", data, "-w"]
     subprocess.run([*control, "-o", options, "-l", folder / "log", "start"], check=True)
     try:
         yield {"PGHOST": str(folder), "PGUSER": "me", "PGDATABASE": "postgres"}
@@ -118,7 +119,7 @@ def test_postgresql_ranks_as_the_model_does(recipe, ranker, tmp_path_factory, mo
 
 
 @pytest.mark.parametrize("engine", ["OpenSearch", "Elasticsearch"])
-def test_recipes_that_need_a_server_are_programs(checkout, engine):
+def test_recipes_that_need_a_server_compile(checkout, engine):
     page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
     block = page.partition(f"## {engine}\n")[2].partition("```python\n")[2].partition("```")[0]
     compile(block, engine, "exec")

@@ -11,7 +11,7 @@ import pytest
 from dssm_tf.export.compact import export_compact
 from dssm_tf.model.run_files import WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 from dssm_tf.text.rules import Rules
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
@@ -66,5 +66,5 @@ def trained(lstm_run) -> SemanticRanker:
 
 
 @pytest.fixture
-def ranker(directory) -> Ranker:
-    return Ranker.load(directory)
+def ranker(directory) -> CompactRanker:
+    return CompactRanker.load(directory)

@@ -14,7 +14,7 @@ from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.export import compact as exporting
 from dssm_tf.export.compact import export_compact
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 
 FILES = {
     "MODEL_CARD.md", "SHA256SUMS", "compact.json", "prior.npz", "spec.json", "vocabulary.txt",
@@ -34,7 +34,7 @@ def test_a_version_is_a_directory_with_the_documented_files(directory, lstm_run,
     assert (first, second) == (tmp_path / "lstm" / "1", tmp_path / "lstm" / "2")
     # Two exports of a run have the same bytes.
     assert all((first / name).read_bytes() == (second / name).read_bytes() for name in FILES)
-    assert Ranker.load(tmp_path / "lstm").name == "lstm"
+    assert CompactRanker.load(tmp_path / "lstm").name == "lstm"
 
 
 def test_no_file_needs_a_pickle(directory):
@@ -49,10 +49,10 @@ def test_a_changed_byte_is_an_error(copy, name):
     raw[len(raw) // 2] ^= 1
     (copy / name).write_bytes(raw)
     with pytest.raises(UserError, match=rf"{name} is damaged .*`dssm export --format compact`"):
-        Ranker.load(copy)
+        CompactRanker.load(copy)
     (copy / name).unlink()
     with pytest.raises(UserError, match=rf"{name} does not exist"):
-        Ranker.load(copy)
+        CompactRanker.load(copy)
 
 
 def test_another_format_is_an_error(copy):
@@ -60,13 +60,13 @@ def test_another_format_is_an_error(copy):
     (copy / "compact.json").write_text(json.dumps(settings | {"format": 9}))
     write_checksums(copy, sorted(FILES - {"SHA256SUMS"}))
     with pytest.raises(UserError, match=r"is of format 9; this version reads 7\. Install"):
-        Ranker.load(copy)
+        CompactRanker.load(copy)
 
 
 def test_a_directory_without_a_compact_model_is_an_error(lstm_run, tmp_path):
     for path in (tmp_path / "nowhere", lstm_run):
         with pytest.raises(UserError, match=f"{path.name}.* does not exist"):
-            Ranker.load(path)
+            CompactRanker.load(path)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_vectors_of_a_rounded_table_are_close_to_the_model_s(
     lstm_run, trained, tmp_path, table, bytes_per_number
 ):
     out = export_compact(lstm_run, tmp_path, table=table)
-    exact, rounded = trained.encode_titles(TITLES), Ranker.load(out).encode_titles(TITLES)
+    exact, rounded = trained.encode_titles(TITLES), CompactRanker.load(out).encode_titles(TITLES)
     assert not np.array_equal(exact, rounded)
     # Half a step of 127, 5 trigrams per word: a few hundredths of a unit vector at most.
     assert np.linalg.norm(exact - rounded, axis=1).max() < 0.05
@@ -131,9 +131,9 @@ def test_the_command_prints_how_to_load_the_model(lstm_run, tmp_path, capsys):
     command = ["export", "--model", str(lstm_run), "--out", str(out), "--format", "compact"]
     assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
     output = capsys.readouterr().out
-    assert f"Ranker.load({str(out / 'shop')!r})" in output
+    assert f"CompactRanker.load({str(out / 'shop')!r})" in output
     assert "rounded to float16" in output
-    assert Ranker.load(out / "shop").score("fox", TITLES).shape == (4,)
+    assert CompactRanker.load(out / "shop").score("fox", TITLES).shape == (4,)
 
 
 def test_the_flag_table_is_for_compact_models_only(lstm_run, tmp_path, capsys):

@@ -14,8 +14,8 @@ import pytest
 PROGRAM = """
 import json, sys
 sys.path[:] = [path for path in sys.path if "site-packages" not in path] + sys.argv[1:3]
-from dssm_tf.runtime import Ranker
-print(json.dumps(Ranker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolist()))
+from dssm_tf.runtime import CompactRanker
+print(json.dumps(CompactRanker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolist()))
 """
 
 
@@ -32,11 +32,11 @@ def test_the_runtime_is_small_and_ranks_with_numpy_only(checkout, directory, ran
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = (name for name in names if name.endswith("METADATA"))
-        needs = [
+        requirements = [
             line for line in archive.read(metadata).decode().splitlines() if "Requires-D" in line
         ]
         archive.extractall(tmp_path / "installed")
-    assert needs == ["Requires-Dist: numpy>=1.26"]
+    assert requirements == ["Requires-Dist: numpy>=1.26"]
     packages = {name.split("/")[1] for name in names if name.count("/") == 2}
     assert packages == {"common", "runtime", "text"}
     assert wheel.stat().st_size < 200_000
@@ -46,14 +46,16 @@ def test_the_runtime_is_small_and_ranks_with_numpy_only(checkout, directory, ran
     site_packages = next(path for path in sys.path if path.endswith("site-packages"))
     for name in ("numpy", "numpy.libs"):
         (numpy_only / name).symlink_to(f"{site_packages}/{name}")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-IS", "-c", PROGRAM, tmp_path / "installed", numpy_only, directory],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert np.allclose(json.loads(done.stdout), ranker.score("fox", ["red fox", "owl"]), atol=1e-6)
-    done = subprocess.run(
+    assert np.allclose(
+        json.loads(process.stdout), ranker.score("fox", ["red fox", "owl"]), atol=1e-6
+    )
+    process = subprocess.run(
         [sys.executable, "-IS", "-c", PROGRAM.partition("from")[0] + "import dssm_tf; dssm_tf.load",
          tmp_path / "installed", numpy_only], capture_output=True, text=True,
     )  # fmt: skip
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ModuleNotFoundError: dssm_tf.load is not part of dssm-runtime")
+    last_line = process.stderr.splitlines()[-1]
+    assert last_line.startswith("ModuleNotFoundError: dssm_tf.load is not part of dssm-runtime")

@@ -86,7 +86,7 @@ def claims_more() -> predict_pb2.PredictRequest:
         (titles([1.0, 2.0, 3.0]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
         (titles([["a"], ["b"], ["c"]]), "INVALID_ARGUMENT", "titles: expected DT_STRING"),
         (claims_more(), "INVALID_ARGUMENT", "and n texts"),
-        (titles(["a"] * 9), "INVALID_ARGUMENT", "titles: 9 texts, more than 8"),
+        (titles(["a"] * 9), "INVALID_ARGUMENT", "titles: 9 texts; at most 8 are allowed"),
         (titles(["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import SYSTEMS, Index
-from dssm_tf.runtime import Ranker
+from dssm_tf.runtime import CompactRanker
 from dssm_tf.server.models import Model
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
@@ -36,7 +36,7 @@ CORPUS = [
 
 @pytest.fixture(scope="module")
 def index(compact):
-    return Index.build(Ranker.load(compact), CORPUS)
+    return Index.build(CompactRanker.load(compact), CORPUS)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_the_rankings_equal_those_of_the_run(run, search):
             expected = [hit.doc_id for hit in hits]
             assert [doc_id.replace("%22", '"') for doc_id in page.titles(system)] == expected
             if hits:
-                assert hits[0].parts().replace(",", "") in page.texts[f"{system}-1"]
+                assert hits[0].score_breakdown().replace(",", "") in page.texts[f"{system}-1"]
 
 
 def test_words_of_the_query_are_marked(search):
@@ -121,7 +121,7 @@ def test_the_page_reports_that_nothing_was_found(search):
 def test_poor_results_are_reported_and_collapsed(index, search, monkeypatch, query, cutoff, good):
     monkeypatch.setattr(index.model, "cutoff", cutoff)
     page = search(query)
-    assert ("Nothing good was found" in page.texts["results"]) != good
+    assert ("No good match was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
     assert page.titles("hybrid")  # the rankings are still in the page
     # The collapsed rankings open to show an explanation.
@@ -191,7 +191,7 @@ def test_popularity_is_relative_to_the_average_clicked_title(index, search):
 
 def test_texts_too_long_to_explain_have_a_message(search):
     text = search("red " * 100, why="t1", system="semantic").texts["results"]
-    assert "Texts this long are not explained here." in text
+    assert "Only pairs with at most 64 words are explained here." in text
 
 
 def test_a_corpus_of_one_title_can_be_searched(index):

@@ -1,4 +1,4 @@
-"""A ranker small enough to check by hand, served by `dssm_tf.server` on loopback."""
+"""A ranker that can be checked by hand, served by `dssm_tf.server` on the loopback interface."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from dssm_tf.server.server import Server
 
 
 class TinyRanker:
-    """Vectors: letters and words, the last entry 1 with the prior. `answering` holds it back."""
+    """Encodes a text as (letters, words), and 1 with the prior.
+
+    Attributes:
+        requests: number of texts of each call.
+        answering: calls wait until this event is set.
+        replacement: returned instead of the vectors, if not None.
+    """
 
     def __init__(self) -> None:
         self.requests: list[int] = []
         self.answering = threading.Event()
         self.answering.set()
-        self.replaced: np.ndarray | None = None
+        self.replacement: np.ndarray | None = None
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> np.ndarray:
         self.answering.wait(60)
         self.requests.append(len(queries))
-        if self.replaced is not None:
-            return self.replaced
+        if self.replacement is not None:
+            return self.replacement
         rows = [[len(text), len(text.split()), 1][: 2 + prior] for text in queries]
         return np.array(rows, np.float32).reshape(len(rows), 2 + prior)
 
@@ -43,7 +49,7 @@ def ranker() -> Iterator[TinyRanker]:
 
 
 def served(ranker: Any, port: int = 0, **limits: Any) -> Server:
-    """A server of model `tiny`, version 3, that takes eight texts a request."""
+    """A server of model `tiny`, version 3, with at most eight texts per request."""
     limits = {"texts": 8, **limits}
     return Server([Model("tiny", 3, ranker)], port=port, rest_port=0, limits=Limits(**limits))
 

@@ -1,4 +1,4 @@
-"""What asking a server does not import."""
+"""The client imports neither TensorFlow nor this package."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ sys.exit(sorted({"tensorflow", "keras", "dssm_tf", "tensorflow_serving"} & set(s
 """
 
 
-def test_asking_imports_no_tensorflow(checkout, grpc_address):
+def test_a_request_imports_no_tensorflow(checkout, grpc_address):
     done = subprocess.run(
         [sys.executable, "-c", CODE, grpc_address], cwd=checkout, capture_output=True, text=True
     )
-    # Letters by letters, words by words, and 1: 9 * 7 + 2 * 2 + 1.
+    # The inner product of (letters, words, 1): 9 * 7 + 2 * 2 + 1.
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "68.0\n")

@@ -1,4 +1,4 @@
-"""The configuration of TensorFlow Serving: readable by it, and one story in all files."""
+"""The configuration files of TensorFlow Serving are valid and consistent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def folder(checkout):
     return checkout / "serving" / "tfserving"
 
 
-def test_the_models_are_a_valid_configuration(folder):
+def test_models_config_is_valid(folder):
     pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
     from google.protobuf import text_format
     from tensorflow_serving.config import model_server_config_pb2
@@ -28,7 +28,7 @@ def test_the_models_are_a_valid_configuration(folder):
     assert model.model_version_policy.latest.num_versions == 1
 
 
-def test_a_client_never_sends_more_than_the_server_takes(folder):
+def test_the_client_s_batch_size_is_within_the_server_s_limit(folder):
     text = re.sub("#.*", "", (folder / "batching_parameters.txt").read_text("utf-8"))
     values = dict(re.findall(r"(\w+) \{ value: (\d+) \}", text))
     # The fields of tensorflow.serving.BatchingParameters, and nothing else in the file.
@@ -42,7 +42,7 @@ def test_a_client_never_sends_more_than_the_server_takes(folder):
     assert int(values["max_batch_size"]) >= Client.__init__.__kwdefaults__["batch_size"]
 
 
-def test_image_and_manifest_start_the_server_alike(folder):
+def test_image_and_manifest_start_the_server_with_the_same_flags(folder):
     deployment, service = yaml.safe_load_all((folder / "kubernetes.yaml").read_text("utf-8"))
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
@@ -61,9 +61,9 @@ def test_image_and_manifest_start_the_server_alike(folder):
     assert f'path: "{scraped}"' in (folder / "monitoring.config").read_text("utf-8")
 
 
-def test_documents_and_image_name_one_version_of_the_server(checkout, folder):
-    built = re.search(
+def test_documents_and_image_use_the_same_version_of_the_server(checkout, folder):
+    version = re.search(
         r"^ARG TF_SERVING_VERSION=(\S+)", (folder / "Dockerfile").read_text("utf-8"), re.M
     )[1]
     readme = (checkout / "serving" / "README.md").read_text("utf-8")
-    assert set(re.findall(r"tensorflow/serving:(\S+)", readme)) == {built}
+    assert set(re.findall(r"tensorflow/serving:(\S+)", readme)) == {version}

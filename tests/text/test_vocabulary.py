@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.stable_hash import fingerprint64, unit_interval
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
 

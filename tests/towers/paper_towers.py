@@ -55,11 +55,11 @@ def rnn(p: RNNParameters, **options: Any) -> RNN:
 
 
 def vectors_and_gradients(
-    tower: Tower, outside: np.ndarray, batch: Any = BATCH, **options: bool
+    tower: Tower, output_gradients: np.ndarray, batch: Any = BATCH, **options: bool
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The vectors, and the gradient of their product with `outside` by every weight."""
+    """The vectors, and for every weight the gradient of `sum(vectors * output_gradients)`."""
     with tf.GradientTape() as tape:
         vectors = tower(batch, **options)
-        total = tf.reduce_sum(vectors * outside)
+        total = tf.reduce_sum(vectors * output_gradients)
     gradients = tape.gradient(total, tower.trainable_variables)
     return np.array(vectors), [*map(np.array, gradients)]

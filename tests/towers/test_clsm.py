@@ -50,11 +50,11 @@ def test_vectors_and_local_features_are_those_of_the_reference(window, widths):
 @pytest.mark.parametrize("window", [1, 3, 5])
 def test_the_gradient_of_the_convolution_is_the_paper_s(window):
     tower, w_c, (w_s,) = tower_and_matrices(window, (3,))
-    outside = np.random.default_rng(2).normal(size=(len(COUNTS), 3))
-    _, (kernel, *others) = vectors_and_gradients(tower, outside)
+    output_gradients = np.random.default_rng(2).normal(size=(len(COUNTS), 3))
+    _, (kernel, *others) = vectors_and_gradients(tower, output_gradients)
     expected = sum(
         reference.cosine_gradient_of_w_c(w_c, w_s, words, window, v_y)
-        for words, v_y in zip(COUNTS, outside, strict=True)
+        for words, v_y in zip(COUNTS, output_gradients, strict=True)
         if len(words)
     ).reshape(FEATURES, window, len(KNOWN) + 1)
     for position, block in enumerate(np.split(kernel[1:], window, axis=1)):

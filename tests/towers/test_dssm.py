@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.dssm import DSSM
 from tests.reference import dssm as reference
 from tests.towers.paper_towers import BATCH, COUNTS, KNOWN
@@ -26,3 +27,10 @@ def test_vectors_are_those_of_the_reference(widths):
     bags = np.array([words.sum(axis=0) for words in COUNTS])[:-1]
     vectors = np.array(tower(BATCH))[:-1]
     np.testing.assert_allclose(vectors, reference.encode(bags, layers), atol=1e-14)
+
+
+@pytest.mark.parametrize("tower", [DSSM, CLSM])
+@pytest.mark.parametrize("widths", [(), (0,), (3, -1), (2.5,), (True,), 5, "ab"])
+def test_widths_that_are_not_positive_whole_numbers_are_refused(tower, widths):
+    with pytest.raises(ValueError, match=f"^{tower.__name__} received widths=.*whole numbers"):
+        tower(4, widths=widths)

@@ -67,10 +67,10 @@ def test_the_gradient_of_the_loss_by_every_parameter_of_the_rnns_is_the_paper_s(
         np.testing.assert_allclose(np.array(gradient), closed_form, atol=1e-5)
 
 
-def lstm_gradient(p: peephole_lstm.LSTMParameters, words, outside) -> dict[str, np.ndarray]:
+def lstm_gradient(p: peephole_lstm.LSTMParameters, words, output_gradient) -> dict[str, np.ndarray]:
     """Autodiff through the tower, by the paper's names."""
     _, (kernel, recurrent, bias, peepholes) = vectors_and_gradients(
-        lstm(p), outside, text_batch([words], KNOWN)
+        lstm(p), output_gradient, text_batch([words], KNOWN)
     )
     gradients = {f"p{k}": peepholes[k - 1] for k in (1, 2, 3)}
     for kind, all_gates in (("w", kernel[1:]), ("rec", recurrent), ("b", bias)):

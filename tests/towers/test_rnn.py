@@ -14,13 +14,16 @@ HIDDEN = 3
 
 
 @pytest.mark.parametrize("steps", [None, 1, 2, 3, 4, 5, 9])
-def test_vectors_and_states_are_the_paper_s_and_the_gradient_is_truncated_after_steps_words(steps):
+def test_vectors_states_and_truncated_gradients_equal_the_reference(steps):
     p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=1)
-    outside = np.random.default_rng(2).normal(size=(len(COUNTS), HIDDEN))
+    output_gradients = np.random.default_rng(2).normal(size=(len(COUNTS), HIDDEN))
     tower = rnn(p, bptt_steps=steps)
-    vectors, (kernel, recurrent, bias) = vectors_and_gradients(tower, outside, training=True)
+    vectors, (kernel, recurrent, bias) = vectors_and_gradients(
+        tower, output_gradients, training=True
+    )
     gradients = [
-        reference.gradient(p, words, v, steps) for words, v in zip(COUNTS, outside, strict=True)
+        reference.gradient(p, words, v, steps)
+        for words, v in zip(COUNTS, output_gradients, strict=True)
     ]
     np.testing.assert_allclose(kernel[1:].T, sum(gradient.w for gradient in gradients), atol=1e-13)
     np.testing.assert_allclose(recurrent.T, sum(gradient.rec for gradient in gradients), atol=1e-13)

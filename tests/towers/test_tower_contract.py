@@ -21,7 +21,7 @@ from tests.components import (
 )
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.reference.paper_settings import P16, S14
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 from tests.slopes import numerical_gradient
 
 SENTENCES = [
@@ -34,10 +34,14 @@ SENTENCES = [
     ["zzz"],
 ]
 EMPTY = 1
-KNOWN = list(dict.fromkeys(t for s in SENTENCES[:-1] for word in s for t in trigrams(word)))
+KNOWN = list(
+    dict.fromkeys(
+        trigram for words in SENTENCES[:-1] for word in words for trigram in trigrams(word)
+    )
+)
 BATCH = text_batch(SENTENCES, KNOWN)
-# The longest text has 27 trigrams, with weights of about .4 each.
-SAME = rounding(32, 16)
+# Rounding of a sum: the longest text has 27 trigrams, with weights of about .4 each.
+TOLERANCE = rounding_bound(32, 16)
 
 every_tower = pytest.mark.parametrize("name", TOWER_CONFIGS)
 
@@ -58,40 +62,40 @@ def in_length_groups(batch: dict) -> dict:
     }
 
 
-def tower(name: str, seed: int = 0, **options) -> Tower:
-    """A built tower with random weights, also for the biases."""
+def random_tower(name: str, seed: int = 0, **options) -> Tower:
+    """A built tower with random weights and biases."""
     keras.utils.set_random_seed(seed)
-    tested = build_tower(name, len(KNOWN), **(small_sizes(TOWER_CONFIGS[name]) | options))
-    tested.build()
+    tower = build_tower(name, len(KNOWN), **(small_sizes(TOWER_CONFIGS[name]) | options))
+    tower.build()
     generator = np.random.default_rng(seed)
-    for variable in tested.trainable_variables:
+    for variable in tower.trainable_variables:
         variable.assign(generator.normal(0, 0.5, variable.shape))
-    return tested
+    return tower
 
 
-def vectors(tested: Tower, batch=BATCH, **options) -> np.ndarray:
-    return np.array(tested(batch, **options))
+def vectors(tower: Tower, batch=BATCH, **options) -> np.ndarray:
+    return np.array(tower(batch, **options))
 
 
-def vectors_and_gradients(tested: Tower, batch=BATCH) -> list[np.ndarray]:
-    """The vectors, and the gradient of the sum of their squares by every weight."""
+def vectors_and_gradients(tower: Tower, batch=BATCH) -> list[np.ndarray]:
+    """The vectors, and for every weight the gradient of the sum of their squares."""
     with tf.GradientTape() as tape:
-        output = tested(batch)
+        output = tower(batch)
         total = tf.reduce_sum(tf.square(tf.cast(output, tf.float32)))
-    gradients = tape.gradient(total, tested.trainable_variables)
+    gradients = tape.gradient(total, tower.trainable_variables)
     return [output, *map(tf.convert_to_tensor, gradients)]
 
 
 def assert_same(values, expected_values) -> None:
     for value, expected in zip(values, expected_values, strict=True):
-        np.testing.assert_allclose(np.array(value), np.array(expected), atol=SAME)
+        np.testing.assert_allclose(np.array(value), np.array(expected), atol=TOLERANCE)
 
 
 @every_tower
 def test_vectors_are_finite_and_differ_by_text(name):
-    tested = tower(name)
-    values = vectors(tested)
-    assert values.shape == (len(SENTENCES), tested.dimension)
+    tower = random_tower(name)
+    values = vectors(tower)
+    assert values.shape == (len(SENTENCES), tower.dimension)
     assert np.isfinite(values).all()
     assert values.dtype == np.float32
     assert not np.allclose(values[0], values[2], atol=1e-3)
@@ -101,39 +105,37 @@ def test_vectors_are_finite_and_differ_by_text(name):
 @pytest.mark.numeric
 @every_tower
 def test_texts_in_length_groups_have_the_same_vectors_and_gradients(name):
-    tested = tower(name)
-    assert_same(
-        vectors_and_gradients(tested, in_length_groups(BATCH)), vectors_and_gradients(tested)
-    )
+    tower = random_tower(name)
+    assert_same(vectors_and_gradients(tower, in_length_groups(BATCH)), vectors_and_gradients(tower))
 
 
 @every_tower
 def test_the_empty_text_has_a_zero_vector_and_no_gradient(name):
-    tested = tower(name)
+    tower = random_tower(name)
     with tf.GradientTape() as tape:
-        empty = tested(BATCH)[EMPTY]
+        empty = tower(BATCH)[EMPTY]
         total = tf.reduce_sum(empty)
     assert not np.array(empty).any()
-    for gradient in tape.gradient(total, tested.trainable_variables):
+    for gradient in tape.gradient(total, tower.trainable_variables):
         assert gradient is None or not tf.convert_to_tensor(gradient).numpy().any()
     empty_texts = {"word_ngrams": np.zeros((1, 1), np.int32), "tokens": np.zeros((3, 1), np.int32)}
-    assert not vectors(tested, empty_texts).any()
+    assert not vectors(tower, empty_texts).any()
 
 
 @pytest.mark.numeric
 @every_tower
 def test_vectors_do_not_depend_on_the_layout_of_the_batch_or_on_other_texts(name):
-    tested, rows = tower(name), len(BATCH["word_ngrams"])
-    together = vectors(tested)
+    tower, rows = random_tower(name), len(BATCH["word_ngrams"])
+    together = vectors(tower)
     order = np.array([0, *np.random.default_rng(0).permutation(np.arange(1, rows))])
     new_row = np.argsort(order).astype(np.int32)
     shuffled = {
         "word_ngrams": BATCH["word_ngrams"][order, ::-1], "tokens": new_row[BATCH["tokens"]]
     }  # fmt: skip
-    np.testing.assert_allclose(vectors(tested, shuffled), together, atol=SAME)
+    np.testing.assert_allclose(vectors(tower, shuffled), together, atol=TOLERANCE)
     for row, sentence in enumerate(SENTENCES):
-        single = vectors(tested, text_batch([sentence], KNOWN))
-        np.testing.assert_allclose(single[0], together[row], atol=SAME)
+        single = vectors(tower, text_batch([sentence], KNOWN))
+        np.testing.assert_allclose(single[0], together[row], atol=TOLERANCE)
 
 
 @every_tower
@@ -142,8 +144,8 @@ def test_weights_and_dropout_depend_on_the_seed(name):
 
     def fresh(seed):
         keras.utils.set_random_seed(seed)
-        tested = build_tower(name, len(KNOWN), **arguments)
-        return vectors(tested), vectors(tested, training=True)
+        tower = build_tower(name, len(KNOWN), **arguments)
+        return vectors(tower), vectors(tower, training=True)
 
     for first, second in zip(fresh(3), fresh(3), strict=True):
         np.testing.assert_array_equal(first, second)
@@ -153,9 +155,9 @@ def test_weights_and_dropout_depend_on_the_seed(name):
 @every_tower
 @pytest.mark.parametrize("option", ["dropout", "ngram_dropout"])
 def test_dropout_acts_in_training_only(name, option):
-    tested, plain = tower(name, **{option: 0.5}), tower(name)
-    np.testing.assert_array_equal(vectors(tested), vectors(plain))
-    first, second = vectors(tested, training=True), vectors(tested, training=True)
+    tower, plain = random_tower(name, **{option: 0.5}), random_tower(name)
+    np.testing.assert_array_equal(vectors(tower), vectors(plain))
+    first, second = vectors(tower, training=True), vectors(tower, training=True)
     assert not np.allclose(first, vectors(plain), atol=1e-3)
     assert not np.allclose(first, second, atol=1e-3)
     assert not first[EMPTY].any()
@@ -163,21 +165,21 @@ def test_dropout_acts_in_training_only(name, option):
 
 @every_tower
 @pytest.mark.parametrize("initializer", [str, keras.initializers.get])
-def test_every_argument_survives_its_configuration(name, initializer):
+def test_serialization_keeps_every_argument(name, initializer):
     arguments = {
         key: initializer(value) if key.endswith("initializer") else value
         for key, value in changed_values(TOWER_CONFIGS[name]).items()
     }
-    tested = build_tower(name, len(KNOWN), **arguments, dtype="mixed_bfloat16", name="q_tower")
-    config, defaults = tested.get_config(), TOWER_CLASSES[name](len(KNOWN)).get_config()
+    tower = build_tower(name, len(KNOWN), **arguments, dtype="mixed_bfloat16", name="q_tower")
+    config, defaults = tower.get_config(), TOWER_CLASSES[name](len(KNOWN)).get_config()
     assert {key for key in arguments if config[key] == defaults[key]} == set()
-    written = json.loads(json.dumps(keras.saving.serialize_keras_object(tested)))
+    written = json.loads(json.dumps(keras.saving.serialize_keras_object(tower)))
     copy = keras.saving.deserialize_keras_object(written)
     assert type(copy) is TOWER_CLASSES[name]
     assert copy.get_config() == config
     assert type(copy.hashing.initializer) is keras.initializers.RandomNormal
     assert copy.dtype_policy.name == "mixed_bfloat16"
-    assert copy.dimension == tested.dimension
+    assert copy.dimension == tower.dimension
 
 
 @every_tower
@@ -186,8 +188,8 @@ def test_the_docstring_has_a_reference_for_the_model_card(name):
 
 
 @every_tower
-def test_a_saved_model_is_loaded_identical(name, tmp_path):
-    model = Siamese(tower(name, **changed_values(TOWER_CONFIGS[name])))
+def test_a_loaded_model_equals_the_saved_model(name, tmp_path):
+    model = Siamese(random_tower(name, **changed_values(TOWER_CONFIGS[name])))
     model.build()
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -200,14 +202,14 @@ def test_a_saved_model_is_loaded_identical(name, tmp_path):
 @every_tower
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision_is_finite_and_near_float32(name, policy):
-    tested = tower(name, dtype=policy)
-    assert {variable.dtype for variable in tested.trainable_variables} == {"float32"}
-    assert tested.hashing.compute_dtype == "float32"
-    output, *gradients = vectors_and_gradients(tested)
+    tower = random_tower(name, dtype=policy)
+    assert {variable.dtype for variable in tower.trainable_variables} == {"float32"}
+    assert tower.hashing.compute_dtype == "float32"
+    output, *gradients = vectors_and_gradients(tower)
     assert output.dtype == policy.removeprefix("mixed_")
     output = np.array(tf.cast(output, tf.float32))
     # bfloat16 has 8 bits, a relative error of 2^-8 per step, and there are a few steps.
-    np.testing.assert_allclose(output, vectors(tower(name)), atol=0.06)
+    np.testing.assert_allclose(output, vectors(random_tower(name)), atol=0.06)
     for gradient in gradients:
         assert np.isfinite(np.array(gradient)).all()
     assert not output[EMPTY].any()
@@ -223,36 +225,34 @@ def test_in_bfloat16_the_gradient_of_a_trigram_sums_over_all_its_words(name):
     }
     rows = []
     for policy in ("mixed_bfloat16", "float32"):
-        tested = tower(name, dtype=policy)
-        weights = [variable.path for variable in tested.trainable_variables]
-        gradient = vectors_and_gradients(tested, batch)[
-            1 + weights.index(tested.hashing.kernel.path)
-        ]
+        tower = random_tower(name, dtype=policy)
+        weights = [variable.path for variable in tower.trainable_variables]
+        gradient = vectors_and_gradients(tower, batch)[1 + weights.index(tower.hashing.kernel.path)]
         rows.append(np.array(gradient)[1])
     np.testing.assert_allclose(*rows, rtol=0.1, atol=0.1 * np.abs(rows[1]).max())
 
 
 @every_tower
-def test_compiled_by_xla_the_numbers_are_the_same(name):
-    tested = tower(name)
-    compiled = tf.function(lambda batch: vectors_and_gradients(tested, batch), jit_compile=True)
+def test_xla_computes_the_same_vectors_and_gradients(name):
+    tower = random_tower(name)
+    compiled = tf.function(lambda batch: vectors_and_gradients(tower, batch), jit_compile=True)
     assert_same(
         compiled({key: tf.constant(value) for key, value in BATCH.items()}),
-        vectors_and_gradients(tested),
+        vectors_and_gradients(tower),
     )
 
 
 @every_tower
 def test_the_gradient_of_every_parameter_equals_finite_differences(name):
     """Autodiff against central differences, in float64, at every entry of every weight."""
-    tested = tower(name, dtype="float64")
-    outside = np.random.default_rng(1).normal(size=(len(SENTENCES), tested.dimension))
+    tower = random_tower(name, dtype="float64")
+    output_gradient = np.random.default_rng(1).normal(size=(len(SENTENCES), tower.dimension))
     batch = {key: tf.constant(value) for key, value in BATCH.items()}
-    value = tf.function(lambda: tf.reduce_sum(tested(batch) * outside))
+    value = tf.function(lambda: tf.reduce_sum(tower(batch) * output_gradient))
     with tf.GradientTape() as tape:
         total = value()
-    gradients = tape.gradient(total, tested.trainable_variables)
-    for variable, gradient in zip(tested.trainable_variables, gradients, strict=True):
+    gradients = tape.gradient(total, tower.trainable_variables)
+    for variable, gradient in zip(tower.trainable_variables, gradients, strict=True):
         start = variable.numpy().copy()
 
         def value_at(variable=variable, start=start):
@@ -268,8 +268,10 @@ def test_the_gradient_of_every_parameter_equals_finite_differences(name):
 @every_tower
 def test_all_sizes_can_be_1(name):
     sizes = small_sizes(TOWER_CONFIGS[name])
-    tested = tower(name, **{key: (1,) if isinstance(sizes[key], tuple) else 1 for key in sizes})
-    assert vectors(tested).shape == (len(SENTENCES), tested.dimension)
+    tower = random_tower(
+        name, **{key: (1,) if isinstance(sizes[key], tuple) else 1 for key in sizes}
+    )
+    assert vectors(tower).shape == (len(SENTENCES), tower.dimension)
 
 
 @every_tower
@@ -284,8 +286,8 @@ def test_impossible_fractions_are_refused(name, option, fraction):
     ("name", "options", "message"),
     [
         ("rnn", {"hidden": 0}, "0 units; expected at least 1"),
-        ("clsm", {"widths": ()}, "expected one or more, each >= 1"),
-        ("dssm", {"widths": (3, 0)}, "expected one or more, each >= 1"),
+        ("clsm", {"widths": ()}, "expected one or more whole numbers"),
+        ("dssm", {"widths": (3, 0)}, "expected one or more whole numbers"),
     ],
 )
 def test_impossible_sizes_are_refused(name, options, message):

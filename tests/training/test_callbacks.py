@@ -138,6 +138,105 @@ def test_a_keras_callback_may_stop_train(data, tmp_path):
     assert result.epochs == 2
 
 
+def test_a_callback_may_stop_train_in_the_middle_of_an_epoch(data, tmp_path):
+    calls = []
+
+    def stop_after_three(batch, logs):
+        calls.append((batch, logs["loss"]))
+        stop.model.stop_training = len(calls) == 3
+
+    stop = keras.callbacks.LambdaCallback(on_train_batch_end=stop_after_three)
+    result = trained(data, tmp_path / "run", callbacks=[stop], training__epochs=9)
+    assert [batch for batch, _ in calls] == [0, 1, 2]
+    assert all(isinstance(loss, float) for _, loss in calls)
+    assert result.epochs == 1
+
+
+class StopTwice(keras.callbacks.Callback):
+    """Stops the first phase after two epochs, and interrupts the second phase."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs_by_phase = []
+
+    def on_train_begin(self, logs=None):
+        self.epochs_by_phase.append(0)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs_by_phase[-1] += 1
+        if len(self.epochs_by_phase) == 2:
+            raise Interrupted
+        if epoch == 1:
+            self.model.stop_training = True
+
+
+def test_a_phase_that_a_callback_stopped_is_not_continued_on_resume(data, tmp_path):
+    settings = {"training__epochs": 9, "training__refit": True}
+    with pytest.raises(Interrupted):
+        trained(data, tmp_path / "run", callbacks=[StopTwice()], **settings)
+    result = trained(data, tmp_path / "run", **settings)
+    assert result.epochs == 2
+
+
+class Calls(keras.callbacks.Callback):
+    """Records the names of the methods that are called, and the keys of their logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = []
+
+
+def _recorder(name):
+    def method(self, batch_or_logs=None, logs=None):
+        logs = batch_or_logs if logs is None else logs
+        self.calls.append((name, sorted(logs) if isinstance(logs, dict) else []))
+
+    return method
+
+
+for method_name in ("train_begin", "train_end", "epoch_begin", "epoch_end", "train_batch_begin",
+                    "train_batch_end", "test_begin", "test_end", "test_batch_begin",
+                    "test_batch_end"):  # fmt: skip
+    setattr(Calls, f"on_{method_name}", _recorder(method_name))
+
+
+@pytest.mark.numeric
+def test_callbacks_are_called_in_the_order_of_fit(data, tmp_path):
+    by_train = Calls()
+    settings = config(training__epochs=1)
+    train(parse_config(settings), data.path, tmp_path / "run", quiet=True, callbacks=[by_train])
+    clicks, by_fit = dssm_tf.ClickData(data.path, settings), Calls()
+    fit(clicks, [by_fit], epochs=1)
+    assert [name for name, _ in by_train.calls] == [name for name, _ in by_fit.calls]
+    for (name, keys), (_, keys_of_fit) in zip(by_train.calls, by_fit.calls, strict=True):
+        if name not in ("epoch_end", "train_end"):  # these have the rankings' metrics too
+            assert keys == keys_of_fit, name
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        (keras.callbacks.EarlyStopping(), "callbacks is a EarlyStopping; expected a list"),
+        (["early_stopping"], "callbacks contains a str; expected instances"),
+        ([keras.callbacks.EarlyStopping], "callbacks contains a type; expected instances"),
+        ([keras.callbacks.BackupAndRestore("x")], "BackupAndRestore would restore"),
+    ],
+)
+def test_unusable_callbacks_are_refused_before_training(data, tmp_path, callbacks, message):
+    with pytest.raises(UserError, match=message):
+        trained(data, tmp_path / "run", callbacks=callbacks)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_callback_that_sets_the_rate_is_refused_beside_a_schedule(data, tmp_path):
+    rate = keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)
+    with pytest.raises(UserError, match=r"and so does optimizer\.schedule \(cosine\)"):
+        trained(
+            data, tmp_path / "run", callbacks=[rate],
+            optimizer={"name": "sgd", "schedule": {"name": "cosine"}},
+        )  # fmt: skip
+
+
 def test_a_schedule_has_the_length_of_each_phase(data, tmp_path):
     rates = LearningRates()
     schedule = {"name": "cosine", "warmup": 0.25, "end": 0.1}

@@ -8,7 +8,7 @@ import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from tests.ports import free_ports
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 from tests.training.configuration import assert_near
 
 pytestmark = pytest.mark.numeric
@@ -23,7 +23,7 @@ CONFIG = {
     "training": {"epochs": 2, "batch_size": 8, "click_weight": "log"},
 }
 # At most 12 steps, each of which adds a sum over 8 pairs of 3 candidates to weights of about 1.
-SAME = rounding(12 * 8 * 3, 1)
+TOLERANCE = rounding_bound(12 * 8 * 3, 1)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,9 @@ def runs(data, folder, processes):
 def test_two_processes_reach_the_losses_and_the_weights_of_one(runs):
     run_of_one, run_of_two, (chief, worker, single) = runs
     assert len(chief.result["history"]) == 2
-    assert_near(run_of_one, run_of_two, single.result["history"], chief.result["history"], SAME)
+    assert_near(
+        run_of_one, run_of_two, single.result["history"], chief.result["history"], TOLERANCE
+    )
     for key in ("epochs", "best_epoch", "prior_weight"):
         assert chief.result[key] == worker.result[key] == single.result[key]
 

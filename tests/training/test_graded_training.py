@@ -17,7 +17,7 @@ from dssm_tf.training.validation import ValidationTask
 from tests.data.graded.files import lists, write
 from tests.reference.ranking_metrics import ndcg
 from tests.training.configuration import config, trained
-from tests.training.scored import scored
+from tests.training.task_vectors import vectors_with_scores
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def judgments_only(path, **changes):
         "judgments__file": str(path),
         "judgments__batch_size": 8,
         "training__clicks": False,
-        "training__monitor": "loss",
+        "training__monitor": "val_loss",
         "judgments__validation": 0.3,
         "optimizer__learning_rate": 0.05,
         "tower__dropout": 0.0,
@@ -46,7 +46,7 @@ def run(data, judged, tmp_path_factory):
 
 def test_a_model_trained_on_judgments_only_ranks_new_queries(data, run):
     out, result = run
-    assert result.ndcg["cosine ndcg@1"] > result.untrained["ndcg@1"] + 0.1
+    assert result.metrics["cosine ndcg@1"] > result.untrained["ndcg@1"] + 0.1
     new = [judged for judged in lists(data, 60, seed=9) if len(set(judged.values)) > 1]
     ranker = SemanticRanker.load(out)
     is_first_best = [
@@ -71,7 +71,9 @@ def test_validation_is_the_ndcg_of_the_held_out_judged_lists(data, judged):
         expected.append(ndcg(grades[row, order], 3))
         (graded,) = (graded for graded in source.validation if graded.query == query)
         assert len(columns) == len(graded.titles)
-    assert task.ndcg(scored(scores))["ndcg@3"] == pytest.approx(np.mean(expected), abs=1e-6)
+    assert task.ndcg(vectors_with_scores(scores))["ndcg@3"] == pytest.approx(
+        np.mean(expected), abs=1e-6
+    )
 
 
 def test_the_run_records_the_judgments_that_it_was_trained_on(data, run):

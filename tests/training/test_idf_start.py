@@ -12,13 +12,16 @@ from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.model_state import assign_all
-from dssm_tf.training.warm_start import idf_start, smoothed_idf
+from dssm_tf.training.warm_start import idf_scaled_weights, smoothed_idf
 from tests.reference.trigram_tfidf import cosines
 
 TEXTS = ["the red fox", "the green owl", "the black bear", "the old fox and the owl", "a theme"]
-NGRAMS = dict.fromkeys(n for text in TEXTS for word in text.split() for n in letter_ngrams(word))
+NGRAMS = dict.fromkeys(
+    ngram for text in TEXTS for word in text.split() for ngram in letter_ngrams(word)
+)
 WIDTH = 20_000
-ADDING_TOWERS = {
+# Towers that are nearly linear at the start, so their vectors are sums over words.
+ADDITIVE_TOWERS = {
     "dssm": {"name": "dssm", "widths": [WIDTH]},
     "rnn": {"name": "rnn", "hidden": 2000, "recurrent_initializer": "identity"},
     "lstm": {"name": "lstm", "cells": 1000, "recurrent_initializer": "zeros", "forget_bias": 5},
@@ -33,25 +36,25 @@ def test_rows_are_scaled_by_idf_over_the_root_of_its_mean_square():
     tower = {"name": "dssm", "widths": [4]}
     model = build_model(parse_config({"tower": tower}).tower, True, vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()
-    assign_all(model.weights, idf_start(model, titles, vocabulary))
+    assign_all(model.weights, idf_scaled_weights(model, titles, vocabulary))
     after = model.query_tower.hashing.kernel.numpy()
     expected = np.array([common, rare]) / np.sqrt((common**2 + rare**2) / 2)
     assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ADDING_TOWERS)
+@pytest.mark.parametrize("name", ADDITIVE_TOWERS)
 def test_an_untrained_model_that_adds_up_its_words_has_the_cosines_of_tfidf(name):
     vocabulary = Vocabulary(NGRAMS, FOLDED)
-    tower = parse_config({"tower": ADDING_TOWERS[name]}).tower
+    tower = parse_config({"tower": ADDITIVE_TOWERS[name]}).tower
     model = build_model(tower, True, vocabulary.size)
-    plain = [weight.numpy().copy() for weight in model.weights]
-    weights = idf_start(model, TEXTS, vocabulary)
+    random_weights = [weight.numpy().copy() for weight in model.weights]
+    weights = idf_scaled_weights(model, TEXTS, vocabulary)
     assign_all(model.weights, weights)
     vectors = Encoder(model, vocabulary)("query", TEXTS)
     # Cosines of random vectors of length n deviate by about 1 / sqrt(n); tanh is nearly linear.
     expected = cosines(TEXTS, TEXTS, TEXTS)
     assert vectors @ vectors.T == approx(expected, abs=6 / np.sqrt(vectors.shape[1]))
-    for weight, before, after in zip(model.weights, plain, weights, strict=True):
+    for weight, before, after in zip(model.weights, random_weights, weights, strict=True):
         if weight is model.query_tower.hashing.kernel:
             assert np.linalg.norm(after[1:]) == approx(np.linalg.norm(before[1:]), rel=0.02)
         else:

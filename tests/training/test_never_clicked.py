@@ -1,4 +1,4 @@
-"""A title that was clicked for a query is never its negative, with any rules and source."""
+"""A title that was clicked for a query is never its negative, for all text rules and sources."""
 
 from __future__ import annotations
 

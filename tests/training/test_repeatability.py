@@ -12,7 +12,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.training.checks import check_batch_sizes
 from dssm_tf.training.devices import Devices
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 from tests.training.configuration import CONFIG, EPOCHS, RECORDED, assert_near, config
 
 
@@ -35,7 +35,7 @@ def test_training_on_two_devices_equals_training_on_a_single_device(data, folder
     ]
     histories = [run.wait().result["history"] for run in runs]
     # 6 steps, each of which adds a sum over 8 pairs of 3 candidates to weights of about 1.
-    same = rounding(6 * 8 * 3, 1)
+    same = rounding_bound(6 * 8 * 3, 1)
     assert_near(*(folder / f"devices-{devices}" for devices in (1, 2)), *histories, same)
 
 

@@ -16,7 +16,7 @@ from dssm_tf.model.run_files import load_titles
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.validation import ValidationTask, encode_task
 from tests.training.configuration import CONFIG, EPOCHS, batches_of
-from tests.training.scored import scored
+from tests.training.task_vectors import vectors_with_scores
 
 
 def test_a_run_has_all_files_that_are_needed_to_use_and_to_repeat_it(run, data):
@@ -41,7 +41,7 @@ def test_the_history_has_losses_and_ndcg_of_each_epoch(run):
     assert json.loads((out / "history.json").read_text("utf-8")) == result.history
     assert len(result.history) == result.epochs == EPOCHS
     for epoch in result.history:
-        ndcg = {f"{end}ndcg@{k}" for k in (1, 3, 10) for end in ("", "low ", "high ")}
+        ndcg = {f"{prefix}ndcg@{k}" for k in (1, 3, 10) for prefix in ("", "low ", "high ")}
         assert epoch.keys() == {"loss", "val_loss", *ndcg}
         assert 0 <= epoch["low ndcg@1"] <= epoch["ndcg@1"] <= epoch["high ndcg@1"] <= 1
     assert result.history[-1]["loss"] < result.history[0]["loss"]
@@ -52,11 +52,11 @@ def test_the_model_card_describes_the_model_the_data_and_the_validation(run, dat
     assert card.startswith("# dssm\n")
     assert f"| pairs (query, clicked title) | {len(data.pairs['train'])} |" in card
     assert data.vocabulary.fingerprint in card
-    ndcg = run[1].ndcg
-    interval = f"{ndcg['low ndcg@1']:.3f} to {ndcg['high ndcg@1']:.3f}"
-    row = f"| ndcg@1 | {ndcg['ndcg@1']:.4f} | {interval} | {ndcg['cosine ndcg@1']:.4f} |"
+    metrics = run[1].metrics
+    interval = f"{metrics['low ndcg@1']:.3f} to {metrics['high ndcg@1']:.3f}"
+    row = f"| ndcg@1 | {metrics['ndcg@1']:.4f} | {interval} | {metrics['cosine ndcg@1']:.4f} |"
     assert row in card
-    assert f"These values rest on {ndcg['queries']:.0f} queries, fewer than 200" in card
+    assert f"These values are based on {metrics['queries']:.0f} queries, fewer than 200" in card
 
 
 def test_the_weights_are_those_of_the_best_epoch(run, data):
@@ -67,8 +67,8 @@ def test_the_weights_are_those_of_the_best_epoch(run, data):
     settings = parse_config(CONFIG)
     batches = batches_of(settings, Preprocessed(data.path)).validation()
     # Seven held-out queries make one batch; their rows have weight 8/7, the padding row 0.
-    ((inputs, known, row_weights),) = batches.epochs(None, 0, 1)
-    loss = ClickSoftmax()(known, ranker.model(inputs), sample_weight=row_weights)
+    ((inputs, targets, row_weights),) = batches.epochs(None, 0, 1)
+    loss = ClickSoftmax()(targets, ranker.model(inputs), sample_weight=row_weights)
     assert float(loss) == approx(min(losses), rel=1e-5)
 
 
@@ -78,9 +78,11 @@ def test_the_saved_metrics_are_those_of_the_loaded_model(run, data):
     task = ValidationTask.from_clicks(Preprocessed(data.path), 100, 100)
     saved = json.loads((out / "ranking.json").read_text("utf-8"))
     assert saved["prior_weight"] == ranker.prior_weight == result.prior_weight
-    metrics = task.metrics_with_ci(scored(ranker.score_matrix(task.queries, task.titles)))
+    metrics = task.metrics_with_ci(
+        vectors_with_scores(ranker.score_matrix(task.queries, task.titles))
+    )
     by_cosine = task.ndcg(encode_task(ranker._encode, task))
     metrics |= {f"cosine {name}": value for name, value in by_cosine.items()}
     metrics |= {"queries": len(task.queries), "bm25_weight": ranker.bm25_weight}
     assert metrics == approx(saved["validation"])
-    assert saved["validation"] == result.ndcg
+    assert saved["validation"] == result.metrics

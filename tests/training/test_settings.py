@@ -21,7 +21,7 @@ from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.validation import ValidationTask, encode_task
 from tests.clicks import Click, click_log, write_data
-from tests.rounding import rounding
+from tests.rounding import rounding_bound
 from tests.training.configuration import BATCH, RECORDED, config, trained
 
 
@@ -41,7 +41,7 @@ def test_a_tower_trained_in_reduced_precision_is_validated_in_float32(data, fold
     expected = ranker.encode_queries(task.queries), ranker.encode_titles(task.titles)
     # Vectors of about 20 trigrams through 8 and 6 units; bfloat16 would differ by about 2^-8.
     for vectors, expected_vectors in zip(measured[0], expected, strict=True):
-        assert vectors == approx(expected_vectors, abs=rounding(34, 2))
+        assert vectors == approx(expected_vectors, abs=rounding_bound(34, 2))
 
 
 def test_without_a_validation_split_the_last_epoch_is_kept(tmp_path):
@@ -51,7 +51,7 @@ def test_without_a_validation_split_the_last_epoch_is_kept(tmp_path):
         ranking={"prior": "auto"},
         optimizer={"name": "sgd", "learning_rate": 50.0},  # steps so large that the loss rises
     )  # fmt: skip
-    assert (result.epochs, result.best_epoch, result.ndcg, result.prior_weight) == (3, 3, {}, 0)
+    assert (result.epochs, result.best_epoch, result.metrics, result.prior_weight) == (3, 3, {}, 0)
     assert not result.convergence_warning
     assert "no validation split" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
     assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
@@ -188,6 +188,30 @@ def test_records_without_any_negatives_are_refused(tmp_path):
     none = write_data(tmp_path / "none", log, validation={"fox", "red", "fur"})
     with pytest.raises(UserError, match="has no training records"):
         trained(none, tmp_path / "run")
+
+
+EVERY_TITLE = [Click(query, title) for query in ("fox", "red") for title in ("red fox", "fox fur")]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [Click("red", "red fox")],
+        [Click(query, "red fox") for query in ("fox", "red", "fur")],
+        EVERY_TITLE,
+    ],
+)
+@pytest.mark.parametrize("negatives", [{}, {"fresh": 2}, {"fresh": 2, "in_batch": False}])
+def test_a_log_in_which_every_query_clicked_every_title_is_refused(tmp_path, log, negatives):
+    data = write_data(tmp_path / "data", log, validation=())
+    with pytest.raises(UserError, match=r"nothing to learn from: it has [12] clicked titles? in"):
+        trained(data, tmp_path / "run", negatives=negatives)
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_title_that_one_query_did_not_click_is_enough_to_train(tmp_path):
+    data = write_data(tmp_path / "data", [*EVERY_TITLE, Click("owl", "fox fur")], validation=())
+    assert trained(data, tmp_path / "run", training__epochs=1).history[0]["loss"] > 0
 
 
 @pytest.mark.parametrize(

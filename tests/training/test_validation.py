@@ -20,7 +20,7 @@ from dssm_tf.training.validation import (
     format_ndcg,
 )
 from tests.clicks import Click, write_data
-from tests.training.scored import scored
+from tests.training.task_vectors import vectors_with_scores
 
 LOG = [
     Click("fox", "red fox", 8),
@@ -69,7 +69,7 @@ def test_titles_clicked_in_validation_do_not_win_ties(tmp_path):
     data = write_data(tmp_path / "data", log, validation={click.query for click in log[:25]}).path
     task = ValidationTask.from_clicks(Preprocessed(data), 100, 100)
     assert list(task.titles) == sorted(task.titles, key=tie_key)
-    assert task.ndcg(scored(np.zeros(task.grades.shape)))["ndcg@1"] <= 1 / 25
+    assert task.ndcg(vectors_with_scores(np.zeros(task.grades.shape)))["ndcg@1"] <= 1 / 25
 
 
 def test_titles_beyond_the_limit_are_sampled_independently_of_their_clicks(tmp_path):
@@ -94,7 +94,9 @@ def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
     expected = task.metrics_with_ci(sides, bonus)
-    assert expected == task.metrics_with_ci(scored(sides.queries @ sides.titles.T + bonus))
+    assert expected == task.metrics_with_ci(
+        vectors_with_scores(sides.queries @ sides.titles.T + bonus)
+    )
     for cells in (1, 25, 1000):  # one, two, all queries at once
         monkeypatch.setattr(validation, "_MAX_SCORES", cells)
         assert task.metrics_with_ci(sides, bonus) == expected
@@ -116,7 +118,7 @@ def test_a_large_catalogue_is_ranked_in_bounded_memory():
 
 
 def test_means_come_with_their_intervals(task):
-    worst = scored(-task.grades)
+    worst = vectors_with_scores(-task.grades)
     metrics = task.metrics_with_ci(worst)
     # Three titles without a grade come first. Gain 2^grade - 1; discount log2(rank + 1).
     fox = (1 / np.log2(5) + 3 / np.log2(6) + 7 / np.log2(7)) / (7 + 3 / np.log2(3) + 1 / 2)
@@ -136,6 +138,6 @@ def test_the_prior_weight_is_the_best_and_of_ties_the_smallest(task):
     wrong = np.zeros(task.grades.shape, np.float32)
     wrong[:, task.titles.index("white fish")] = 0.03
     popular = np.array([-5.0 if "fish" in title else 0.0 for title in task.titles], np.float32)
-    assert best_prior_weight(task, scored(wrong), popular) == PRIOR_WEIGHTS[1]
+    assert best_prior_weight(task, vectors_with_scores(wrong), popular) == PRIOR_WEIGHTS[1]
     # With perfect cosines, the prior can only make the ranking worse.
-    assert best_prior_weight(task, scored(task.grades), popular) == 0.0
+    assert best_prior_weight(task, vectors_with_scores(task.grades), popular) == 0.0

@@ -19,7 +19,7 @@ from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.run_directory import load_finished_result, start_run
 from dssm_tf.training.train import validation_task
-from dssm_tf.training.warm_start import WarmStart, grown_weights, joined_titles
+from dssm_tf.training.warm_start import WarmStart, extend_weights, merge_titles
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
 from tests.training.configuration import CONFIG, trained
@@ -92,7 +92,7 @@ def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
     assert len(now.ngrams) > len(before.ngrams)
     settings = parse_config({"tower": {"name": tower}})
     old, new = (build_model(settings.tower, False, size) for size in (before.size, now.size))
-    assign_all(new.weights, grown_weights(old, before, now))
+    assign_all(new.weights, extend_weights(old, before, now))
     for side in ("query", "title"):
         vectors = Encoder(old, before)(side, TEXTS)
         np.testing.assert_array_equal(Encoder(new, now)(side, TEXTS), vectors)
@@ -118,7 +118,7 @@ def test_clicks_and_query_ids_of_the_earlier_run_are_added(earlier, warm, data, 
 
 def test_earlier_clicks_can_count_less():
     earlier = [Title("Red fox", 10, 4), Title("owl", 1, 1)]
-    titles = joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)
+    titles = merge_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)
     assert titles == [Title("red FOX", 6, 3), Title("owl", 0, 0)]
 
 

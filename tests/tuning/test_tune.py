@@ -313,7 +313,7 @@ def test_other_directories_and_untrainable_settings_are_refused(folder, tmp_path
     data = write_data(tmp_path / "data", click_log(8), validation=()).path
     with pytest.raises(UserError, match=r"holds no validation records.*--set training\.folds"):
         tune(search(folder, "loss.gamma=5"), [data], tmp_path / "out")
-    with pytest.raises(UserError, match=r"negatives\.recorded: 9 asked for"):
+    with pytest.raises(UserError, match=r"negatives\.recorded: received 9"):
         tune(search(folder, "negatives.recorded=2,9"), [folder / "data"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32]
 
-_BLOCK = 64  # texts that are encoded together
-_WORDS = 256  # words read per text
+_BATCH_SIZE = 64  # texts that are encoded together
+_MAX_WORDS = 256  # words that `vectors` reads per text
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,9 @@ class ThoughtEncoders:
         dictionary: the word of each row of the tables of word vectors.
         encoders: `uni_table` and `bi_table`, word vectors, and `uni_0`, `uni_1`, ..., the weights
             of the Keras layers.
-        published: whether they are the release's, whose words keep their accents and whose reset
-            gate acts after the product with the recurrent matrix; in the paper it acts before.
+        published: whether these are the published weights. Their words keep accents, and their
+            reset gate acts after the product with the recurrent matrix. In the paper, the gate acts
+            before the product.
     """
 
     dictionary: tuple[str, ...]
@@ -45,21 +46,21 @@ class ThoughtEncoders:
 class SkipThought(Baseline[ThoughtEncoders]):
     """Scores a title by the cosine of its thought vector and the query's.
 
-    With `weights` nothing is learned, as in the paper, which uses the published combine-skip
-    vectors. Without, `fit` trains on the log. Skip-thought needs contiguous text,
-    which queries and titles are not. It reads this passage instead:
+    With `weights`, `fit` learns nothing, as in the paper, which uses the published combine-skip
+    vectors. Without `weights`, `fit` trains on the log. Skip-thought needs contiguous text, but
+    queries and titles are not contiguous. `fit` reads this passage instead:
 
         title, title, query 1, query 1, title, title, query 2, query 2, ..., title, title
 
-    for each title with the distinct queries it was clicked for, in the order of the log. So each
-    text is next to itself, which keeps its words in its vector, and next to a text that it was
-    clicked with, which brings the two together.
-    Without clicks the titles of the corpus are one passage, in its order: a makeshift.
+    There is one passage per title, with the distinct queries that it was clicked for, in the order
+    of the log. Each text is next to itself, so its vector encodes its own words. It is also next to
+    a text of the same click, so the vectors of the two become similar. Without clicks, the titles
+    of the corpus form one passage in the order of the corpus, because there is no better text.
 
-    Words are split as everywhere in this package (lower case, no punctuation); the published
-    weights were trained on tokens of the Penn Treebank kind, in which punctuation marks are words.
-    Words that the dictionary lacks have the vector of `UNK`; a text without any known word has
-    the zero vector. No `<eos>` is appended, which is the published default.
+    Words are split as everywhere in this package (lower case, no punctuation). The published
+    weights were trained on text split as in the Penn Treebank, where punctuation marks are words.
+    Words that are not in the dictionary have the vector of `UNK`. A text without a known word has
+    the zero vector. No `<eos>` is appended, as in the published code by default.
 
     Reference: Palangi et al. 2016, sec. V-B and table IV; Kiros et al. 2015.
     """
@@ -72,7 +73,8 @@ class SkipThought(Baseline[ThoughtEncoders]):
         description="Directory of the published weights, see `published`; None trains.",
     )
     kind: Literal["uni", "bi", "combine"] | None = Field(
-        default=None, description="Encoders. None uses all that `weights` has, and trains `uni`."
+        default=None,
+        description="Encoders to use. None uses all encoders of `weights`, or trains `uni`.",
     )
     units: PositiveInt = Field(
         default=300,
@@ -89,7 +91,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
     epochs: PositiveInt = Field(default=2, description="Passes over the text.")
     learning_rate: PositiveFloat = Field(default=3e-3, description="Learning rate of Adam.")
     max_steps: PositiveInt | None = Field(
-        default=300, description="Largest number of training steps of each encoder; None for all."
+        default=300, description="Maximum number of training steps of each encoder; None for all."
     )
     seed: Seed = Field(
         default=0, description="Seed of the initial weights and the order of batches."
@@ -110,7 +112,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
 
         Args:
             passages: sentences that follow each other.
-            progress: shows a progress bar on the error stream.
+            progress: whether to show a progress bar on standard error.
 
         Raises:
             UserError: there are no two neighboring sentences, or training diverges.
@@ -153,24 +155,24 @@ class SkipThought(Baseline[ThoughtEncoders]):
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, or zero for a text without a known word: `(len(texts), dimension)`.
 
-        Each encoder's part has the same length, as published; a text's vector does not depend on
-        the texts beside it.
+        The vectors of the encoders are scaled to equal norms and concatenated, as in the published
+        code. A text's vector does not depend on the other texts.
         """
         unknown = self._rows.get(UNKNOWN, -1)
         groups: dict[int, list[tuple[int, list[int]]]] = {}
         for index, text in enumerate(texts):
-            words = self._rules.words(text)[:_WORDS]
+            words = self._rules.words(text)[:_MAX_WORDS]
             ids = [row for word in words if (row := self._rows.get(word, unknown)) >= 0]
             if any(row != unknown for row in ids):
                 groups.setdefault(len(ids), []).append((index, ids))
         shapes = (layer.compute_output_shape((1, 1, 1)) for layer in self._layers.values())
         vectors = np.zeros((len(texts), sum(shape[-1] for shape in shapes)), np.float32)
         for length, group in groups.items():
-            for start in range(0, len(group), _BLOCK):
-                indices, block = zip(*group[start : start + _BLOCK], strict=True)
+            for start in range(0, len(group), _BATCH_SIZE):
+                indices, block = zip(*group[start : start + _BATCH_SIZE], strict=True)
                 # A matrix product may differ in its last bit with its shape. So a text is always
                 # encoded in a block of one shape, which depends on the text's own length only.
-                rows = np.zeros((_BLOCK, length), np.int64)
+                rows = np.zeros((_BATCH_SIZE, length), np.int64)
                 rows[: len(block)] = block
                 vectors[list(indices)] = self._encode(rows)[: len(block)]
         return vectors
@@ -186,16 +188,16 @@ class SkipThought(Baseline[ThoughtEncoders]):
         return (np.concatenate(vectors, axis=1) / np.sqrt(len(vectors))).astype(np.float32)
 
     def _encode_titles(self, titles: tuple[str, ...]) -> tuple[Vectors, NDArray[np.intp]]:
-        # Titles that read alike share one vector, and tie.
-        distinct, shared = self._rules.distinct(titles)
-        return self.vectors(distinct), shared
+        # Titles with the same words share one vector, so they tie.
+        distinct, indices = self._rules.distinct(titles)
+        return self.vectors(distinct), indices
 
     def _score(self, queries: Sequence[str], encoded: Any) -> Vectors:
-        vectors, shared = encoded
-        # Products in double precision, rounded to single: the order of the sum, which depends on
-        # the shape of the matrices, is below that precision.
+        vectors, indices = encoded
+        # The order of a sum depends on the shape of the matrices. Products are computed in double
+        # precision, so rounding them to single precision hides the difference.
         cosines = self.vectors(queries).astype(np.float64) @ vectors.astype(np.float64).T
-        return cosines.astype(np.float32)[:, shared]
+        return cosines.astype(np.float32)[:, indices]
 
 
 def _passages(clicks: Iterable[Click]) -> list[list[str]]:

@@ -34,7 +34,7 @@ def batches(data, path, **changes):
     return batches_of(settings, Preprocessed(data.path))
 
 
-def rows(element):
+def rows_of_batch(element):
     """(query, {title: target}, weight) of each row of a batch, texts as trigram ids of words."""
     inputs, labels, weights = element
     queries, titles = texts_of(inputs, len(weights))
@@ -52,11 +52,11 @@ def trigram_ids(text, vocabulary):
 @pytest.mark.parametrize("joint", [False, True])
 def test_an_epoch_has_every_list_once_with_its_grades(data, judged, joint):
     path, graded = judged
-    tested = batches(data, path, training__clicks=False, shared_towers=joint)
+    list_batches = batches(data, path, training__clicks=False, shared_towers=joint)
     lists_of_epoch = Counter()
-    for element in tested.epochs(3, 0, 1):
+    for element in list_batches.epochs(3, 0, 1):
         assert set(element[1]["source"].numpy()) == {1}
-        for query, targets, weight in rows(element):
+        for query, targets, weight in rows_of_batch(element):
             if weight:
                 lists_of_epoch[query, tuple(sorted(targets.items()))] += 1
     training = sources(data, path)[0].training
@@ -79,8 +79,15 @@ def test_texts_that_the_data_directory_lacks_are_trained_on(data, tmp_path):
     known = sorted(data.titles)[:2]
     new = GradedList("fox zebra", (known[0], "zebra foxes", known[1]), (2.0, 1.0, 0.0))
     write_lists(tmp_path / "j.tsv", "grade", [new])
-    tested = batches(data, tmp_path / "j.tsv", training__clicks=False, judgments__validation=0.0)
-    (row,) = [row for element in tested.epochs(None, 0, 1) for row in rows(element) if row[2]]
+    list_batches = batches(
+        data, tmp_path / "j.tsv", training__clicks=False, judgments__validation=0.0
+    )
+    (row,) = [
+        row
+        for element in list_batches.epochs(None, 0, 1)
+        for row in rows_of_batch(element)
+        if row[2]
+    ]
     titles = {
         trigram_ids(title, data.vocabulary): value for title, value in zip(*new[1:], strict=True)
     }

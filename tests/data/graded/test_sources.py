@@ -108,7 +108,7 @@ def test_a_run_refuses_to_resume_with_another_file(data, tmp_path):
     assert len(first.judgments.sha256) == 64
     assert resolve_files(first) == first
     write_lists(path, "grade", lists(data, seed=1))
-    with pytest.raises(UserError, match=r"judgments.sha256: .*the configuration asks for"):
+    with pytest.raises(UserError, match=r"judgments.sha256: .*the configuration expects"):
         resolve_files(first)
 
 

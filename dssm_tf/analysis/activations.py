@@ -1,4 +1,4 @@
-"""How towers read texts: their activations at each word."""
+"""Activations of CLSM and recurrent towers at each word of a text."""
 
 from __future__ import annotations
 
@@ -20,17 +20,23 @@ from dssm_tf.towers.recurrent import RecurrentTower
 _BATCH = 256
 
 
-def activations(
+def word_activations(
     tower: CLSM | RecurrentTower, vocabulary: Vocabulary, texts: Iterable[str]
 ) -> Iterator[tuple[list[str], Any]]:
-    """The words of each text that has one, and the tower's `activations` at them, as NumPy."""
+    """Yields the words of each text and the tower's activations at them.
+
+    Texts without a word are skipped.
+
+    Yields:
+        The words, and what `tower.activations` returns, as NumPy arrays with first axis `words`.
+    """
     features = TextFeatures(vocabulary)
-    known = filter(None, map(vocabulary.words, texts))
-    while chunk := list(islice(known, _BATCH)):
+    tokenized = filter(None, map(vocabulary.words, texts))
+    while chunk := list(islice(tokenized, _BATCH)):
         batch = features(tf.constant([" ".join(words).encode() for words in chunk]))
-        found = tf.nest.map_structure(np.asarray, tower.activations(batch))
+        arrays = tf.nest.map_structure(np.asarray, tower.activations(batch))
         for row, words in enumerate(chunk):
-            yield words, _without_padding(found, row, len(words))
+            yield words, _without_padding(arrays, row, len(words))
 
 
 def _without_padding(activations: Any, row: int, words: int) -> Any:
@@ -41,25 +47,28 @@ def _without_padding(activations: Any, row: int, words: int) -> Any:
 def readings(
     tower: RecurrentTower, vocabulary: Vocabulary, texts: Iterable[str]
 ) -> Iterator[list[Reading]]:
-    """How the tower reads each text that has a word, one reading for each direction."""
-    for words, found in activations(tower, vocabulary, texts):
-        yield [Reading(words, tower.directions[side], found[side]) for side in tower.directions]
+    """Yields the readings of each text that has a word, one reading per direction."""
+    for words, directions in word_activations(tower, vocabulary, texts):
+        yield [
+            Reading(words, backwards, directions[name])
+            for name, backwards in tower.directions.items()
+        ]
 
 
-def look_inside(
+def tower_activations(
     ranker: SemanticRanker, side: str, words: Sequence[str]
 ) -> tuple[list[Reading], NDArray[np.float32] | None]:
-    """How the tower of a side, `query` or `title`, read the words of a text.
+    """The activations of the `query` or `title` tower at the words of a text.
 
     Returns:
-        The readings of a recurrent tower, one for each direction; the features of a CLSM,
-        `h_t(i)`, `(words, neurons)`. Nothing for other towers.
+        The readings of a recurrent tower, one per direction, and the features `h_t(i)` of a CLSM,
+        `(words, neurons)`. Empty and None for other towers.
     """
     text, tower = [" ".join(words)], getattr(ranker.model, f"{side}_tower")
     if isinstance(tower, RecurrentTower):
-        (read,) = readings(tower, ranker.vocabulary, text)
-        return read, None
+        (text_readings,) = readings(tower, ranker.vocabulary, text)
+        return text_readings, None
     if isinstance(tower, CLSM):
-        ((_, features),) = activations(tower, ranker.vocabulary, text)
+        ((_, features),) = word_activations(tower, ranker.vocabulary, text)
         return [], features
     return [], None

@@ -1,4 +1,4 @@
-"""Grades of first titles, of one system and of two crossed (S14 fig. 3, table 7)."""
+"""Grades of first titles (S14 fig. 3), the cross table of two systems (table 7), and lengths."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports.description import first_titles, labels
 from dssm_tf.reports.report import text as report
+from dssm_tf.reports.statistics import first_titles, labels
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import TableRanker
 from tests.reference import first_titles as reference
@@ -25,7 +25,7 @@ QUERIES = 200
 
 
 def judged_and_ranked():
-    """Each query judges four titles, one of them 2; systems rank at random, each unlike others."""
+    """Grades of four titles per query, one of them 2, and random rankings of each system."""
     random = np.random.default_rng(0)
     judged, ranked = {}, {name: {} for name in SYSTEMS}
     for number in range(QUERIES):
@@ -43,14 +43,18 @@ JUDGED, RANKED = judged_and_ranked()
 
 
 def ranking(titles: list[list[int]]) -> pl.DataFrame:
-    """A run that lists places of titles, a list a query, best first."""
-    rows = [(q, t, -float(r), r) for q, own in enumerate(titles) for r, t in enumerate(own, 1)]
+    """A run from title indices, one list per query, best first."""
+    rows = [
+        (query, title, -float(rank), rank)
+        for query, query_titles in enumerate(titles)
+        for rank, title in enumerate(query_titles, 1)
+    ]
     return pl.DataFrame(rows, ["query", "title", "score", "rank"], orient="row")
 
 
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
-    """The evaluation of these rankings, and a query more that no mean counts."""
+    """The evaluation of these rankings, with one more query that no mean includes."""
     ids = {title: f"d{number}" for number, title in enumerate(TITLES)}
     judgments = [Judgment("left", "left out", "d0", TITLES[0], 0.0)]
     for query, grades in JUDGED.items():
@@ -70,7 +74,7 @@ def result() -> Evaluation:
 def table_under(text: str, head: str) -> list[list[str]]:
     """The cells of the first table below a line that begins with `head`."""
     lines = text[text.index(head) :].splitlines()
-    start = next(place for place, line in enumerate(lines) if line.startswith("|"))
+    start = next(index for index, line in enumerate(lines) if line.startswith("|"))
     rows = []
     for line in lines[start:]:
         if not line.startswith("|"):
@@ -79,16 +83,18 @@ def table_under(text: str, head: str) -> list[list[str]]:
     return [rows[0], *rows[2:]]
 
 
-def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
+def test_first_titles_are_counted_by_grade_over_the_queries_that_means_include(result):
     first = first_titles(result.task, result.runs)
     assert labels(result.task, first) == list(LABELS)
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
-    for place, system in enumerate(SYSTEMS):
-        shares = [reference.percentage(JUDGED, RANKED[system], grade) for grade in LABELS.values()]
-        assert sum(shares) == pytest.approx(100)
-        assert rows[place] == [system, *(f"{share:.1f} %" for share in shares)]
-        counts = [round(share * QUERIES / 100) for share in shares]
+    for index, system in enumerate(SYSTEMS):
+        percentages = [
+            reference.percentage(JUDGED, RANKED[system], grade) for grade in LABELS.values()
+        ]
+        assert sum(percentages) == pytest.approx(100)
+        assert rows[index] == [system, *(f"{percentage:.1f} %" for percentage in percentages)]
+        counts = [round(percentage * QUERIES / 100) for percentage in percentages]
         assert [first[system].count(label) for label in LABELS] == counts
 
 
@@ -98,23 +104,23 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
         [reference.both(JUDGED, RANKED[down], RANKED[across], a, b) for b in LABELS.values()]
         for a in LABELS.values()
     ]
-    assert expected != np.transpose(expected).tolist()  # or exchanged systems would not be seen
+    assert expected != np.transpose(expected).tolist()  # so that exchanged systems fail the test
     rows = [
-        replace(row, seeds=[replace(row.seeds[0], values=row.seeds[0].values * share)])
+        replace(row, seeds=[replace(row.seeds[0], values=row.seeds[0].values * factor)])
         for row in result.rows
-        for share in [1.0 if row.name == down else 0.5]
+        for factor in [1.0 if row.name == down else 0.5]
     ]
-    # The best system beside the first that it is compared with.
+    # The table crosses the best system and the first system of `against`.
     text = report(replace(result, rows=rows, against=(across,)))[0]
-    said = rf"grade of the first title of {down} \(down\) and {across} \(across\):"
-    assert re.search(said, text)
+    caption = rf"grade of the first title of {down} \(down\) and {across} \(across\):"
+    assert re.search(caption, text)
     head, *rows = table_under(text, "Queries by the grade of the first title")
     assert head == ["", *(f"{across}: {label}" for label in LABELS)]
     assert [row[0] for row in rows] == [f"{down}: {label}" for label in LABELS]
     assert [list(map(int, row[1:])) for row in rows] == expected
 
 
-def test_two_queries_by_hand():
+def test_first_titles_of_two_queries_by_hand():
     # The first titles of query 1: grade 2 against not judged; of query 2: 2 against 1.
     task = RankingTask(
         [
@@ -124,33 +130,33 @@ def test_two_queries_by_hand():
         ],
         [CorpusTitle("a", "A"), CorpusTitle("b", "B")],
     )
-    places = {title: place for place, title in enumerate(task.titles)}
-    one, two = (task.queries.index(query) for query in ("one", "two"))
+    index = {title: i for i, title in enumerate(task.titles)}
+    first, second = (task.queries.index(query) for query in ("one", "two"))
     runs = {
-        "x": ranking([[places["A"], places["B"]]] * 2),
-        "y": ranking([[places["B"], places["A"]]] * 2),
-        "z": ranking([[places["A"]] if query == one else [] for query in range(2)]),
+        "x": ranking([[index["A"], index["B"]]] * 2),
+        "y": ranking([[index["B"], index["A"]]] * 2),
+        "z": ranking([[index["A"]] if query == first else [] for query in range(2)]),
     }
-    found = first_titles(task, runs)
-    assert [[found[name][query] for query in (one, two)] for name in "xyz"] == [
+    by_system = first_titles(task, runs)
+    assert [[by_system[name][query] for query in (first, second)] for name in "xyz"] == [
         ["2", "2"], ["not judged", "1"], ["2", "nothing ranked"]
     ]  # fmt: skip
-    assert labels(task, found) == ["2", "1", "0", "not judged", "nothing ranked"]
+    assert labels(task, by_system) == ["2", "1", "0", "not judged", "nothing ranked"]
 
 
-def test_lengths_are_shares_of_different_titles_and_of_queries():
+def test_lengths_are_fractions_of_queries_and_of_distinct_titles():
     judgments = [
         Judgment("q1", "red fox", "a", "A b c", 1.0),
         Judgment("q2", "owl", "a", "A b c", 1.0),
         Judgment("q3", "", "b", "Fox", 1.0),
         Judgment("q4", "big-owl", "b", "Fox", 1.0),
     ]
-    found = evaluate({"one": TableRanker({})}, judgments)
-    assert table_under(report(found)[0], "## Lengths of queries and titles") == [
+    text = report(evaluate({"one": TableRanker({})}, judgments))[0]
+    assert table_under(text, "## Lengths of queries and titles") == [
         ["Words", "Queries", "Titles"],
         ["0", "25.0 %", "0.0 %"],
         ["1", "25.0 %", "50.0 %"],
         ["2", "50.0 %", "0.0 %"],
         ["3", "0.0 %", "50.0 %"],
     ]
-    assert "Mean length: queries 1.25 words, titles 2.00 words." in report(found)[0]
+    assert "Mean length: queries 1.25 words, titles 2.00 words." in text

@@ -13,23 +13,23 @@ from dssm_tf.runtime.compact_files import Arrays, read_compact
 from dssm_tf.runtime.towers import TOWERS
 from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
+from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
-WORDS = 50_000
-"""Words whose vectors are cached."""
-_TEXTS = 256  # encoded at once, so that intermediate results fit the CPU caches
+CACHED_WORDS = 50_000
+"""Number of words whose vectors are cached."""
+_BATCH_SIZE = 256  # texts encoded at once, so that intermediate results fit the CPU caches
 
 
-class Ranker(VectorRanker):
+class CompactRanker(VectorRanker):
     """A trained model that needs NumPy only, with the same vectors and scores as the Keras model.
 
     Unlike a SavedModel it caches, between calls, the vectors that the first layer computes for
     words. A ranker may be used by several threads.
 
-    >>> from dssm_tf.runtime import Ranker
-    >>> Ranker.load("nowhere")
+    >>> from dssm_tf.runtime import CompactRanker
+    >>> CompactRanker.load("nowhere")
     Traceback (most recent call last):
     dssm_tf.common.errors.UserError: nowhere does not exist; ...
     """
@@ -40,16 +40,16 @@ class Ranker(VectorRanker):
         self.vocabulary = vocabulary
         for name in SETTING_NAMES:
             setattr(self, name, settings[name])
-        # A sentinel ends the sorted hashes; the last log-prior is that of any other title.
+        # The last hash is a sentinel; the last log-prior is that of titles without clicks.
         self._hashes = np.append(prior["titles"], np.iinfo(np.int64).max)
         self._log_priors = np.append(prior["log_priors"], np.float32(settings["unseen"]))
         encoders = [
-            _Encoder(settings["tower"], vocabulary, weights, side) for side in settings["sides"]
+            _Encoder(settings["tower"], vocabulary, weights, name) for name in settings["sides"]
         ]
         self._encoders = {"query": encoders[0], "title": encoders[-1]}
 
     @classmethod
-    def load(cls, directory: Path | str) -> Ranker:
+    def load(cls, directory: Path | str) -> CompactRanker:
         """Loads a compact model.
 
         The cache of word vectors takes four bytes per word and column of the first matrix: at most
@@ -65,11 +65,11 @@ class Ranker(VectorRanker):
         return cls(*read_compact(Path(directory)))
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        split = list(map(self.vocabulary.words, texts))
+        texts_as_words = list(map(self.vocabulary.words, texts))
         encode = self._encoders[side].encode
-        starts = range(0, max(1, len(split)), _TEXTS)
-        blocks = [encode(split[start : start + _TEXTS]) for start in starts]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        starts = range(0, max(1, len(texts_as_words)), _BATCH_SIZE)
+        batches = [encode(texts_as_words[start : start + _BATCH_SIZE]) for start in starts]
+        return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
     def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
         hashes = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
@@ -83,23 +83,23 @@ class _Encoder:
     """A tower with its cache of word vectors.
 
     Args:
-        tower: its configuration.
+        tower: the tower's section of the configuration.
         vocabulary: the letter trigrams.
-        weights: arrays of all towers.
-        side: `query_tower` or `title_tower`.
+        weights: arrays of all towers, by tower and Keras name.
+        tower_name: `query_tower` or `title_tower`.
     """
 
     def __init__(
-        self, tower: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, side: str
+        self, tower: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, tower_name: str
     ) -> None:
         arrays = {
-            name.removeprefix(f"{side}/"): array
+            name.removeprefix(f"{tower_name}/"): array
             for name, array in weights.items()
-            if name.startswith(side)
+            if name.startswith(tower_name)
         }
         kernel = arrays.pop("hashing/kernel") * arrays.pop("hashing/scale", np.float32(1))
         self._tower = TOWERS[tower["name"]](arrays, tower)
-        size = max(WORDS, _TEXTS * vocabulary.rules.max_words)
+        size = max(CACHED_WORDS, _BATCH_SIZE * vocabulary.rules.max_words)
         self._words = WordVectors(vocabulary, kernel.astype(np.float32), self._tower.constant, size)
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
@@ -113,13 +113,17 @@ class _Encoder:
         return vectors
 
     def _vectors(self, texts: Sequence[list[str]]) -> Vectors:
-        """Unit vectors of texts that have words, the longest first."""
+        """Unit vectors of texts that have words, the longest first.
+
+        The tower reads the vectors by position: those of all first words, then of all second
+        words of the texts that have one, and so on.
+        """
         words: list[str] = []
         ends, count = [0], len(texts)
-        for step in range(len(texts[0])):
-            while len(texts[count - 1]) <= step:
+        for position in range(len(texts[0])):
+            while len(texts[count - 1]) <= position:
                 count -= 1
-            words += [text[step] for text in texts[:count]]
+            words += [text[position] for text in texts[:count]]
             ends.append(len(words))
         word_vectors = self._words(words)
         return unit(self._tower([word_vectors[start:end] for start, end in pairwise(ends)]))

@@ -1,9 +1,11 @@
+"""Hybrids: how their weights are chosen by cross-validation, and how scores are added."""
+
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark import fusion
+from dssm_tf.benchmark import hybrids
 from dssm_tf.benchmark.folds import assign_folds, join_folds, select_fold
-from dssm_tf.benchmark.fusion import Hybrid, weightings
+from dssm_tf.benchmark.hybrids import Hybrid, weightings
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.runs import make_run, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
@@ -33,7 +35,7 @@ def run_of_scores(task, table):
 
 
 def rank_hybrid(hybrid, members, log_prior, task, tune):
-    return fusion.rank_hybrid(hybrid, members, log_prior, task, assign_folds(task), tune)
+    return hybrids.rank_hybrid(hybrid, members, log_prior, task, assign_folds(task), tune)
 
 
 def ranks(run, task):
@@ -47,6 +49,8 @@ def first_ranking(run, task):
 
 
 NO_PRIOR = np.zeros(TITLES)
+LOG_PRIOR = np.log([0.1, 0.2, 0.3, 0.4])
+WITH_PRIOR = Hybrid("a+prior", ("a", "prior"), with_prior=True)
 
 
 def test_a_hybrid_of_systems_that_answer_different_queries_answers_all():
@@ -54,11 +58,11 @@ def test_a_hybrid_of_systems_that_answer_different_queries_answers_all():
     task = task_of(relevant)
     right = np.eye(TITLES)[relevant]
     wrong = np.roll(right, 1, axis=1)
-    even = np.arange(len(relevant))[:, None] % 2 == 0
+    even_row = np.arange(len(relevant))[:, None] % 2 == 0
     # Each system answers half of the queries with a high score, and the others wrongly with a low
     # score.
-    a = np.where(even, right, 0.0) + np.where(even, 0.0, 0.01 * wrong) + 0.001 * right
-    b = np.where(~even, right, 0.0) + np.where(~even, 0.0, 0.01 * wrong) + 0.001 * right
+    a = np.where(even_row, right, 0.01 * wrong) + 0.001 * right
+    b = np.where(even_row, 0.01 * wrong, right) + 0.001 * right
     assert sum(rank == 1 for rank in ranks(run_of_scores(task, a), task)) == 8
     hybrid = Hybrid.parse("a+b", ["a", "b"])
     # Scaling per query gives a wrong answer the same score as a correct one. Adding `b` to `a`
@@ -88,7 +92,7 @@ def test_a_system_that_is_always_wrong_has_the_lower_weight():
 
 
 def test_scores_add_up_by_weight_after_scaling():
-    # One pair of distinct queries, so that both halves choose by one query each.
+    # Two distinct queries, so that each fold has one query to choose by.
     task = task_of([0, 0])
     a = [[3.0, 1.0, 2.0, 1.0]] * 2  # min-max: 1, 0, 1/2, 0
     b = [[10.0, 30.0, 10.0, 20.0]] * 2  # min-max: 0, 1, 0, 1/2
@@ -96,8 +100,8 @@ def test_scores_add_up_by_weight_after_scaling():
     fused, about = rank_hybrid(
         hybrid, {"a": run_of_scores(task, a), "b": run_of_scores(task, b)}, NO_PRIOR, task, "map"
     )
-    # With even weights, the first setting, titles 0 and 1 tie at 1/2 and title 0 ranks first by
-    # its hash. No setting is better, so the first one is chosen.
+    # The first setting has equal weights: titles 0 and 1 tie at 1/2, and title 0 ranks first by
+    # its hash. No setting is better, so the first is chosen.
     assert about["chosen"][0]["values"] == {"a": 0.5, "b": 0.5}
     titles, scores = first_ranking(fused, task)
     assert titles == [0, 1, 2, 3]
@@ -125,10 +129,6 @@ def test_the_prior_ranks_popular_titles_first_among_ties():
     assert ranks(fused, task) == [1] * 4
 
 
-LOG_PRIOR = np.log([0.1, 0.2, 0.3, 0.4])
-WITH_PRIOR = Hybrid("a+prior", ("a", "prior"), with_prior=True)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
 def test_a_row_with_the_prior_adds_the_weighted_log_prior_to_the_score(scale):
     task = task_of([3] * 8)
@@ -142,7 +142,8 @@ def test_a_row_with_the_prior_adds_the_weighted_log_prior_to_the_score(scale):
     assert ranks(run_of_scores(task, scores), task) == [2] * 8
     assert ranks(fused, task) == [1] * 8
     unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
-    smallest = min(w for w in fusion._PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
+    needed = scale * 0.5 / np.log(4)
+    smallest = min(weight for weight in hybrids._PRIOR_WEIGHTS if weight * unit > needed)
     for setting in (*(fold["values"] for fold in about["chosen"]), about["final"]):
         assert setting["prior"] == pytest.approx(smallest * unit)
     columns, fused_scores = first_ranking(fused, task)

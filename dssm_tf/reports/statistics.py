@@ -1,4 +1,4 @@
-"""Grades of first titles and lengths of texts, as the papers show them."""
+"""Statistics that the papers report: grades of first titles, and lengths of texts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 
 
 def first_titles(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
-    """By system, the label of the first title of each query that means count (S14 fig. 3).
+    """The label of each query's first title, by system (S14 fig. 3).
 
-    A label is the whole part of the grade, `not judged` or `nothing ranked`.
+    Queries that the means leave out are omitted. A label is the integer part of the grade,
+    `not judged` or `nothing ranked`.
     """
     queries = pl.DataFrame({"query": np.flatnonzero(task.has_relevant)})
     label = (
@@ -25,23 +26,23 @@ def first_titles(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[st
         .then(pl.lit(NOTHING))
         .otherwise(pl.col("grade").cast(pl.Int64).cast(pl.String).fill_null(NOT_JUDGED))
     )
-    found = {}
+    labels_by_system = {}
     for system, run in runs.items():
         first = run.filter(pl.col("rank") == 1).join(task.judged, on=["query", "title"], how="left")
         rows = queries.join(first, on="query", how="left", maintain_order="left")
-        found[system] = rows.select(label).to_series().to_list()
-    return found
+        labels_by_system[system] = rows.select(label).to_series().to_list()
+    return labels_by_system
 
 
 def labels(task: RankingTask, first: Mapping[str, Sequence[str]]) -> list[str]:
-    """The labels of first titles: grades, best first, then the others where they occur."""
-    used = {label for of_system in first.values() for label in of_system}
+    """All labels for a table: grades, best first, then the other labels that occur."""
+    used = {label for system_labels in first.values() for label in system_labels}
     grades = {int(grade) for grade in (0, *task.judged["grade"].unique())}
     others = [label for label in (NOT_JUDGED, NOTHING) if label in used]
     return [*map(str, sorted(grades, reverse=True)), *others]
 
 
 def lengths(texts: Collection[str]) -> dict[int, float]:
-    """The share of texts with each number of words (S14 fig. 2), shortest first."""
+    """The fraction of texts by number of words (S14 fig. 2), shortest first."""
     counts = Counter(len(FOLDED.words(text)) for text in texts)
     return {words: count / len(texts) for words, count in sorted(counts.items())}

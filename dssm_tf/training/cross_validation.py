@@ -139,5 +139,5 @@ def _choose(
     means = values[best].mean(axis=(1, 2))
     chosen = 1 if len(weights) == 2 else int(means.argmax())  # ties: the smaller weight
     by_cosine = {f"cosine {name}": history[best][name] for name in NDCG_NAMES}
-    ndcg = mean_with_ci(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
-    return Result(len(history), best + 1, history, weights[chosen], ndcg, refitted=True)
+    metrics = mean_with_ci(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
+    return Result(len(history), best + 1, history, weights[chosen], metrics, refitted=True)

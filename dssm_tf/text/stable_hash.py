@@ -1,4 +1,4 @@
-"""Stable 64-bit fingerprints of texts: the same on every machine, Python and run."""
+"""Stable 64-bit hashes of texts: the same on every machine, Python and run."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pytest import approx
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.runtime import RankedTitle, Ranker
+from dssm_tf.runtime import CompactRanker, RankedTitle
 from dssm_tf.runtime.word_vectors import WordVectors
 from tests.clicks import Click, write_data
 from tests.components import TOWER_CONFIGS, changed_values, small_sizes
@@ -25,17 +25,17 @@ from tests.runs import finished_run
 from tests.runtime.conftest import LOG, RULES, WEIGHT
 
 # The order of float32 sums changes results of these small towers by about 1e-7.
-SAME = 1e-5
+TOLERANCE = 1e-5
 TEXTS = [*ADVERSARIAL, "red fox", "RED fox!", "a b c d e f g h", "fox fox fox"]
 
 
-def assert_equal(compact: Ranker, trained: SemanticRanker, texts: list[str]) -> None:
-    assert compact.encode_queries(texts) == approx(trained.encode_queries(texts), abs=SAME)
+def assert_equal(compact: CompactRanker, trained: SemanticRanker, texts: list[str]) -> None:
+    assert compact.encode_queries(texts) == approx(trained.encode_queries(texts), abs=TOLERANCE)
     for prior in (False, True):
         vectors = compact.encode_titles(texts, prior=prior)
-        assert vectors == approx(trained.encode_titles(texts, prior=prior), abs=SAME)
+        assert vectors == approx(trained.encode_titles(texts, prior=prior), abs=TOLERANCE)
     scores = compact.score_matrix(texts, texts)
-    assert scores == approx(trained.score_matrix(texts, texts), abs=SAME)
+    assert scores == approx(trained.score_matrix(texts, texts), abs=TOLERANCE)
 
 
 # --------------------------------------------------------------------------- the same numbers
@@ -47,26 +47,28 @@ def test_every_tower_equals_the_trained_model(make_run, tmp_path, name, sizes):
     """Once with small sizes and default options, once with every option changed."""
     tower = {"name": name, **sizes(TOWER_CONFIGS[name])}
     run = make_run(tower, shared=sizes is small_sizes)
-    assert_equal(Ranker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
+    assert_equal(CompactRanker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
 
 
 @settings(max_examples=60)
 @given(texts=st.lists(st.text(max_size=25), min_size=1, max_size=8))
 def test_any_text_has_the_vectors_of_the_trained_model(directory, trained, texts):
-    assert_equal(Ranker.load(directory), trained, texts)
+    assert_equal(CompactRanker.load(directory), trained, texts)
 
 
 @pytest.fixture
 def both(tmp_path):
     """Returns a function that trains on a log with given text rules; it returns both models."""
 
-    def make(log=LOG, whole_words: bool = False, **rules) -> tuple[SemanticRanker, Ranker]:
+    def make(log=LOG, whole_words: bool = False, **rules) -> tuple[SemanticRanker, CompactRanker]:
         data = write_data(
             tmp_path / "data", log, validation=(), negatives=1, rules=replace(RULES, **rules)
         )
         config = {"tower": {"name": "dssm"}, "whole_words": whole_words}
         run = finished_run(tmp_path / "run", data, config, WEIGHT)
-        return SemanticRanker.load(run), Ranker.load(export_compact(run, tmp_path / "compact"))
+        return SemanticRanker.load(run), CompactRanker.load(
+            export_compact(run, tmp_path / "compact")
+        )
 
     return make
 
@@ -111,7 +113,7 @@ def test_vectors_have_the_order_of_the_texts(ranker):
     texts = [" ".join(rng.choice(words, rng.integers(0, 7))) for _ in range(500)]
     together = ranker.encode_titles(texts)
     one_by_one = np.concatenate([ranker.encode_titles([text]) for text in texts])
-    assert together == approx(one_by_one, abs=SAME)
+    assert together == approx(one_by_one, abs=TOLERANCE)
 
 
 # --------------------------------------------------------------------------- ranking
@@ -130,7 +132,7 @@ def test_the_prior_is_the_weighted_log_of_the_fraction_of_clicks(ranker):
 # --------------------------------------------------------------------------- cached word vectors
 
 
-def small(ranker: Ranker, size: int) -> WordVectors:
+def small(ranker: CompactRanker, size: int) -> WordVectors:
     """An empty table for the words of the ranker's titles, with `size` rows."""
     table = ranker._encoders["title"]._words
     return WordVectors(table._vocabulary, table._kernel, table._constant, size)
@@ -150,7 +152,7 @@ def test_a_full_table_is_emptied(ranker):
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=6), max_size=40))
 def test_the_size_of_the_table_does_not_change_the_vectors(directory, texts):
-    ranker = Ranker.load(directory)
+    ranker = CompactRanker.load(directory)
     small_table, large_table = small(ranker, 6), ranker._encoders["title"]._words
     for words in texts:
         assert np.array_equal(small_table(words), large_table(words))
@@ -158,7 +160,7 @@ def test_the_size_of_the_table_does_not_change_the_vectors(directory, texts):
 
 
 def test_several_threads_can_use_one_ranker(directory):
-    shared, reference = Ranker.load(directory), Ranker.load(directory)
+    shared, reference = CompactRanker.load(directory), CompactRanker.load(directory)
     shared._encoders["title"]._words = small(shared, 80)
     words = [f"word{i}" for i in range(100)]
     rng = np.random.default_rng(0)
@@ -174,8 +176,8 @@ def test_several_threads_can_use_one_ranker(directory):
 PROGRAM = """
 import json, sys
 before = set(sys.modules)
-from dssm_tf.runtime import Ranker
-ranker = Ranker.load(sys.argv[1])
+from dssm_tf.runtime import CompactRanker
+ranker = CompactRanker.load(sys.argv[1])
 scores = ranker.score("fox", ["red fox", "green owl"])
 loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
 print(json.dumps([sorted(loaded - set(sys.stdlib_module_names)), scores.tolist()]))
@@ -188,4 +190,4 @@ def test_the_runtime_imports_numpy_only(directory, trained):
     )
     loaded, scores = json.loads(done.stdout)
     assert loaded == ["dssm_tf", "numpy"]
-    assert scores == approx(trained.score("fox", ["red fox", "green owl"]), abs=SAME)
+    assert scores == approx(trained.score("fox", ["red fox", "green owl"]), abs=TOLERANCE)

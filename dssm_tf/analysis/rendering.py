@@ -1,0 +1,116 @@
+"""Renders an explanation as Markdown, JSON and figures; all show the same words and numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dssm_tf.analysis.cells import most_active
+from dssm_tf.analysis.explanation import Explanation, TextExplanation
+from dssm_tf.reports import markdown as report
+from dssm_tf.reports.markdown import plain, table, with_bold
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> str:
+    """A table of the words of each text, then sentences about the match.
+
+    Args:
+        explanation: the explanation of a query and a title.
+        others: explanations of the same pair by other models, shown in further columns.
+    """
+    tables = []
+    for name in ("query", "title"):
+        side: TextExplanation = getattr(explanation, name)
+        columns = side.columns()
+        # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
+        bold = columns.get("keyword", columns.get("top neurons won", ()))
+        for other in others:
+            other_side: TextExplanation = getattr(other, name)
+            if other_side.words == side.words:
+                columns |= {
+                    f"{other.model}: {heading}": column
+                    for heading, column in other_side.columns().items()
+                }
+        words = (
+            with_bold([word], [0] if row < len(bold) and bold[row] else [])
+            for row, word in enumerate(side.words)
+        )
+        cells = ([_cell(value) for value in column] for column in columns.values())
+        tables.append(table([name, *map(plain, columns)], zip(words, *cells, strict=True)))
+    sentences = [plain(sentence) for sentence in summary_lines(explanation)]
+    if others:
+        scores = (f"{plain(model.model)} {model.cosine:.3f}" for model in (explanation, *others))
+        sentences.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
+    return "\n\n".join([*tables, "\n".join(f"- {sentence}" for sentence in sentences)])
+
+
+def _cell(value: float | bool | None) -> str:
+    """Formats a contribution (float), a flag (bool), a count (int) or a missing value (None)."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:+.3f}"
+    return "yes" if value is True else str(int(value) or "")
+
+
+def summary_lines(explanation: Explanation) -> list[str]:
+    """Sentences below the tables: score, matching words, neurons, notes and method."""
+    lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
+    if links := explanation.links():
+        query, title = explanation.query.words, explanation.title.words
+        neurons = (f"{link.neuron} ({query[link.query]}, {title[link.title]})" for link in links)
+        lines.append(f"Neurons with high values in both texts: {'; '.join(neurons)}.")
+    method = (
+        "Contributions are Shapley values. Those of long texts are estimates, with standard errors."
+    )
+    return [*lines, *explanation.notes, method]
+
+
+def figures(explanation: Explanation) -> dict[str, Figure]:
+    """The figures by file name: word weights, and for recurrent models gates and active cells."""
+    from dssm_tf.reports.figures import heat_maps, word_weights
+
+    sides = (explanation.query, explanation.title)
+    weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
+    heading = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
+    drawings = {"words": word_weights(weights, heading, explanation.measure)}
+    readings = [(side.name, reading) for side in sides for reading in side.readings]
+    largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
+    for side_name, reading in readings:
+        name = f"{side_name}{'-backwards' if reading.backwards else ''}"
+        direction = f"{side_name}, read from the {'right' if reading.backwards else 'left'}"
+        # In the order of P16 fig. 4.
+        gates = {f"{gate}(t)": reading.activations[gate] for gate in "ifocy"
+                 if gate in reading.activations}  # fmt: skip
+        drawings[f"gates-{name}"] = heat_maps(
+            gates, reading.words, f"{explanation.model}: {direction}"
+        )
+        cells = most_active(reading.y[-1])
+        active = {"y(t)": reading.activations["y"][:, cells]}
+        title = f"{len(cells)} most active cells: {direction}"
+        drawings[f"active-{name}"] = heat_maps(
+            active, reading.words, title, cells.tolist(), largest
+        )
+    return drawings
+
+
+def write(explanation: Explanation, directory: Path) -> None:
+    """Writes the report with its figures, and `explanation.json`."""
+    drawings = figures(explanation)
+    text = "\n\n".join(
+        [
+            f"# {plain(explanation.model)}: why a title matches a query",
+            markdown(explanation),
+            *(f"![{name.replace('-', ' ')}]({name}.svg)" for name in drawings),
+        ]
+    )
+    report.write(directory, text, drawings)
+    data = json.dumps(explanation.to_json(), indent=2, ensure_ascii=False)
+    (directory / "explanation.json").write_text(data + "\n", "utf-8")

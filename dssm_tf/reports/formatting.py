@@ -1,0 +1,256 @@
+"""Formatting shared by tables and pages: labels, numbers, warnings, and the protocol in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dssm_tf.evaluation.evaluation import Evaluation
+from dssm_tf.evaluation.intervals import interval, small_sample_warning
+from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.evaluation.significance import SIGNIFICANT
+from dssm_tf.text.rules import FOLDED
+
+COSTS = {
+    "training_seconds": "Training",
+    "microseconds_per_query": "µs per query",
+    "megabytes": "MB",
+}
+"""Keys of costs in `SeedResult.about`, with their column headings."""
+
+SUBSET_HEADINGS = {
+    "known": "Queries in the log",
+    "new": "Queries that are not in the log",
+}
+"""Headings of the subsets of queries, `Evaluation.query_subsets`."""
+
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no superscript q
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+MeanCell = dict[str, Any]
+"""A mean in a table: a row of `Evaluation.summary` with the keys that `mean_cells` adds."""
+
+
+def mean_cells(
+    evaluation: Evaluation, subset: str | None = None
+) -> Mapping[str, Sequence[MeanCell]]:
+    """The means of each system that has results, in the order of the metrics.
+
+    Args:
+        evaluation: the results.
+        subset: a key of `Evaluation.query_subsets`; all queries if None. Tests are only over all.
+
+    Returns:
+        By system, the rows of its summary with these additional keys: `text`, the mean with three
+        digits; `interval`; `best`, whether the text is the highest of at least two in its column;
+        and `significantly_worse`, the systems that it is significantly better than.
+    """
+    cells = evaluation.summary(subset).rows_by_key("system", named=True, include_key=True)
+    for column in zip(*cells.values(), strict=True):
+        texts = [f"{cell['mean']:.3f}" for cell in column]
+        for cell, text in zip(column, texts, strict=True):
+            cell["text"], cell["best"] = text, text == max(texts) and len(texts) > 1
+            cell["interval"] = interval(cell["low"], cell["high"])
+            cell["significantly_worse"] = (
+                [] if subset else significantly_worse(evaluation, cell["system"], cell["metric"])
+            )
+    return cells
+
+
+def significantly_worse(evaluation: Evaluation, system: str, metric: str) -> list[str]:
+    """The systems of `against` that are worse than `system` with an adjusted p below 0.05."""
+    worse_systems = {
+        worse
+        for test in evaluation.comparisons
+        if test.metric == metric and test.p_adjusted < SIGNIFICANT
+        for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
+        if better == system
+    }
+    return [name for name in evaluation.against if name in worse_systems]
+
+
+def reference(evaluation: Evaluation, system: str) -> str | None:
+    """The first other system of `against` that, like `system`, has the prior or does not."""
+    has_prior = {row.name: row.prior for row in evaluation.rows}
+    comparable = (name for name in evaluation.against if has_prior[name] == has_prior[system])
+    return next((name for name in comparable if name != system), None)
+
+
+def deciding_metric(evaluation: Evaluation) -> str:
+    """The metric that a report opens with: NDCG@10 if it was measured, else the first one."""
+    return "ndcg@10" if "ndcg@10" in evaluation.metrics else evaluation.metrics[0]
+
+
+def has_costs(evaluation: Evaluation) -> bool:
+    """Whether any cost of a system is known."""
+    return any(row.cost(name) is not None for row in evaluation.rows for name in COSTS)
+
+
+def query_warnings(evaluation: Evaluation) -> list[str]:
+    """Warnings about queries that no ranking can change, and about means over few queries."""
+    warnings = small_sample_warning("The means are based on", evaluation.measured_queries)
+    if not warnings:  # otherwise every subset is small, too
+        for name, mask in evaluation.query_subsets.items():
+            warnings += small_sample_warning(
+                f"{SUBSET_HEADINGS[name]}: means are based on", int(mask.sum())
+            )
+    if evaluation.fold is not None and _has_chosen(evaluation):
+        folds = evaluation.fold[evaluation.task.has_relevant]
+        smaller_fold = min(int((folds == fold).sum()) for fold in (0, 1))
+        warnings += small_sample_warning(
+            "Free parameters were chosen on two folds, the smaller with", smaller_fold
+        )
+    return evaluation.task.degenerate_query_warning() + warnings
+
+
+def _has_chosen(evaluation: Evaluation) -> bool:
+    """Whether cross-validation chose parameters."""
+    return any(
+        isinstance(result.about.get("chosen"), list)
+        for row in evaluation.rows
+        for result in row.seeds
+    )
+
+
+def superscripts(evaluation: Evaluation, systems: Sequence[str]) -> str:
+    """The superscript letters of the systems that are in `against`, such as `ᵃᵇ`."""
+    if not evaluation.comparisons:
+        return ""
+    indices = [evaluation.against.index(name) for name in systems if name in evaluation.against]
+    return "".join(map(superscript, indices))
+
+
+def superscript(index: int) -> str:
+    """The superscript letter of an index from 0; a superscript number after the last letter.
+
+    >>> superscript(0), superscript(24), superscript(25)
+    ('ᵃ', 'ᶻ', '⁽²⁶⁾')
+    """
+    return _LETTERS[index] if index < len(_LETTERS) else f"⁽{index + 1}⁾".translate(_DIGITS)
+
+
+def cost(name: str, number: float | None) -> str:
+    """Formats one of `COSTS` with about three digits.
+
+    >>> cost("megabytes", 0.0312), cost("megabytes", 4.01), cost("microseconds_per_query", 1234.5)
+    ('0.03', '4.0', '1,234')
+    >>> [cost("training_seconds", number) for number in (0.034, 1, 75, 7300, None)]
+    ['0.03 s', '1.0 s', '75 s', '7,300 s', '-']
+    """
+    if number is None:
+        return "-"
+    if number >= 10:
+        digits = 0
+    elif number >= 1:
+        digits = 1
+    else:
+        digits = 2
+    return f"{number:,.{digits}f}{' s' if name == 'training_seconds' else ''}"
+
+
+def plural(number: int, singular: str, plural_form: str) -> str:
+    """A number with the singular or plural words that fit it.
+
+    >>> plural(1, "query has", "queries have"), plural(1000, "query", "queries")
+    ('1 query has', '1,000 queries')
+    """
+    return f"{number:,} {singular if number == 1 else plural_form}"
+
+
+def sentence(text: str) -> str:
+    """A text with a period at the end, unless it ends with one or with a question mark."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _noise_of_training(evaluation: Evaluation) -> list[str]:
+    """A note on the variation between training seeds, which the tests do not include."""
+    if not evaluation.comparisons:
+        return []
+    metric = deciding_metric(evaluation)
+    spreads = evaluation.summary().filter(metric=metric)["spread"].drop_nulls().to_list()
+    effect = "with one seed, the effect of another is unknown"
+    if spreads:
+        effect = (
+            f"another seed changes {metric_label(metric)} by {min(spreads):.3f} to "
+            f"{max(spreads):.3f} here (standard deviation, by system; median "
+            f"{np.median(spreads):.3f})"
+        )
+    return [f"The tests cover variation between queries, not between training runs: {effect}."]
+
+
+def protocol(evaluation: Evaluation) -> list[str]:
+    """The protocol in sentences, printed with every table."""
+    task, settings = evaluation.task, evaluation.settings
+    left_out = len(task.queries) - evaluation.measured_queries
+    measured = plural(evaluation.measured_queries, "query", "queries")
+    ranks = "For each query, its judged titles are ranked."
+    if task.ranks_corpus:
+        ranks = (
+            f"For each query, the whole corpus of {len(task.titles):,} titles is ranked; "
+            "titles that are not judged have grade 0."
+        )
+    counts = "Every query has a relevant title (grade above 0)."
+    if left_out:
+        counts = (
+            f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
+            "(all grades 0): left out of the means."
+        )
+    sentences = [
+        ranks,
+        f"Means over {measured}, each with its 95 % interval over queries (Student's t).",
+        counts,
+        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties are broken by a hash of the "
+        "title's text.",
+    ]
+    if split := settings.get("log", {}).get("split"):
+        sentences.append(f"The log: {split}.")
+    if evaluation.in_log is not None:
+        sentences.append(
+            f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
+        )
+    if wordless := sum(not FOLDED.key(query) for query in task.queries):
+        sentences.append(
+            f"{plural(wordless, 'query has', 'queries have')} no word after normalisation. "
+            "Only popularity can rank titles for them. They are included in the means."
+        )
+    seeds = max((len(row.seeds) for row in evaluation.rows), default=0)
+    if seeds > 1:
+        sentences.append(
+            f"Random systems: mean ± standard deviation over up to {seeds} seeds. Tests use "
+            "each query's mean over seeds. Run files, first titles and examples are of the "
+            "first seed; the runs of further seeds are in separate files."
+        )
+    sentences += _noise_of_training(evaluation)
+    if any(row.prior for row in evaluation.rows):
+        sentences.append(
+            "A row NAME+prior ranks by the score of NAME plus a weight times the logarithm of the "
+            "title's share of clicks in the log. The difference between NAME and NAME+prior is due "
+            "to popularity; NAME ranks by the texts only. The weight is chosen after the other "
+            "free parameters and in the same way, from one grid for all systems, in units of the "
+            "spread of their scores. Tests compare rows with the prior with each other, rows "
+            "without it with each other, and each row with its counterpart."
+        )
+    if _has_chosen(evaluation):
+        sentences.append(
+            f"Free parameters: 2-fold cross-validation on {settings['tune']}: each half of "
+            "the queries is measured with the values chosen on the other half."
+        )
+    if evaluation.comparisons:
+        systems = ", ".join(
+            f"{superscripts(evaluation, [name])} {name}" for name in evaluation.against
+        )
+        sentences.append(
+            f"Superscripts: significantly better than {systems} (paired t-test, p < 0.05 after "
+            f"Holm's correction over all {len(evaluation.comparisons):,} tests; 95 % "
+            "intervals of the differences are in the report)."
+        )
+    if jobs := settings.get("jobs"):
+        parallel = f"up to {jobs} systems in parallel" if jobs > 1 else "one system at a time"
+        sentences.append(
+            "Training: seconds of training. µs per query: median time to score a query's titles, "
+            "which are already encoded; towers in their compact form. MB: size of the files needed "
+            f"for scoring. Measured with {parallel}."
+        )
+    return sentences

@@ -100,7 +100,7 @@ def test_best_weights_without_the_monitored_metric_names_the_missing_callback(da
 
 def test_data_without_a_validation_split_cannot_be_ranked(tmp_path):
     data = write_data(tmp_path / "data", click_log(), validation=())
-    with pytest.raises(UserError, match="holds no validation records"):
+    with pytest.raises(UserError, match="contains no validation records"):
         dssm_tf.ClickData(data.path, RANKED).ranking_validation()
 
 

@@ -219,7 +219,7 @@ def test_callbacks_are_called_in_the_order_of_fit(data, tmp_path):
         (keras.callbacks.EarlyStopping(), "callbacks is a EarlyStopping; expected a list"),
         (["early_stopping"], "callbacks contains a str; expected instances"),
         ([keras.callbacks.EarlyStopping], "callbacks contains a type; expected instances"),
-        ([keras.callbacks.BackupAndRestore("x")], "BackupAndRestore would restore"),
+        ([keras.callbacks.BackupAndRestore("x")], "BackupAndRestore would overwrite"),
     ],
 )
 def test_unusable_callbacks_are_refused_before_training(data, tmp_path, callbacks, message):

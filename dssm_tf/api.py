@@ -189,7 +189,7 @@ class ClickData:
         task = validation_task(config.validation, data, self._warm_start, self._sources)
         if task is None:
             raise UserError(
-                f"{data.directory} holds no validation records; preprocess with a larger "
+                f"{data.directory} contains no validation records; preprocess with a larger "
                 "--validation-fraction."
             )
         ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)

@@ -56,8 +56,8 @@ TextBatch = dict[str, tf.Tensor]
 
 _PAGE = 256
 _SURROGATES = range(0xD800, 0xE000)
-_COMPOSED_OF = 3  # largest number of code points that compose to a letter
-_SHRINKS = 3  # a letter keeps at least a third of its bytes: jamo become a syllable
+_MAX_CODES_PER_LETTER = 3  # maximum number of code points that compose to one letter
+_SHRINKS = 3  # letters shrink to at least a third of their bytes, when jamo become a syllable
 
 
 class TextFeatures:
@@ -98,9 +98,9 @@ class TextFeatures:
         """The text batch of string `(texts,)`."""
         rules = self.rules
         positions, words, fields = self._words(texts)
-        most = rules.max_letters
-        words = tf.strings.substr(words, 0, _COMPOSED_OF * most, unit="UTF8_CHAR")
-        words = tf.strings.substr(_lettered(words, rules), 0, most, unit="UTF8_CHAR")
+        max_letters = rules.max_letters
+        words = tf.strings.substr(words, 0, _MAX_CODES_PER_LETTER * max_letters, unit="UTF8_CHAR")
+        words = tf.strings.substr(_replace_letters(words, rules), 0, max_letters, unit="UTF8_CHAR")
         if rules.own_fields > 1:  # the same word in two fields counts as two words
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
@@ -111,11 +111,11 @@ class TextFeatures:
             distinct = tf.strings.substr(distinct, 1, 4 * rules.max_letters)
         decoded = tf.strings.unicode_decode(distinct, "UTF-8")
         letters, starts = decoded.flat_values, decoded.row_splits
-        at = tf.range(tf.size(letters, out_type=tf.int64))
+        offset = tf.range(tf.size(letters, out_type=tf.int64))
         # Not `value_rowids`, whose memory is the number of words times the longest word.
-        word = tf.searchsorted(starts, at, side="right", out_type=tf.int64) - 1
-        position = at - tf.gather(starts, word)
-        is_last = at + 1 == tf.gather(starts, word + 1)
+        word = tf.searchsorted(starts, offset, side="right", out_type=tf.int64) - 1
+        position = offset - tf.gather(starts, word)
+        is_last = offset + 1 == tf.gather(starts, word + 1)
         cells = tf.stack([word + 1, position], 1)
         ids = self._ngram_ids(letters, position == 0, is_last, fields, word)
         if self._whole_words is not None:
@@ -137,7 +137,7 @@ class TextFeatures:
             )
             texts = fields.values
         pieces = tf.raw_ops.StringSplitV2(
-            input=_separated(texts, rules), sep="", maxsplit=rules.max_words
+            input=_replace_separators(texts, rules), sep="", maxsplit=rules.max_words
         )
         # If there are more words, the rest of the text is one more piece.
         within_limit = pieces.indices[:, 1] < rules.max_words
@@ -231,39 +231,45 @@ def _key(ngram: str) -> int:
     return key
 
 
-def normalize(texts: tf.Tensor, rules: Rules, longest: int | None = None) -> tf.Tensor:
+def normalize(texts: tf.Tensor, rules: Rules, max_bytes: int | None = None) -> tf.Tensor:
     """The key of each text, as `Rules.key` computes it: words and fields joined, `(texts,)`.
 
     Args:
         texts: string `(texts,)`, UTF-8.
         rules: the text rules.
-        longest: bytes of the longest key that matters. A longer key may be truncated, but stays
-            longer than `longest`. None truncates nothing.
+        max_bytes: longer keys, in bytes, may be truncated, but stay longer than `max_bytes`. None
+            truncates nothing.
     """
-    plain = _separated(texts, rules, but=SEPARATOR)
+    plain = _replace_separators(texts, rules, kept_separator=SEPARATOR)
     plain = tf.strings.regex_replace(plain, f" *{SEPARATOR} *", SEPARATOR)
     plain = tf.strings.regex_replace(tf.strings.strip(plain), f"{SEPARATOR}+$", "")
-    if longest is not None:
+    if max_bytes is not None:
         # The cut may split a character, which loses up to three bytes.
-        plain = tf.strings.substr(plain, 0, _SHRINKS * (longest + 1) + 3)
-    return _lettered(plain, rules)
+        plain = tf.strings.substr(plain, 0, _SHRINKS * (max_bytes + 1) + 3)
+    return _replace_letters(plain, rules)
 
 
-def _separated(texts: tf.Tensor, rules: Rules, but: str = "") -> tf.Tensor:
-    """Texts in valid UTF-8, deleted characters removed, and separators, except `but`, as spaces."""
-    deleted, separators = _patterns(rules.keep_accents, but)
+def _replace_separators(texts: tf.Tensor, rules: Rules, kept_separator: str = "") -> tf.Tensor:
+    """Converts texts to valid UTF-8, removes deleted characters, and makes separators spaces.
+
+    Args:
+        texts: string `(texts,)`.
+        rules: the text rules.
+        kept_separator: a separator that does not become a space.
+    """
+    deleted, separators = _patterns(rules.keep_accents, kept_separator)
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
     texts = tf.strings.regex_replace(texts, deleted, "")
     return tf.strings.regex_replace(texts, separators, " ")
 
 
 @cache
-def _patterns(keep_accents: bool, but: str) -> tuple[str, str]:
-    """Regular expressions for runs of deleted characters, and of separators except `but`."""
-    becomes = character_map(keep_accents)
-    deleted = _any_of(code for code, to in becomes.items() if to is None)
+def _patterns(keep_accents: bool, kept_separator: str) -> tuple[str, str]:
+    """Regular expressions for runs of deleted characters, and of separators that become spaces."""
+    replacements = character_map(keep_accents).items()
+    deleted = _any_of(code for code, target in replacements if target is None)
     return deleted, _any_of(
-        code for code, to in becomes.items() if to == SPACE and chr(code) != but
+        code for code, target in replacements if target == SPACE and chr(code) != kept_separator
     )
 
 
@@ -275,7 +281,7 @@ def _any_of(codes: Iterable[int]) -> str:
     return f"[{''.join(inside)}]+"
 
 
-def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
+def _replace_letters(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
     """Lower-cases each character by the table of `characters`, and folds accents.
 
     Then voiced kana and Hangul syllables are composed.
@@ -287,17 +293,19 @@ def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
     index = tf.gather(tf.constant(blocks), codes // _PAGE) * _PAGE + codes % _PAGE
     letters = codes + tf.gather(tf.constant(pages[0]), index)
     if rules.keep_accents:
-        return tf.strings.unicode_encode(_composed(letters, decoded.row_splits), "UTF-8")
+        return tf.strings.unicode_encode(_compose_if_needed(letters, decoded.row_splits), "UTF-8")
     second = tf.gather(tf.constant(pages[1]), index)
     both = tf.stack([letters, second], axis=1)
     present = tf.stack([tf.ones_like(second, tf.bool), second > 0], axis=1)
     ends = tf.cumsum(1 + tf.cast(second > 0, tf.int64))
     splits = tf.gather(tf.pad(ends, [[1, 0]]), decoded.row_splits)
-    return tf.strings.unicode_encode(_composed(tf.boolean_mask(both, present), splits), "UTF-8")
+    return tf.strings.unicode_encode(
+        _compose_if_needed(tf.boolean_mask(both, present), splits), "UTF-8"
+    )
 
 
-def _composed(codes: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
-    """Composes code points as `dssm_tf.text.characters.compose` does.
+def _compose_if_needed(codes: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
+    """Composes code points as `dssm_tf.text.characters.compose` does, if any can be composed.
 
     Args:
         codes: int32, code points of all texts, one text after another.
@@ -312,15 +320,15 @@ def _composed(codes: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
 
 def _compose(codes: tf.Tensor, splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The composed code points, and the new `splits`."""
-    at = tf.range(tf.size(codes, out_type=tf.int64))
-    row = tf.searchsorted(splits, at, side="right", out_type=tf.int64) - 1
-    is_first = at == tf.gather(splits, row)
+    offset = tf.range(tf.size(codes, out_type=tf.int64))
+    row = tf.searchsorted(splits, offset, side="right", out_type=tf.int64) - 1
+    is_first = offset == tf.gather(splits, row)
     is_last = tf.roll(is_first, -1, 0)
 
     def before(values: tf.Tensor) -> tf.Tensor:
         return tf.where(is_first, tf.zeros_like(values), tf.roll(values, 1, 0))
 
-    def behind(values: tf.Tensor) -> tf.Tensor:
+    def after(values: tf.Tensor) -> tf.Tensor:
         return tf.where(is_last, tf.zeros_like(values), tf.roll(values, -1, 0))
 
     size = len(TRAILING) + 1
@@ -328,12 +336,12 @@ def _compose(codes: tf.Tensor, splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]
     trailing = _within(codes, TRAILING)
     is_open = _within(codes, SYLLABLES) & ((codes - SYLLABLES.start) % size == 0)
     last = tf.where(trailing, codes - TRAILING.start + 1, 0)
-    begins = leading & behind(vowel)
+    begins = leading & after(vowel)
     joins_vowel = vowel & before(leading)
-    pair = (codes - LEADING.start) * len(VOWELS) + behind(codes) - VOWELS.start
-    syllable = SYLLABLES.start + pair * size + behind(behind(last))
-    shift = _voicing_shift(codes, behind(codes))
-    composed = tf.where(begins, syllable, codes + shift + tf.where(is_open, behind(last), 0))
+    pair = (codes - LEADING.start) * len(VOWELS) + after(codes) - VOWELS.start
+    syllable = SYLLABLES.start + pair * size + after(after(last))
+    shift = _voicing_shift(codes, after(codes))
+    composed = tf.where(begins, syllable, codes + shift + tf.where(is_open, after(last), 0))
     is_removed = (
         joins_vowel | (trailing & (before(joins_vowel) | before(is_open))) | before(shift > 0)
     )

@@ -28,7 +28,7 @@ from dssm_tf.tables.splits import HELD_OUT, is_held_out
 from dssm_tf.text.fields import parse_fields
 from dssm_tf.text.rules import FOLDED
 
-GOOD = 0.75  # fraction of the best grade
+GOOD_FRACTION = 0.75  # of the best grade; pairs with at least this grade become clicks
 
 
 def write_tables(
@@ -51,7 +51,7 @@ def write_tables(
     """
     lists = read_lists(judgments, "grade", (0, LARGEST_GRADE), FOLDED, layout)
     best = max(max(graded.values) for graded in lists)
-    min_grade = GOOD * best if min_grade is None else min_grade
+    min_grade = GOOD_FRACTION * best if min_grade is None else min_grade
     held_out = [graded for graded in lists if is_held_out(graded.query, test_fraction, HELD_OUT)]
     train = [graded for graded in lists if not is_held_out(graded.query, test_fraction, HELD_OUT)]
     if not train or (test_fraction and not held_out):
@@ -103,9 +103,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         metavar="FRACTION",
         help="fraction of test queries",
     )
-    parser.add_argument("--good-from", type=float, help="lowest grade of a click")
+    parser.add_argument("--good-from", type=float, help="lowest grade of a pair in clicks.tsv")
     parser.add_argument("--title-fields", default="title", help="columns that make up a title")
-    parser.add_argument("--encoding", default="utf-8")
+    parser.add_argument("--encoding", default="utf-8", help="encoding of the table")
     options = parser.parse_args(argv)
     layout = Layout(options.encoding, parse_fields(options.title_fields))
     fraction = options.hold_out_queries

@@ -43,7 +43,7 @@ class Data:
     vocabulary: Vocabulary
     spec: Spec
     titles: list[str]
-    """In the order of their numbers."""
+    """In the order of their row numbers."""
     pairs: dict[str, list[Click]]
     """By split."""
 
@@ -210,8 +210,8 @@ class Row(NamedTuple):
 
     query: Text
     clicked: Text
-    positive: float
-    """exp(correction) of the clicked title, the target."""
+    clicked_weight: float
+    """exp(correction) of the clicked title."""
     negatives: dict[Text, float]
     """Sum of exp(correction) of each other candidate that is not masked."""
     weight: float
@@ -238,7 +238,7 @@ def texts_of(inputs, size: int) -> tuple[list[Text], list[Text]]:
 def rows_of(inputs, labels, weights) -> list[Row]:
     """The rows of a batch's tensors."""
     queries, titles = texts_of(inputs, len(weights))
-    mask, correction, targets = (labels[k].numpy() for k in ("mask", "correction", "targets"))
+    mask, correction, targets = (labels[name].numpy() for name in ("mask", "correction", "targets"))
     exp_corrections = np.where(mask, np.exp(correction.astype(np.float64)), 0.0)
     rows = []
     for i, columns in enumerate(inputs["candidates"].numpy()):
@@ -248,6 +248,8 @@ def rows_of(inputs, labels, weights) -> list[Row]:
         for column in np.flatnonzero(exp_corrections[i]):
             if column != clicked:
                 negatives[titles[columns[column]]] += exp_corrections[i, column]
-        positive, weight = exp_corrections[i, clicked], float(weights[i])
-        rows.append(Row(queries[i], titles[columns[clicked]], positive, dict(negatives), weight))
+        clicked_weight, weight = exp_corrections[i, clicked], float(weights[i])
+        rows.append(
+            Row(queries[i], titles[columns[clicked]], clicked_weight, dict(negatives), weight)
+        )
     return rows

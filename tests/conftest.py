@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Before any import of TensorFlow, here and in the processes that tests start.
+# Set before TensorFlow is imported, in this process and in those that tests start.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -29,12 +29,12 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-LONGEST = {"test_readme.py", "test_killed.py", "test_tune.py"}
+LONGEST_FILES = {"test_readme.py", "test_killed.py", "test_tune.py"}
 
 
 def pytest_collection_modifyitems(items):
     """Runs the longest files first, so that no worker runs one of them at the end."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
 
 
 @pytest.fixture(scope="session")

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 
-ACTIVE = 10
+ACTIVE_CELLS = 10
 """Number of the most active cells that `cells_changed` and `keywords` count."""
 
-KEYWORD = 0.4
+KEYWORD_FRACTION = 0.4
 """A keyword changes more than this fraction of the most active cells."""
 
-LARGE_ENOUGH = 0.5
+LARGE_CHANGE = 0.5
 """A change is large enough if it exceeds this fraction of the cell's last output."""
 
 TOPIC_CELLS = 5
 """Number of the most active cells whose keywords are collected."""
 
 
-def most_active(vector: Array, count: int = ACTIVE) -> NDArray[np.intp]:
+def most_active(vector: Array, count: int = ACTIVE_CELLS) -> NDArray[np.intp]:
     """The `count` cells with the largest `|y|`, largest first; equal cells by index.
 
     The sign does not matter: -.9 is as active as .9.
@@ -53,19 +53,19 @@ class Reading:
         """Outputs in reading order, `(words, cells)`."""
         return self.activations["y"][::-1] if self.backwards else self.activations["y"]
 
-    def changes(self, cells: NDArray[np.intp], large_enough: float = LARGE_ENOUGH) -> Array:
+    def changes(self, cells: NDArray[np.intp], large_change: float = LARGE_CHANGE) -> Array:
         """Mask of the words that change a cell enough, `(words, cells)`, in the order of the text.
 
-        The paper asks for "a large enough change" of a cell's y. Here a change is large enough if
-        it exceeds `large_enough` times the absolute value of y after the last word. The first
-        word read changes no cell: all cells are zero before it, so it would change each of them.
+        The paper requires "a large enough change" of a cell's y. Here a change is large enough if
+        it exceeds `large_change` times the absolute value of y after the last word. The first
+        word read does not count, because all cells are zero before it, so it changes all of them.
         """
         y = self.y[:, cells]
         mask = np.zeros(y.shape, bool)
-        mask[1:] = np.abs(np.diff(y, axis=0)) > large_enough * np.abs(y[-1])
+        mask[1:] = np.abs(np.diff(y, axis=0)) > large_change * np.abs(y[-1])
         return mask[::-1] if self.backwards else mask
 
-    def cells_changed(self, count: int = ACTIVE) -> list[int | None]:
+    def cells_changed(self, count: int = ACTIVE_CELLS) -> list[int | None]:
         """The number of the `count` most active cells that each word changes.
 
         In the order of the text; None for the first word read.
@@ -77,11 +77,11 @@ class Reading:
         return counts
 
 
-def keywords(readings: Sequence[Reading], count: int = ACTIVE) -> list[bool]:
+def keywords(readings: Sequence[Reading], count: int = ACTIVE_CELLS) -> list[bool]:
     """Whether each word is a keyword: it changes over 40 % of the active cells in each direction.
 
-    The first word of a direction is judged by the other directions only. The word of a text of one
-    word is a keyword.
+    For the first word that a direction reads, only the other direction counts. In a text of one
+    word, the word is a keyword.
 
     Reference: Palangi et al. 2016, sec. V-A2.
     """
@@ -91,7 +91,7 @@ def keywords(readings: Sequence[Reading], count: int = ACTIVE) -> list[bool]:
     flags = []
     for word_counts in zip(*(reading.cells_changed(count) for reading in readings), strict=True):
         counts = [cells for cells in word_counts if cells is not None]
-        flags.append(bool(counts) and all(cells > KEYWORD * active for cells in counts))
+        flags.append(bool(counts) and all(cells > KEYWORD_FRACTION * active for cells in counts))
     return flags
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-MOST_WORDS = 10
+MAX_EXACT_WORDS = 10
 """Texts with up to this many words get exact values; longer ones have too many subsets."""
 
-MOST_TEXTS = 2_000
+MAX_SCORED_TEXTS = 2_000
 """Approximate number of subsets that are scored for a longer text."""
 
 
@@ -51,7 +51,7 @@ def shapley(values: Array) -> Array:
 
 
 def sampled_shapley(
-    value: Callable[[Sequence[str]], Array], words: Sequence[str], texts: int = MOST_TEXTS
+    value: Callable[[Sequence[str]], Array], words: Sequence[str], texts: int = MAX_SCORED_TEXTS
 ) -> tuple[Array, Array]:
     """Shapley values over sampled word orders, for a text with too many subsets.
 
@@ -99,9 +99,9 @@ def word_contributions(
     Returns:
         The contributions `(words,)`, which sum to the value of the text minus that of the empty
         text, and their standard errors `(words,)`. The errors are None if the text has at most
-        `MOST_WORDS` words, because the values are then exact.
+        `MAX_EXACT_WORDS` words, because the values are then exact.
     """
-    if len(words) > MOST_WORDS:
+    if len(words) > MAX_EXACT_WORDS:
         return sampled_shapley(value, words)
     values = np.asarray(value(subsets(words)), np.float64)
     return shapley(values.reshape((2,) * len(words))), None

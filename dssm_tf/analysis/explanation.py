@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.analysis.cells import ACTIVE, Reading, cell_keywords, keywords
+from dssm_tf.analysis.cells import ACTIVE_CELLS, Reading, cell_keywords, keywords
 from dssm_tf.analysis.contributions import losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
 from dssm_tf.common.errors import UserError
@@ -24,7 +24,7 @@ COSINE, SCORE = "cosine", "score"
 # Two words have similar spelling if they share half of the shorter word's trigrams.
 _SIMILAR_SPELLING = 0.5
 _MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a sentence
-_GOES_WITH = 0.5  # fraction of a word's contribution that is lost without the other word
+_MIN_INTERACTION = 0.5  # fraction of a word's contribution that is lost without the other word
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TextExplanation:
         columns["lost without"] = self.lost.tolist()
         for reading in self.readings:
             order = "right to left" if reading.backwards else "left to right"
-            active = min(ACTIVE, reading.y.shape[1])
+            active = min(ACTIVE_CELLS, reading.y.shape[1])
             columns[f"cells changed of {active}, {order}"] = reading.cells_changed()
         if self.readings:
             columns["keyword"] = keywords(self.readings)
@@ -157,7 +157,7 @@ class Explanation:
             title_word, shared = similar
             return f"'{word}' matches '{title_word}' by shared letters, {' '.join(shared)}"
         partner = int(self.interactions[position].argmax())
-        if self.interactions[position, partner] >= _GOES_WITH * contribution:
+        if self.interactions[position, partner] >= _MIN_INTERACTION * contribution:
             return f"'{word}' goes with '{self.title.words[partner]}', because of clicks"
         return f"'{word}' goes with the title as a whole, because of clicks"
 
@@ -181,7 +181,7 @@ class Explanation:
         return None
 
     def links(self) -> list[Link]:
-        """The neurons of a CLSM that are high for both texts; empty for other models."""
+        """The neurons of a CLSM with high values in both texts; empty for other models."""
         query, title = self.query.features, self.title.features
         return [] if query is None or title is None else links(query, title)
 
@@ -201,9 +201,9 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
     """Explains the score of a query and a title, for any model.
 
     Each word gets its Shapley value among the words of its text, while the other text stays
-    complete. The values explain the cosine if the model has vectors, and the score otherwise. For
-    texts of more than `contributions.MOST_WORDS` words they are sampled. For a run, the activations
-    of its layers are included.
+    complete. The values explain the cosine if the model has vectors, and the score otherwise. In
+    texts of more than `contributions.MAX_EXACT_WORDS` words, they are estimated from samples. For a
+    run, the activations of its layers are included.
 
     Args:
         ranker: a run, an export, a compact model or anything else that scores titles.
@@ -280,7 +280,7 @@ def _unknown_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     if words and len(unknown) == len(words):
         raise UserError(
             f"the vocabulary has no letter trigram of the {side} {text!r}: the training log had "
-            "no similar word, so the score means nothing."
+            "no similar word, so the score is meaningless."
         )
     if dropped := len(vocabulary.rules.words(text)) - len(words):
         notes.append(

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 
-ACTIVE = 5
+ACTIVE_NEURONS = 5
 LINKS = 10
 
 
 class Link(NamedTuple):
-    """A neuron that is high for both a query and a title, and the words that win it.
+    """A neuron with high values in a query and a title, and the words that win it.
 
     Attributes:
         neuron: index in the pooled vector.
@@ -29,7 +29,7 @@ class Link(NamedTuple):
     product: float
 
 
-def winners(features: Array, count: int = ACTIVE) -> list[tuple[int, int]]:
+def winners(features: Array, count: int = ACTIVE_NEURONS) -> list[tuple[int, int]]:
     """The most active neurons with the position of the word that wins each, most active first.
 
     Args:
@@ -43,7 +43,7 @@ def winners(features: Array, count: int = ACTIVE) -> list[tuple[int, int]]:
 
 
 def links(query: Array, title: Array, count: int = LINKS) -> list[Link]:
-    """The neurons that are high for both texts: the largest products of two positive maxima.
+    """The neurons with high values in both texts: the largest products of two positive maxima.
 
     The paper applies a threshold but does not give its value.
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.errors import NoClicks
+from dssm_tf.common.errors import NoClicksError
 from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ClickedPairs(NamedTuple):
             needed_by: name of a model that needs a pair; None if it can be fitted without.
 
         Raises:
-            NoClicks: there is no pair, and one is needed.
+            NoClicksError: there is no pair, and one is needed.
         """
         key = cache(FOLDED.key)  # a log repeats texts
         sums: dict[tuple[str, str], float] = defaultdict(float)
@@ -49,7 +49,7 @@ class ClickedPairs(NamedTuple):
             if all(pair) and count > 0:
                 sums[pair] += count
         if needed_by and not sums:
-            raise NoClicks(
+            raise NoClicksError(
                 f"{needed_by} got no click with words in both query and title; "
                 "it learns from clicks."
             )

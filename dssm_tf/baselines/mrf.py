@@ -27,7 +27,7 @@ class CorpusTitles:
     """The titles of a corpus, from which all statistics follow.
 
     Attributes:
-        titles: raw, in the order of the corpus.
+        titles: raw titles in the order of the corpus.
     """
 
     titles: tuple[str, ...]
@@ -43,9 +43,8 @@ class MRF(Baseline[CorpusTitles]):
 
     and the score is the weighted sum over the query's words (`tf` of the word), its adjacent
     pairs in order (`tf` of "a b") and the same pairs in any order within a window
-    (`windows.unordered_windows`). Words that no title of the corpus contains are left out. A pair
-    that no title contains counts as half an occurrence, because `log 0` is of no use for titles
-    outside.
+    (`windows.unordered_windows`). Words that no title of the corpus contains are left out. For a
+    pair that no title contains, `cf` is half an occurrence, so that `f` is finite.
 
     Reference: Metzler and Croft 2005, the sequential dependence variant.
     """
@@ -68,7 +67,8 @@ class MRF(Baseline[CorpusTitles]):
     }
 
     mu: PositiveFloat = Field(
-        default=10.0, description="Words of the collection added to each title."
+        default=10.0,
+        description="Dirichlet prior: number of words of the collection added to each title.",
     )
     weights: Weights = Field(
         default=(0.85, 0.10, 0.05),

@@ -1,4 +1,4 @@
-"""How often two words stand next to each other, or near each other, in texts."""
+"""Counts how often two words are adjacent in texts, or near each other."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def ordered_windows(texts: Tokens, pairs: Ids) -> sparse.csr_matrix:
     positions = texts.positions(np.unique(pairs))
     first = positions[:-1][np.diff(positions) == 1]
     pair = index_in(_key(texts, texts.ids[first], texts.ids[first + 1]), _keys(texts, pairs))
-    counted = (pair >= 0) & (texts.text_indices[first] == texts.text_indices[first + 1])
-    return count_table(pair[counted], texts.text_indices[first[counted]], len(pairs), len(texts))
+    mask = (pair >= 0) & (texts.text_indices[first] == texts.text_indices[first + 1])
+    return count_table(pair[mask], texts.text_indices[first[mask]], len(pairs), len(texts))
 
 
 def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matrix:
     """Counts windows of `width` words that end at a word of a pair and contain the other before it.
 
-    So each occurrence of a word counts once, however often the other word is before it, and
-    a pair of a word with itself needs two occurrences.
+    So each occurrence of a word counts at most once, even if the other word is before it several
+    times. A pair of a word with itself needs two occurrences.
 
     Args:
         texts: the texts to count in.
         pairs: `(pairs, 2)` ids of words, sorted, without repeats; (a, b) and (b, a) count the same.
-        width: words of a window, both words of the pair included.
+        width: number of words in a window, including the two words of the pair.
 
     Returns:
         float64 `(pairs, texts)`.
@@ -55,9 +55,9 @@ def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matri
         windows.append(last[word_set >= 0] * len(sets) + word_set[word_set >= 0])
     if not windows:
         return sparse.csr_matrix((len(pairs), len(texts)))
-    # An end and a set of words count once, whatever the distance. (np.unique hashes, and is slow.)
-    each = np.sort(np.concatenate(windows))
-    end, word_set = np.divmod(each[np.diff(each, prepend=-1) > 0], len(sets))
+    # A window's end and set of words count once for all distances. (np.unique hashes and is slow.)
+    codes = np.sort(np.concatenate(windows))
+    end, word_set = np.divmod(codes[np.diff(codes, prepend=-1) > 0], len(sets))
     table = count_table(word_set, texts.text_indices[end], len(sets), len(texts))
     return table[set_of_pair.ravel()]
 

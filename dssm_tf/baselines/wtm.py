@@ -156,7 +156,7 @@ class PairTokens(NamedTuple):
             name: of the model, for errors.
 
         Raises:
-            NoClicks: there is no clicked pair.
+            NoClicksError: there is no clicked pair.
         """
         pairs = ClickedPairs.of(clicks, name)
         terms = Terms.of([*pairs.queries, *pairs.titles, *titles])

@@ -239,13 +239,13 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         "split": "" if sources.judgments else split.summary(),
         "said": summary_lines,
     }
-    with atomic_directory(folder) as aside:
-        write_judgments(aside / _JUDGMENTS, judgments)
+    with atomic_directory(folder) as temporary:
+        write_judgments(temporary / _JUDGMENTS, judgments)
         if corpus is not None:
-            write_corpus(aside / _CORPUS, corpus)
-        write_log(aside / _LOG, split.train)
-        ensure_data(Inputs(aside, sources.max_robot_fraction))
-        with atomic_write(aside / _FACTS) as file:
+            write_corpus(temporary / _CORPUS, corpus)
+        write_log(temporary / _LOG, split.train)
+        ensure_data(Inputs(temporary, sources.max_robot_fraction))
+        with atomic_write(temporary / _FACTS) as file:
             json.dump(facts, file, indent=2)
 
 

@@ -81,6 +81,6 @@ def embed(
             count += len(chunk)
             task.update(count)
         if not count:
-            raise UserError(f"{input} holds no text; nothing was written.")
+            raise UserError(f"{input} contains no text; nothing was written.")
     use = "cosine" if cosine else "inner product, which is the model's score"
     say(f"{out}: {count} vectors of length {dimension}; compare them by {use}", to=sys.stderr)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.commands.named import check_unique_names, named_paths
 from dssm_tf.common.checksums import sha256_of
-from dssm_tf.common.errors import NoClicks, UserError, check_name
+from dssm_tf.common.errors import NoClicksError, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -112,7 +112,7 @@ def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str])
 
     try:
         return BASELINES[name]().fit(log or [], titles, progress=True)
-    except NoClicks as error:
+    except NoClicksError as error:
         if log is not None:
             raise
         raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error

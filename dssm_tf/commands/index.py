@@ -58,14 +58,14 @@ def index(
         texts = (text for frame in scan_texts(queries, "query", layout) for text in frame["text"])
         query_texts = list(islice((text for text in texts if text.strip()), _MAX_QUERIES))
         if not query_texts:
-            raise UserError(f"{queries} holds no query.")
+            raise UserError(f"{queries} contains no query.")
     titles = read_corpus(corpus, layout.corpus)
-    with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as aside:
+    with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as temporary:
         task.update(0.0, "writing the model's compact form")
-        copy_compact(model, aside / MODEL)
-        ranker = CompactRanker.load(aside / MODEL)
+        copy_compact(model, temporary / MODEL)
+        ranker = CompactRanker.load(temporary / MODEL)
         task.update(0.0, "encoding titles")
         search_index = Index.build(ranker, titles, kind, query_texts)
         task.update(1.0, "writing")
-        search_index.save(aside)
+        search_index.save(temporary)
     say(f"{len(titles):,} titles; {search_index.nearest.summary}. Written: {out}", to=sys.stderr)

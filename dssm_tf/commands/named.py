@@ -46,7 +46,9 @@ def split_name(entry: str, option: str) -> tuple[str, str]:
 def check_unique_names(names: Sequence[str], option: str) -> None:
     """Raises UserError if two names are equal."""
     if duplicate := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{option}: two are called {duplicate!r}; rename one with NAME=PATH.")
+        raise UserError(
+            f"{option}: two entries have the name {duplicate!r}; rename one with NAME=PATH."
+        )
 
 
 def _stem(path: str) -> str:

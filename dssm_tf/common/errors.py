@@ -16,7 +16,7 @@ class UserError(Exception):
     """
 
 
-class NoClicks(UserError):
+class NoClicksError(UserError):
     """A system that learns from clicks only was given no clicks."""
 
 

@@ -150,8 +150,8 @@ def check_replaceable(path: Path, owned_patterns: Sequence[str]) -> None:
             )
     if names and not any(fnmatchcase(name, owned_patterns[0]) for name in names):
         raise UserError(
-            f"{path} is not replaced, because it holds no {owned_patterns[0]}, which this command "
-            "writes; choose another name, or remove it first."
+            f"{path} is not replaced, because it contains no {owned_patterns[0]}, which this "
+            "command writes; choose another name, or remove it first."
         )
 
 

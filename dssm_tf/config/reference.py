@@ -164,7 +164,7 @@ def _with_bounds(text: str, metadata: Sequence[Any]) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    """The default as YAML has it."""
+    """The default, as written in YAML."""
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)
@@ -183,16 +183,16 @@ def _require_names(schema: dict[str, Any]) -> None:
     """
     definitions = schema["$defs"]
     optional = [schema["properties"][key] for key in ("loss", "optimizer")]
-    required_everywhere = [schema, *definitions.values()]
+    objects = [schema, *definitions.values()]
     for union in optional:
         union["anyOf"] = union.pop("oneOf")
-    named = {
+    component_definitions = {
         member["$ref"].rpartition("/")[2]
-        for part in required_everywhere
-        for union in part.get("properties", {}).values()
+        for object_schema in objects
+        for union in object_schema.get("properties", {}).values()
         for member in union.get("oneOf", ())
     }
-    for name in named:
+    for name in component_definitions:
         definition = definitions[name]
         definition["required"] = sorted({*definition.get("required", ()), "name"})
 

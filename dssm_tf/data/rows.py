@@ -24,9 +24,8 @@ class TrainingRows(NamedTuple):
         batch_size: rows per step, over all workers and replicas.
         mean_weight: mean weight of a row, counting the padding rows of the last step as 0.
         targets: grades or scores `(rows, columns)`; None for clicks.
-        pool: the last `pool` rows, each of weight 1, are subsampled: every epoch draws
-            `pool_sample` of them.
-        pool_sample: rows that an epoch draws from the pool.
+        pool: number of rows at the end, each of weight 1, of which each epoch draws a sample.
+        pool_sample: number of rows that an epoch draws from the pool.
     """
 
     source: int
@@ -71,8 +70,8 @@ def click_rows(pairs: Pairs, negatives: int, weighting: str, batch_size: int) ->
     """The clicked pairs of a split as rows.
 
     Args:
-        pairs: of the split.
-        negatives: how many of the recorded negatives are used.
+        pairs: the pairs of the split.
+        negatives: number of recorded negatives to use per pair.
         weighting: weight of a pair in the loss: `none` 1, `log` 1 + ln(clicks), `linear` clicks.
         batch_size: queries per step.
     """
@@ -86,15 +85,15 @@ def click_rows(pairs: Pairs, negatives: int, weighting: str, batch_size: int) ->
 
 
 def title_rows(texts: TextTensors, clicks: TrainingRows, per_epoch: int) -> TrainingRows:
-    """Titles as their own queries: some words of a title (see `QueryWords`), and the title clicked.
+    """Rows in which a title is its own query: some words of it (see `QueryWords`) "click" it.
 
-    Without these rows, rare and unclicked titles are learned from few queries or none.
+    Without these rows, rare and unclicked titles would be trained on with few queries or none.
 
     Args:
-        texts: of the training. Titles without words are left out.
-        clicks: rows of clicks, whose columns and batch size are taken. The new rows have no
-            recorded negatives.
-        per_epoch: titles drawn per epoch, each at most once.
+        texts: the texts of the training. Titles without words are left out.
+        clicks: rows of clicks. The new rows have the same number of columns and the same batch
+            size, but no recorded negatives.
+        per_epoch: number of titles drawn per epoch, each at most once.
     """
     lengths = texts.words.row_lengths().numpy()
     titles = np.flatnonzero(lengths[texts.first_title :]).astype(np.int32)

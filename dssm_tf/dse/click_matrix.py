@@ -32,7 +32,7 @@ class ClickMatrix(NamedTuple):
         """Collects a log.
 
         Raises:
-            NoClicks: no click has both a query and a title of words.
+            NoClicksError: no click has both a query and a title of words.
         """
         pairs = ClickedPairs.of(clicks, name)
         queries = _row_of(pairs.queries)

@@ -15,13 +15,13 @@ class Pretraining:
     """How an RBM is pretrained.
 
     Args:
-        steps: batches of texts for each RBM; 0 for none.
+        steps: number of steps for each RBM; 0 turns pretraining off.
         batch_size: texts per step.
-        learning_rate: epsilon of eq. 13 for binary hidden units.
-        gaussian_learning_rate: the same for Gaussian ones, which need a smaller one, because their
-            activities are not bounded.
-        momentum: fraction of the last step that is repeated.
-        weight_decay: pull of W toward zero.
+        learning_rate: learning rate for binary hidden units, epsilon of eq. 13.
+        gaussian_learning_rate: learning rate for Gaussian hidden units. It is smaller, because
+            their activities are not bounded.
+        momentum: fraction of the previous update that is added to each update.
+        weight_decay: factor of the L2 penalty on W.
 
     Reference: Wu et al. 2014, sec. 2.2 and 4.1.
     """
@@ -39,14 +39,14 @@ class FineTuning:
     """How a pair model is fitted to tuples.
 
     Args:
-        steps: batches of tuples.
-        learning_rate: of the first step. It falls to 0 along a cosine, which is not in the paper
-            and reduces the noise of the last batches.
+        steps: number of steps, one batch of tuples each.
+        learning_rate: learning rate of the first step. It falls to 0 along half a cosine. This is
+            not in the paper; it reduces the noise of the last batches.
         optimizer: `"sgd"`, with momentum, as in the paper; or `"adam"`, which needs fewer steps.
-        momentum: of `"sgd"`: fraction of the last step that is repeated.
-        weight_decay: pull of the matrices toward zero: a step takes `learning_rate *
-            weight_decay` of them away, beside momentum; biases do not decay.
-        clip_norm: largest length of a gradient; None never clips.
+        momentum: for `"sgd"`, the fraction of the previous update that is added to each update.
+        weight_decay: each step subtracts `learning_rate * weight_decay` times the matrices, which
+            does not enter the momentum. Biases do not decay.
+        clip_norm: maximum norm of a gradient; None does not clip.
         batch_size: links per step.
         check_every: steps between two evaluations on the validation links.
 

@@ -63,21 +63,21 @@ def make_run(
         expected = (len(queries), len(titles))
         if table.shape != expected:
             raise UserError(
-                f"{name} gave scores of the shape {table.shape} for {expected[0]} queries and "
+                f"{name} returned scores of the shape {table.shape} for {expected[0]} queries and "
                 f"{expected[1]} titles; expected {expected}."
             )
         if not (table < np.inf).all():
             row = int(np.argwhere(~(table < np.inf))[0, 0])
             raise UserError(
-                f"{name} gave a score that is not finite for the query {queries[row]!r}; the model "
-                "may have diverged in training."
+                f"{name} returned a score that is not finite for the query {queries[row]!r}; the "
+                "model may have diverged in training."
             )
         if not ranks_corpus:  # keep each query's judged titles only
             masked = np.full(table.shape, -np.inf)
             cells = judged["query"] - start, np.searchsorted(columns, judged["title"])
             masked[cells] = table[cells]
             table = masked
-        tops = [top_columns(scored, depth) for scored in table]
+        tops = [top_columns(row, depth) for row in table]
         rows, indices = np.repeat(range(len(tops)), list(map(len, tops))), np.concatenate(tops)
         block = {"query": rows + start, "title": columns[indices], "score": table[rows, indices]}
         frames.append(pl.DataFrame(block))
@@ -102,7 +102,7 @@ def trec_run(name: str, run: Run, task: RankingTask) -> tuple[pl.DataFrame, list
     """Converts a run from a TREC file to indices of the task.
 
     Returns:
-        The run, and notes about queries and titles that the run or the judgments lack.
+        The run, and notes about queries and titles that only the run or only the judgments have.
 
     Raises:
         UserError: the run has no judged query, has unknown titles, or a score is not finite.

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-SIGNIFICANT = 0.05
+SIGNIFICANCE_LEVEL = 0.05
+"""A difference is significant if its adjusted p-value is below this."""
 
 
 class Comparison(NamedTuple):

@@ -58,8 +58,8 @@ def export_compact(
 
     ranker = SemanticRanker.load(run, name)
     target = next_version(Path(out) / ranker.name)
-    with atomic_directory(target) as aside:
-        write_compact(ranker, Path(run), aside, table)
+    with atomic_directory(target) as directory:
+        write_compact(ranker, Path(run), directory, table)
     return target
 
 
@@ -76,8 +76,8 @@ def copy_compact(model: Path, directory: Path) -> None:
     location = find_model(model)
     if location is None or location.kind == "export":
         raise UserError(
-            f"{model} holds no weights; expected what `dssm train` or `dssm export --format "
-            "compact` wrote."
+            f"{model} contains no weights; expected a directory that `dssm train` or `dssm export "
+            "--format compact` wrote."
         )
     if location.kind == "compact":
         shutil.copytree(location.path, directory)
@@ -103,52 +103,53 @@ def write_compact(
             f"{run} has a custom tower, and a compact model supports only the towers of this "
             "package; export a SavedModel: dssm_tf.export_model(model=RUN, out=EXPORT)."
         )
-    sides = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
+    tower_names = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
     prior = ranker.prior
     fingerprints = np.array([fingerprint64(title) for title in prior.log_priors], np.int64)
     order = np.argsort(fingerprints)
-    shares = np.array([*prior.log_priors.values()], np.float32)
+    log_priors = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
         "tower": ranker.config.model_dump(mode="json")["tower"],
-        "sides": sides,
+        "sides": tower_names,
         "rules": asdict(ranker.vocabulary.rules),
         "unseen": prior.unseen,
         **{name: getattr(ranker, name) for name in SETTING_NAMES},
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     ranker.vocabulary.save(directory / VOCABULARY)
-    arrays = _stored_weights(ranker, sides, table)
+    arrays = _stored_weights(ranker, tower_names, table)
     # NumPy's stubs take one of the arrays for the argument `allow_pickle`.
     np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]
-    np.savez(directory / PRIOR, titles=fingerprints[order], log_priors=shares[order])
+    np.savez(directory / PRIOR, titles=fingerprints[order], log_priors=log_priors[order])
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
     verify(CompactRanker.load(directory), ranker)
 
 
-def _stored_weights(ranker: SemanticRanker, sides: Sequence[str], table: TableName) -> Arrays:
-    """The weights by side and Keras name, such as `query_tower/recurrence/bias`.
+def _stored_weights(ranker: SemanticRanker, tower_names: Sequence[str], table: TableName) -> Arrays:
+    """The weights by tower and Keras name, such as `query_tower/recurrence/bias`.
 
-    The first matrices are rounded to `table`. The ranker's own matrices are rounded too, so that
-    `verify` compares like with like.
+    The first matrices are rounded to the number type `table`. The matrices of `ranker` are changed
+    to the rounded values, so that `verify` finds no difference by rounding.
     """
     arrays: Arrays = {}
-    for side in sides:
-        tower = getattr(ranker.model, side)
+    for tower_name in tower_names:
+        tower = getattr(ranker.model, tower_name)
         for weight in tower.weights:
-            # Only the layer and the weight of a path: between them Keras may number a cell.
-            components = weight.path.partition(f"{side}/")[2].split("/")
-            arrays["/".join(dict.fromkeys((side, components[0], components[-1])))] = weight.numpy()
-        kernel = arrays[f"{side}/{_KERNEL}"]
+            # The name of a cell between layer and weight is left out, because Keras may number it.
+            components = weight.path.partition(f"{tower_name}/")[2].split("/")
+            parts = dict.fromkeys((tower_name, components[0], components[-1]))
+            arrays["/".join(parts)] = weight.numpy()
+        kernel = arrays[f"{tower_name}/{_KERNEL}"]
         kernel[0] = 0.0  # the row of padding, which Keras never reads
         if table == "int8":
             scale = np.abs(kernel).max(axis=1, keepdims=True) / 127
             quantized = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
-            arrays |= {f"{side}/{_KERNEL}": quantized, f"{side}/hashing/scale": scale}
+            arrays |= {f"{tower_name}/{_KERNEL}": quantized, f"{tower_name}/hashing/scale": scale}
             kernel = quantized * scale
         else:
-            arrays[f"{side}/{_KERNEL}"] = kernel = kernel.astype(table)
+            arrays[f"{tower_name}/{_KERNEL}"] = kernel = kernel.astype(table)
         tower.hashing.kernel.assign(kernel.astype(np.float32))
     return arrays

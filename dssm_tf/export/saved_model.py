@@ -78,13 +78,13 @@ def _weighted_prior_function(ranker: SemanticRanker) -> Callable[..., Any]:
 def export_saved_model(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     """Writes and verifies `out/<name>/<version>/`, with warm-up requests.
 
-    The model computes in float32, whatever precision it was trained in.
+    The model computes in float32, even if it was trained in another precision.
 
     Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d + 1)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
-    float32 `(n,)`), which is also `serving_default`. A server that batches requests needs inputs of
-    equal length: repeat the query for it. The inner product of the embeddings is the score. The
-    first `d` numbers are unit vectors, whose inner product is the cosine.
+    float32 `(n,)`), which is also `serving_default`. If the server batches requests, both inputs
+    must have the same length: repeat the query. The score is the inner product of the embeddings.
+    The first `d` numbers of an embedding are a unit vector; their inner product is the cosine.
 
     Args:
         run: directory that `dssm train` wrote.
@@ -100,19 +100,19 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
     run = Path(run)
     ranker = SemanticRanker.load(run, name)
     target = next_version(Path(out) / ranker.name)
-    with atomic_directory(target) as aside:
-        served = tf.Module()
-        served.weights = [weight.value for weight in ranker.model.weights]
-        tf.saved_model.save(served, str(aside), signatures=_signatures(ranker))
-        extra = aside / EXTRA
+    with atomic_directory(target) as temporary:
+        module = tf.Module()
+        module.weights = [weight.value for weight in ranker.model.weights]
+        tf.saved_model.save(module, str(temporary), signatures=_signatures(ranker))
+        extra = temporary / EXTRA
         extra.mkdir()
         write_warmup(extra / "tf_serving_warmup_requests", ranker.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             shutil.copyfile(run / file, extra / file)
         ranking = {name: getattr(ranker, name) for name in SETTING_NAMES}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
-        write_checksums(aside, files_in(aside))
-        verify(ExportedRanker(aside), ranker)
+        write_checksums(temporary, files_in(temporary))
+        verify(ExportedRanker(temporary), ranker)
     return target
 
 

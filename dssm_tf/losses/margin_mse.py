@@ -16,13 +16,13 @@ class MarginMSE(RankingLoss):
 
     The mean over the pairs `i < j` of a query's titles of
     `((gamma R_i - gamma R_j) - (t_i - t_j))^2`, in squared units of the teacher. The paper has one
-    pair per query, a relevant title and another. A list has all pairs, and their mean is twice the
-    sample variance of `gamma R - t`, so one pass is enough. Differs from `KL` in that the teacher's
-    scale counts, and that all pairs count alike.
+    pair per query, a relevant title and another. Here, a list has all pairs. Their mean is twice
+    the sample variance of `gamma R - t`, which is cheaper to compute. Differs from `KL`: the scale
+    of the teacher's scores matters, and all pairs have the same weight.
 
     Args:
-        gamma: factor that scales the cosine, above 0: 1 if the teacher's score is a cosine too,
-            about half the range of a cross-encoder's logits.
+        gamma: factor that scales the cosine, above 0. Use 1 if the teacher's scores are cosines,
+            and about half the range of the logits if the teacher is a cross-encoder.
         kwargs: arguments of `RankingLoss`.
 
     Raises:
@@ -43,11 +43,11 @@ class MarginMSE(RankingLoss):
         correction: keras.KerasTensor,
     ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
-        counted = ops.cast(mask, scores.dtype)
-        title_count = ops.sum(counted, axis=-1)
+        weights = ops.cast(mask, scores.dtype)
+        title_count = ops.sum(weights, axis=-1)
         difference = ops.where(mask, self.gamma * scores - ops.cast(targets, scores.dtype), 0.0)
         mean = ops.sum(difference, axis=-1) / ops.maximum(title_count, 1.0)
-        squares = ops.sum(counted * ops.square(difference - mean[..., None]), axis=-1)
+        squares = ops.sum(weights * ops.square(difference - mean[..., None]), axis=-1)
         return 2.0 * squares / ops.maximum(title_count - 1.0, 1.0)
 
     def get_config(self) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
         """Loss of each query; 0 for a query without a negative.
 
         Args:
-            scores: `(batch, columns)`, such as cosines, in float32 with any precision of the model.
+            scores: `(batch, columns)`, such as cosines; float32 for every precision of the model.
             targets: `(batch, columns)`, 1 for the clicked title and 0 for the others; in a graded
                 list, grades or a teacher's scores.
             mask: bool `(batch, columns)`, false for a candidate that is ignored.

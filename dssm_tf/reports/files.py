@@ -57,9 +57,9 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """The content of `metrics.json`: everything except the values per query."""
     means: dict[str, dict[str, Any]] = {}
     first = first_titles(evaluation.task, evaluation.runs)
-    for subset, counted in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
+    for subset, mask in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
         for name, cells in evaluation.summary(subset).rows_by_key("system", named=True).items():
-            means.setdefault(name, {})[subset] = _means(int(counted.sum()), cells)
+            means.setdefault(name, {})[subset] = _means(int(mask.sum()), cells)
     return {
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
@@ -90,7 +90,7 @@ def _row(
     if means:
         entry |= {
             **means.pop(""),
-            "parts": means,
+            "subsets": means,
             **({name: row.cost(name) for name in COSTS} if has_costs(evaluation) else {}),
             "notes": row.notes,
             "about": [{"seed": result.seed, **result.about} for result in row.seeds],
@@ -145,8 +145,8 @@ def qrels(task: RankingTask) -> list[Judgment]:
 def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
     """A system's ranking as a TREC run.
 
-    Tied scores are separated by a tiny step, in ranking order. Other tools break ties differently;
-    this way they read the same ranking.
+    Equal scores are lowered by tiny steps, in ranking order. Other tools break ties differently, so
+    otherwise they would read another ranking.
     """
     return {
         task.query_ids[query]: {
@@ -169,7 +169,7 @@ def _file_names(systems: Sequence[str]) -> list[str]:
 
 
 def _untied(scores: Sequence[float]) -> list[float]:
-    """Strictly descending float32 scores, each lowered as little as possible."""
+    """Makes scores in ranking order strictly descending, in float32, with minimal changes."""
     descending = np.array(scores, np.float32)
     for rank in range(1, len(descending)):
         below = np.nextafter(descending[rank - 1] - _SMALLEST_STEP, np.float32(-np.inf))

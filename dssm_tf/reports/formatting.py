@@ -10,7 +10,7 @@ import numpy as np
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.evaluation.significance import SIGNIFICANT
+from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL
 from dssm_tf.text.rules import FOLDED
 
 COSTS = {
@@ -40,7 +40,8 @@ def mean_cells(
 
     Args:
         evaluation: the results.
-        subset: a key of `Evaluation.query_subsets`; all queries if None. Tests are only over all.
+        subset: a key of `Evaluation.query_subsets`; all queries if None. Significance is tested
+            on all queries only.
 
     Returns:
         By system, the rows of its summary with these additional keys: `text`, the mean with three
@@ -64,7 +65,7 @@ def significantly_worse(evaluation: Evaluation, system: str, metric: str) -> lis
     worse_systems = {
         worse
         for test in evaluation.comparisons
-        if test.metric == metric and test.p_adjusted < SIGNIFICANT
+        if test.metric == metric and test.p_adjusted < SIGNIFICANCE_LEVEL
         for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
         if better == system
     }
@@ -89,7 +90,7 @@ def has_costs(evaluation: Evaluation) -> bool:
 
 
 def query_warnings(evaluation: Evaluation) -> list[str]:
-    """Warnings about queries that no ranking can change, and about means over few queries."""
+    """Warnings about queries whose metrics no ranking changes, and about means of few queries."""
     warnings = small_sample_warning("The means are based on", evaluation.measured_queries)
     if not warnings:  # otherwise every subset is small, too
         for name, mask in evaluation.query_subsets.items():
@@ -212,7 +213,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         )
     if wordless := sum(not FOLDED.key(query) for query in task.queries):
         sentences.append(
-            f"{plural(wordless, 'query has', 'queries have')} no word after normalisation. "
+            f"{plural(wordless, 'query has', 'queries have')} no word after normalization. "
             "Only popularity can rank titles for them. They are included in the means."
         )
     seeds = max((len(row.seeds) for row in evaluation.rows), default=0)
@@ -234,8 +235,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
         )
     if _has_chosen(evaluation):
         sentences.append(
-            f"Free parameters: 2-fold cross-validation on {settings['tune']}: each half of "
-            "the queries is measured with the values chosen on the other half."
+            f"Free parameters: 2-fold cross-validation on {settings['tune']}. The queries of each "
+            "fold are measured with the values chosen on the other fold."
         )
     if evaluation.comparisons:
         systems = ", ".join(

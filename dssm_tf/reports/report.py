@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dssm_tf.common.terminal import say
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.evaluation.significance import SIGNIFICANT
+from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL
 from dssm_tf.reports.formatting import (
     COSTS,
     SUBSET_HEADINGS,
@@ -180,7 +180,9 @@ def _tests(evaluation: Evaluation) -> list[str]:
             f"{test.difference:+.3f}",
             f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]",
             p(test.p),
-            f"**{p(test.p_adjusted)}**" if test.p_adjusted < SIGNIFICANT else p(test.p_adjusted),
+            f"**{p(test.p_adjusted)}**"
+            if test.p_adjusted < SIGNIFICANCE_LEVEL
+            else p(test.p_adjusted),
         ]
         for test in tests
     ]

@@ -5,7 +5,7 @@ compact.json    `format`; `name`; `tower`, its configuration; `sides`, which are
                 `mean_prior`; `bm25_weight`; `cutoff`; `unseen`, the log-prior of a title without
                 clicks
 vocabulary.txt  letter trigrams, one per line, by id from 1
-weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
+weights.npz     arrays by tower and Keras name, such as `query_tower/hashing/kernel`; an int8
                 kernel has an additional array `scale`
 prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
                 log-priors: the logs of their fractions of all clicks

@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 _BUSY = "as many requests as --in-flight allows are in flight; try again later."
 
-_MAX_TEXT_BYTES = 1 << 16  # models only read the first words of a text
+_MAX_TEXT_BYTES = 1 << 16  # longer texts are truncated; models read only the first words
 
 
 def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, Vectors]:
@@ -43,7 +43,7 @@ def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, 
     if len(queries) not in (1, len(titles)):
         raise Refusal(
             INVALID,
-            f"inputs hold {len(queries)} queries and {len(titles)} titles; expected the same "
+            f"inputs have {len(queries)} queries and {len(titles)} titles; expected the same "
             "number of both, or one query for all titles.",
         )
     if len(set(queries)) == 1:  # clients that batch repeat the query

@@ -78,8 +78,8 @@ def check_callbacks(
     """Raises UserError if a callback cannot be used, or does not fit the learning-rate schedule.
 
     Args:
-        callbacks: what the user gave.
-        schedule: of the optimizer.
+        callbacks: the user's callbacks.
+        schedule: the optimizer's section `schedule`.
     """
     if isinstance(callbacks, keras.callbacks.Callback) or not isinstance(callbacks, Sequence):
         raise UserError(
@@ -93,14 +93,14 @@ def check_callbacks(
             )
         if isinstance(callback, keras.callbacks.BackupAndRestore):
             raise UserError(
-                "callbacks: BackupAndRestore would restore weights of its own; leave it out, "
-                "because the same call of train resumes an interrupted run."
+                "callbacks: BackupAndRestore would overwrite the weights of a resumed run; leave "
+                "it out. The same call of train resumes an interrupted run."
             )
         sets_rate = (keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau)
         if isinstance(callback, sets_rate) and schedule.name != "constant":
             raise UserError(
                 f"callbacks: {name} sets the learning rate, and so does optimizer.schedule "
-                f"({schedule.name}); use one of both."
+                f"({schedule.name}); use only one of them."
             )
 
 

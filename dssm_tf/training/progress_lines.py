@@ -18,11 +18,11 @@ from dssm_tf.training.validation import format_ndcg
 class ProgressLines(keras.callbacks.Callback):
     """Shows a progress bar of the current epoch, and one line per finished epoch.
 
-    It is a context manager, which removes the bar at its end, also after an error.
+    It is a context manager; on exit it removes the bar, even after an error.
 
     Args:
         steps: batches per epoch.
-        epochs: largest number of epochs.
+        epochs: maximum number of epochs.
         quiet: prints nothing.
     """
 

@@ -51,7 +51,7 @@ def tune(
         console: where to print; None prints nothing.
 
     Returns:
-        The study. A trial's `user_attrs["values"]` are its metric, `(logs, seeds)`.
+        The study. `user_attrs["values"]` of a trial has the metric of each run, `(logs, seeds)`.
 
     Raises:
         UserError: the data are unsuitable, `out` contains other files or is being written by
@@ -61,7 +61,7 @@ def tune(
         config = search.trial_config(setting)
         if not (config.training.folds or log.count("validation")):
             raise UserError(
-                f"{log.directory} holds no validation records; preprocess with a larger "
+                f"{log.directory} contains no validation records; preprocess with a larger "
                 "--validation-fraction, or --set training.folds=5."
             )
         check_data(resolve_files(config).negatives, config.training, log)
@@ -71,7 +71,7 @@ def tune(
     with exclusive_lock(out):
         study = _study(search, data, out)
         queued = len(study.get_trials(states=[TrialState.WAITING]))
-        missing = (search.random or search.tpe or 0) - len(_ended(study))
+        missing = (search.random or search.tpe or 0) - len(_finished_trials(study))
         for _ in range(max(queued, missing)):
             trial = study.ask(search.space)
             if console:
@@ -113,7 +113,7 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
     # With the same seed, the sampler would repeat its suggestions from before a kill.
     sampler = TPESampler if search.tpe else RandomSampler
     study.sampler = sampler(seed=search.seed + len(study.trials))
-    retried = [trial for trial in _ended(study) if trial.state == TrialState.FAIL]
+    retried = [trial for trial in _finished_trials(study) if trial.state == TrialState.FAIL]
     for trial in study.get_trials(states=[TrialState.RUNNING]):
         study.tell(trial.number, state=TrialState.FAIL)
         retried.append(trial)
@@ -124,14 +124,14 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
     return study
 
 
-def _ended(study: optuna.Study) -> list[FrozenTrial]:
-    """The completed, pruned and failed trials; of each setting, the last one."""
-    ended = {
+def _finished_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """The last completed, pruned or failed trial of each setting."""
+    trials = {
         str(trial.params): trial
         for trial in study.trials
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or "reason" in trial.user_attrs
     }
-    return list(ended.values())
+    return list(trials.values())
 
 
 def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet: bool) -> float:
@@ -192,7 +192,9 @@ def _fingerprint(log: Path) -> str:
 
 def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path) -> list[str]:
     """Writes `trials.tsv`, best first, and `best.yaml`; returns its comments for printing."""
-    trials = sorted(_ended(study), key=lambda trial: (trial.state.value, -(trial.value or 0.0)))
+    trials = sorted(
+        _finished_trials(study), key=lambda trial: (trial.state.value, -(trial.value or 0.0))
+    )
     completed = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     rows = []
     for trial in trials:

@@ -129,11 +129,11 @@ def first_keywords(
         words = directions[0].words
         if len(words) > 1:
             counts = zip(*(reading.cells_changed() for reading in directions), strict=True)
-            judged = np.array(
+            candidates = np.array(
                 [any(count is not None for count in word_counts) for word_counts in counts]
             )
             shared = np.isin(words, FOLDED.words(title))
-            masks.append((np.array(keywords(directions)), judged, shared))
+            masks.append((np.array(keywords(directions)), candidates, shared))
     hits = quantities.first_keyword(*zip(*masks, strict=True))
     yield "keyword: queries with a keyword", hits.with_keyword
     yield "keyword: in the title", hits.hits

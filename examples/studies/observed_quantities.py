@@ -15,17 +15,17 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.integer[Any]]
 
 _TAIL = 0.025  # on either side of a 95 % interval
-_FEWEST = 3  # values needed for a meaningful rank agreement
+_MIN_VALUES = 3  # for a meaningful rank agreement
 
 
 def over_seeds(values: Iterable[float]) -> tuple[float, float]:
-    """The mean over seeds and Student's 95 % interval, mean -+ half.
+    """The mean over seeds, and half the width of Student's 95 % interval around it.
 
     Args:
         values: one value per seed; NaN is left out.
 
     Returns:
-        The mean and half the interval's width; infinite for one value, NaN for none.
+        The mean and half the width. The width is infinite for one value; both are NaN for none.
     """
     known = np.array([value for value in values if not np.isnan(value)], np.float64)
     if not len(known):
@@ -104,7 +104,7 @@ class Hits(NamedTuple):
     Attributes:
         with_keyword: fraction of the texts that have a keyword.
         hits: of these, the fraction whose first keyword is a word of the other text.
-        chance: the same for a random word among the judged ones of each of these texts.
+        chance: the same for a random candidate word of each of these texts.
     """
 
     with_keyword: float
@@ -113,20 +113,21 @@ class Hits(NamedTuple):
 
 
 def first_keyword(
-    keywords: Sequence[Flags], judged: Sequence[Flags], shared: Sequence[Flags]
+    keywords: Sequence[Flags], candidates: Sequence[Flags], shared: Sequence[Flags]
 ) -> Hits:
     """How often the first keyword of a query is a word of the title that was clicked.
 
     Args:
         keywords: mask of the keywords of each query, `(words,)`.
-        judged: mask of the words that can be keywords, `(words,)`: not the first one read.
+        candidates: mask of the words that can be keywords, `(words,)`: not the first word read.
         shared: mask of the words that are in the title, `(words,)`.
     """
     hits, chances = [], []
-    for keyword, known, common in zip(keywords, judged, shared, strict=True):
-        if (keyword & known).any():
-            hits.append(bool(common[(keyword & known).argmax()]))
-            chances.append(common[known].mean())
+    for is_keyword, is_candidate, is_shared in zip(keywords, candidates, shared, strict=True):
+        mask = is_keyword & is_candidate
+        if mask.any():
+            hits.append(bool(is_shared[mask.argmax()]))
+            chances.append(is_shared[is_candidate].mean())
     if not hits:
         return Hits(0.0, np.nan, np.nan)
     return Hits(len(hits) / len(keywords), float(np.mean(hits)), float(np.mean(chances)))
@@ -172,7 +173,7 @@ def shuffled_purity(cells: Indices, labels: Indices, seed: int = 0, times: int =
 
 
 def rotated_coordinates(vectors: Array, seed: int = 0) -> Array:
-    """Vectors in random orthogonal coordinates: cosines stay the same, cells do not.
+    """Vectors in random orthogonal coordinates: cosines do not change, but cells do.
 
     A result that also holds in these coordinates is a property of the space, not of the cells.
 
@@ -244,7 +245,7 @@ def agreement(left: Array, right: Array) -> Agreement:
     Returns:
         From -1 to 1; NaN for fewer than three values.
     """
-    if len(left) < _FEWEST or np.ptp(left) == 0 or np.ptp(right) == 0:
+    if len(left) < _MIN_VALUES or np.ptp(left) == 0 or np.ptp(right) == 0:
         return Agreement(np.nan, np.nan)
     return Agreement(
         float(stats.kendalltau(left, right).statistic),

@@ -7,7 +7,7 @@ DATA has `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. The tes
 pages is not used: Best Buy's later fifth, the test questions of `dssm demo`, and a fifth of Home
 Depot's queries (another fifth for the full catalogue, see `whole_catalogue`). Of Home Depot's other
 queries, a quarter is used. 30 % of the remaining queries are for validation; they give all values.
-OUT keeps every finished training, so the same command resumes.
+OUT contains the results of finished runs, so the same command resumes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from examples.studies.whole_catalogue import split
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 BASE = "shipped"
-PLAIN = ("training.refit=false", "training.epochs=10")
+COMMON_SETTINGS = ("training.refit=false", "training.epochs=10")
 CHOICES: dict[str, tuple[str, ...]] = {
     BASE: (),
     "no title queries": ("training.title_queries=0",),
@@ -134,7 +134,7 @@ def train_and_validate(
     """Trains and returns the validation NDCG, with the prior's weight chosen by validation."""
     from dssm_tf.training.train import train
 
-    settings = load_config(find_config(config), [*PLAIN, *overrides])
+    settings = load_config(find_config(config), [*COMMON_SETTINGS, *overrides])
     result = train(settings, data, out, quiet=True)
     return {name: result.metrics[name] for name in CUTOFFS} | {
         "seconds": result.seconds,
@@ -144,7 +144,10 @@ def train_and_validate(
 
 
 def table(results: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> list[str]:
-    """One table per log: mean and half the range over seeds; `won` if beyond both ranges."""
+    """One table per log, with the mean and half the range over seeds.
+
+    A choice is better or worse than the first if the difference exceeds both ranges.
+    """
     lines = []
     for log, choices in results.items():
         first = next(iter(choices))
@@ -164,7 +167,7 @@ def table(results: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> l
             ]
             gain = values[:, 2].mean() - base[:, 2].mean()
             widest = max(np.ptp(values[:, 2]), np.ptp(base[:, 2]))
-            verdict = "won" if gain > widest else "lost" if -gain > widest else "level"
+            verdict = "better" if gain > widest else "worse" if -gain > widest else "equal"
             verdict = verdict if min(len(values), len(base)) > 1 else "one seed"
             against = "" if choice == first else f"{gain:+.3f} {verdict}"
             epochs, seconds = (np.mean([run[key] for run in runs]) for key in ("epoch", "seconds"))
@@ -179,16 +182,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the study and prints its tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder with bestbuy/, homedepot/")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--config", default="dssm")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True, help="folder for data and results")
+    parser.add_argument("--config", default="dssm", help="name or file of a configuration")
+    parser.add_argument("--seeds", type=int, default=2, help="number of seeds")
     parser.add_argument("--logs", default="", help="comma-separated; all if empty")
     parser.add_argument("--choices", default="", help="separated by ;, all if empty")
     parser.add_argument(
         "--also", action="append", default=[], metavar="NAME:KEY=VALUE;...", help="another choice"
     )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="unless a choice has it"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="setting of all choices; a choice can override it",
     )
     options = parser.parse_args(argv)
     if not options.data.is_dir():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dssm_tf.analysis.contributions import (
-    MOST_WORDS,
+    MAX_EXACT_WORDS,
     losses,
     sampled_shapley,
     shapley,
@@ -48,16 +48,16 @@ WORD_VALUES = {word: index for index, word in enumerate("abcdefghijkl")}
 
 def values_with_bonus(texts):
     """The sum of a text's `WORD_VALUES`, plus 7 if it has both `a` and `l`."""
-    sets = [text.split() for text in texts]
-    assert all(words == sorted(words) for words in sets)  # in the order of the text
-    return np.array(
-        [sum(map(WORD_VALUES.get, s)) + 7 * ("a" in s and "l" in s) for s in sets], float
-    )
+    word_lists = [text.split() for text in texts]
+    assert all(words == sorted(words) for words in word_lists)  # in the order of the text
+    bonuses = [7 * ("a" in words and "l" in words) for words in word_lists]
+    sums = [sum(map(WORD_VALUES.get, words)) for words in word_lists]
+    return np.add(sums, bonuses, dtype=float)
 
 
 def test_values_are_exact_up_to_ten_words_and_sampled_beyond():
     words = list(WORD_VALUES)
-    values, errors = word_contributions(values_with_bonus, words[-MOST_WORDS:])
+    values, errors = word_contributions(values_with_bonus, words[-MAX_EXACT_WORDS:])
     assert values == pytest.approx(np.arange(2, 12))
     assert errors is None
     values, errors = word_contributions(values_with_bonus, words)
@@ -67,9 +67,9 @@ def test_values_are_exact_up_to_ten_words_and_sampled_beyond():
 
 
 def test_the_standard_error_is_that_of_a_mean_over_pairs_of_orders():
-    # A text has value 1 from two of three words on. In an order and in its reverse, the middle
-    # word gets it. So a pair of orders gives a word 1 or 0, and the standard error of the mean of
-    # n pairs is that of a proportion p, sqrt(p (1 - p) / (n - 1)).
+    # A text with at least two of the three words has value 1. In an order and in its reverse, the
+    # middle word contributes 1 and the others 0. So each pair of orders gives a word 1 or 0. The
+    # standard error of the mean of n pairs is that of a proportion p, sqrt(p (1 - p) / (n - 1)).
     pairs = 100
     values, errors = sampled_shapley(
         lambda texts: np.array([len(text.split()) >= 2 for text in texts], float),

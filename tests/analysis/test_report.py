@@ -8,7 +8,7 @@ import pytest
 
 from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.rendering import markdown
-from dssm_tf.analysis.report import report as report
+from dssm_tf.analysis.report import report
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.reports.markdown import html

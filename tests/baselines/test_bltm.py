@@ -1,3 +1,5 @@
+"""BLTM: the pair constraint, and equality of posteriors and EM steps with a reference."""
+
 import numpy as np
 from pytest import approx
 from scipy import sparse
@@ -18,8 +20,8 @@ def test_the_pair_constraint_holds_at_every_step():
     assert max(one_round.learned.gaps) > 1e-3
 
 
-def side(pairs):
-    """One side of pairs from `p(w|z)` of the words of each, padded to five words."""
+def pair_words(pairs):
+    """The words of one side of pairs, from `p(w|z)` of the words of each, padded to five words."""
     probabilities = np.ones((len(pairs), 5, pairs[0].shape[1]))
     counts = np.zeros((len(pairs), 5))
     for row, words in enumerate(pairs):
@@ -32,11 +34,12 @@ def test_posteriors_equal_those_of_direct_minimization():
     random = np.random.default_rng(0)
     mixtures = random.dirichlet(np.ones(3), 5)
     queries, titles = (
-        [random.dirichlet(np.ones(9), 3).T[: row % most + 1] for row in range(5)] for most in (2, 5)
+        [random.dirichlet(np.ones(9), 3).T[: row % max_words + 1] for row in range(5)]
+        for max_words in (2, 5)
     )
     # The pairs converge after different numbers of rounds.
     posterior = constrained_e_step(
-        mixtures, side(queries), side(titles), np.zeros((5, 3)), 1e-10, 10_000
+        mixtures, pair_words(queries), pair_words(titles), np.zeros((5, 3)), 1e-10, 10_000
     )
     assert np.abs(posterior.query.fractions - posterior.title.fractions).max() <= 1e-10
     for row, (mixture, query, title) in enumerate(zip(mixtures, queries, titles, strict=True)):
@@ -63,22 +66,22 @@ def test_em_steps_equal_the_reference(monkeypatch):
     for em_side, start in zip(sides, words, strict=True):
         em_side.words = start
     em = BilingualEM(*sides, clicks)
-    theirs = (em.mixtures, *words)
+    reference = (em.mixtures, *words)
     for _ in range(3):
         objective, gap = em.em_step(0.3, 0.2, 1e-10, 10_000)
         assert gap <= 1e-10
-        *theirs, expected = bltm_step(queries, titles, clicks, *theirs, 0.3, 0.2)
+        *reference, expected = bltm_step(queries, titles, clicks, *reference, 0.3, 0.2)
         assert objective == approx(expected, abs=1e-4)
-        for ours, expected in zip(
-            (em.mixtures, em.query.words, em.title.words), theirs, strict=True
+        for values, expected in zip(
+            (em.mixtures, em.query.words, em.title.words), reference, strict=True
         ):
-            assert ours == approx(expected, abs=1e-4)
+            assert values == approx(expected, abs=1e-4)
 
 
 def test_one_word_per_side_by_hand():
     # Query word: p(z|w) ~ (.8, .2); title word: (.2, .8). Equal fractions nearest to both are
     # the normalized geometric mean, (1/2, 1/2); each side's KL is .5 log(.5/.8) + .5 log(.5/.2).
-    query, title = side([np.array([[0.8, 0.2]])]), side([np.array([[0.2, 0.8]])])
+    query, title = pair_words([np.array([[0.8, 0.2]])]), pair_words([np.array([[0.2, 0.8]])])
     posterior = constrained_e_step(
         np.array([[0.5, 0.5]]), query, title, np.zeros((1, 2)), 1e-12, 1000
     )

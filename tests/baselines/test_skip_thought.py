@@ -104,8 +104,8 @@ DAMAGE_BY_MESSAGE = {
         release, encoder_U=np.array([{"a": 1}], dtype=object)
     ),
     r"uni_skip\.npz has no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
-    r"matrices of encoder are \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: (
-        change(release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32))
+    r"have the shapes \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: change(
+        release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32)
     ),
     r"utable\.npy is \(5, 3\); the dictionary needs 6 rows": lambda release: np.save(
         release / "utable.npy", np.zeros((5, 3), np.float32)

@@ -165,7 +165,7 @@ def test_invalid_flags_are_refused_before_any_fit(folder, benchmark_output, argu
 
 def test_a_directory_with_other_files_is_not_changed(folder, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds no work, which this command writes"):
+    with pytest.raises(UserError, match="contains no work, which this command writes"):
         benchmark(folder, "--systems", "bm25", "--out", str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

@@ -4,8 +4,8 @@
 
 The logs are synthetic. Queries, titles and words have Zipf distributions with unbounded tails, so
 that their numbers grow with the log by Heaps' law: 60,000 queries, 115,000 titles and 44,000 words
-in 300,000 rows. The rival, "by hand", is a Polars query that normalizes the texts (ASCII only) and
-adds up the clicks of each pair.
+in 300,000 rows. It is compared with "by hand", a Polars query that normalizes the texts (ASCII
+only) and adds up the clicks of each pair.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def test_known_and_new_queries_and_unknown_trigrams_are_reported(evaluate, capsy
     assert evaluation.in_log.tolist() == [index == red for index in range(2)]
     systems = metrics()["systems"]
     lstm, values = systems["lstm"], evaluation.values["lstm"]["ndcg@1"]
-    known, new = (lstm["parts"][subset] for subset in ("known", "new"))
+    known, new = (lstm["subsets"][subset] for subset in ("known", "new"))
     assert (known["ndcg@1"], new["ndcg@1"]) == (values[red], values[blue])
     assert new["queries"] == 1
     # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
@@ -138,8 +138,8 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):
 @pytest.mark.parametrize(
     ("models", "options", "message"),
     [
-        (["lstm", "other/lstm"], {}, "two are called 'lstm'; rename one"),
-        (["bm25=lstm"], {}, "two are called 'bm25'"),
+        (["lstm", "other/lstm"], {}, "two entries have the name 'lstm'; rename one"),
+        (["bm25=lstm"], {}, "two entries have the name 'bm25'"),
         (["=lstm"], {}, "=lstm': expected PATH or NAME=PATH"),
         ([], {"baselines": "", "data": "data"}, "only baselines learn from it"),
         ([], {"out": "other"}, "exists already"),

@@ -65,7 +65,7 @@ def test_the_default_title_fields_are_those_of_the_first_model(run, tmp_path, ki
         model = tmp_path / kind
         export_model(model=run, out=model, format=kind)
     card = (run / "MODEL_CARD.md").read_text("utf-8")
-    assert "| a title is | `product␟brand`, fields with U+241F between |" in card
+    assert "| a title is | `product␟brand`, fields separated by U+241F |" in card
     assert TableFlags().layout(other, model).title_fields == ("product", "brand")
     assert TableFlags(title_fields="name").layout(model).title_fields == ("name",)
     assert TableFlags().layout(other).title_fields == ("title",)

@@ -61,7 +61,7 @@ def test_an_external_error_is_one_line_and_exit_code_1(error, line, capsys):
     assert stderr.count("\n") == 1
 
 
-def test_an_error_of_tensorflow_or_arrow_is_error_line():
+def test_an_error_of_tensorflow_or_arrow_is_one_line():
     import pyarrow
     import tensorflow as tf
 
@@ -122,7 +122,9 @@ INTERRUPTED = "dssm train: interrupted; the same command resumes, or starts over
 def command(work):
     """Starts a command in another process and waits for its first line."""
     code = [sys.executable, "-c", COMMAND.format(work=work)]
-    with subprocess.Popen(code, text=True, stdout=-1, stderr=-1) as process:
+    with subprocess.Popen(
+        code, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         try:
             assert process.stdout.readline() == "started\n"
             yield process

@@ -110,7 +110,9 @@ def test_a_directory_with_a_file_of_another_program_is_never_replaced(tmp_path, 
     with pytest.raises(UserError, match="run is not replaced: this command did not write old"):
         atomic_directory(run, owned_patterns=["weights"]).__enter__()
     (run / "old").rename(run / "table.tsv")  # the command writes this name, too
-    with pytest.raises(UserError, match="because it holds no weights, which this command writes"):
+    with pytest.raises(
+        UserError, match="because it contains no weights, which this command writes"
+    ):
         check_replaceable(run, ["weights", "*.tsv"])
     (run / "weights").write_text("w")
     check_replaceable(run, ["weights", "*.tsv"])

@@ -92,7 +92,7 @@ def refusal(action, *arguments) -> str:
         DSSM(9, (5, 3), dropout=0.25),  # the package's own classes are registered too
     ],
 )
-def test_a_tower_survives_yaml_and_is_built_for_another_vocabulary(tower):
+def test_a_tower_is_written_to_yaml_read_and_built_for_another_vocabulary(tower):
     config = round_trip(tower=CustomTowerConfig.from_tower(tower))
     rebuilt = config.tower.build(7, name="query_tower", dtype="mixed_bfloat16")
     assert type(rebuilt) is type(tower)
@@ -117,7 +117,7 @@ def test_a_model_of_a_custom_tower_has_the_vectors_of_the_tower():
     np.testing.assert_array_equal(np.array(model.title_tower(texts)), vectors)
 
 
-def test_a_loss_survives_yaml():
+def test_a_loss_is_written_to_yaml_and_read_unchanged():
     loss = Lead(power=3, reduction="sum", name="lead")
     rebuilt = round_trip(loss=CustomLossConfig.from_loss(loss)).loss.build()
     assert type(rebuilt) is Lead

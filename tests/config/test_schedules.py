@@ -88,7 +88,7 @@ def test_a_schedule_of_few_steps_has_finite_rates(schedule, total_steps):
 
 @pytest.mark.parametrize("name", ["adam", "sgd", "nesterov"])
 @pytest.mark.parametrize("schedule", ["constant", "cosine", "exponential"])
-def test_an_optimizer_with_a_schedule_survives_its_configuration(name, schedule):
+def test_get_config_and_from_config_keep_an_optimizer_with_a_schedule(name, schedule):
     config = optimizer_config(name=name, schedule={"name": schedule}, clip_norm=2.0)
     optimizer = config.build(total_steps=TOTAL, averaging=0.9)
     assert (optimizer.use_ema, optimizer.ema_momentum) == (True, 0.9)

@@ -222,7 +222,7 @@ def test_an_epoch_equals_the_rules_in_plain_python(log, size, in_batch, joint, s
         assert [row.weight > 0 for row in step] == [True] * len(clicks_of_step) + [False] * padding
         expected = oracle(clicks_of_step, log, in_batch)
         for row, (query, title, negatives) in zip(step, expected, strict=False):
-            assert (row.query, row.clicked, row.positive) == (query, title, 1.0)
+            assert (row.query, row.clicked, row.clicked_weight) == (query, title, 1.0)
             assert row.negatives == {
                 key: approx(value, rel=1e-5) for key, value in negatives.items()
             }

@@ -19,4 +19,4 @@ def topics() -> sparse.csr_matrix:
 def randomize(layer) -> None:
     """Sets random weights that are large enough to make every term matter."""
     random = np.random.default_rng(1)
-    layer.set_weights([random.normal(0, 0.7, w.shape) for w in layer.get_weights()])
+    layer.set_weights([random.normal(0, 0.7, weight.shape) for weight in layer.get_weights()])

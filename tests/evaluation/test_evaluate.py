@@ -105,7 +105,7 @@ def test_a_note_names_a_model_that_ranks_with_its_prior_beside_systems_without_o
     with_prior.mean_prior = -0.1
     rows = evaluate({"bad": BAD, "lifted": with_prior}, JUDGMENTS, CORPUS).rows
     assert [bool(row.notes) for row in rows] == [False, True]
-    assert "ranks with its prior of titles" in rows[1].notes[0]
+    assert "ranks with its log-prior of titles" in rows[1].notes[0]
     assert not evaluate({"lifted": with_prior}, JUDGMENTS, CORPUS).rows[0].notes
 
 
@@ -141,7 +141,7 @@ def test_a_corpus_with_other_ids_is_refused_and_one_reworded_title_is_not():
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_diverged_model_is_named_with_the_query(value):
     broken = TableRanker({("shoe", "blue box"): value})
-    with pytest.raises(UserError, match=r"lstm gave a score that is not finite.*'shoe'"):
+    with pytest.raises(UserError, match=r"lstm returned a score that is not finite.*'shoe'"):
         evaluate({"lstm": broken}, JUDGMENTS, CORPUS)
 
 

@@ -33,7 +33,7 @@ def labels_of(targets, mask=None) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", GRADED_LOSS_CONFIGS)
-def test_a_graded_loss_is_the_paper_s(name):
+def test_a_graded_loss_equals_the_formula_of_its_paper(name):
     oracle, arguments = ORACLES[name]
     losses = each(build_loss(name, **arguments), SCORES, labels_of(GRADES, MASK))
     expected = [
@@ -43,9 +43,10 @@ def test_a_graded_loss_is_the_paper_s(name):
     np.testing.assert_allclose(losses, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("grades", [[2, 1], [0.05, 0]])  # a gain of 3, and one of 0.035
+@pytest.mark.parametrize("grades", [[2, 1], [0.05, 0]])  # gains of 3 and 1; of 0.035 and 0
 def test_two_equal_cosines_cost_log_2_with_any_gains(grades):
-    # Fractions of the gain such as 3/4 and 1/4, probabilities 1/2 and 1/2: -(3/4 + 1/4) log(1/2).
+    # Targets are fractions of the gain, such as 3/4 and 1/4. Both probabilities are 1/2, so the
+    # loss is -(3/4 + 1/4) log(1/2).
     assert each(LISTS, [[0.3, 0.3]], labels_of([grades])) == pytest.approx([np.log(2)])
 
 
@@ -95,7 +96,7 @@ def test_by_source_refuses_anything_but_ranking_losses(losses):
         BySource(losses)
 
 
-def test_by_source_and_its_losses_survive_their_configuration():
+def test_serialization_keeps_by_source_and_its_losses():
     loss = BySource([ClickSoftmax(gamma=3.0), KL()], reduction="sum")
     copy = copy_of(loss)
     assert copy.get_config() == loss.get_config()

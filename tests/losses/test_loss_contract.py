@@ -140,7 +140,7 @@ def test_compiled_by_xla_the_numbers_are_the_same(name):
 
 
 @every_loss
-def test_every_parameter_survives_its_configuration(name):
+def test_serialization_keeps_every_parameter(name):
     parameters = changed_values(LOSS_CONFIGS[name])
     loss = build_loss(name, **parameters, reduction="sum")
     copy = copy_of(loss)

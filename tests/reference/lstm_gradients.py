@@ -5,7 +5,7 @@ reach a gate of a later word through `y(t-1)` and `W_rec`, or through `c(t-1)` a
 the formulas treat both as constants. So they equal the derivative only where `W_rec` and `W_p` are
 zero, as finite differences show. The towers are trained with the full derivative.
 
-Where the print is damaged or inconsistent, the form with matching dimensions is used:
+Where the printed formulas are damaged or inconsistent, the form with matching dimensions is used:
 
 - eq. 24, 32 and 40 (and 90, 100, 110) have `x(t)` where `W_k` multiplies `l(t) = W_h x(t)`;
 - eq. 23 has W_2 for W_3 and eq. 27 b_2 for b_3 in the last term of our copy of the journal; eq. 89
@@ -26,7 +26,7 @@ from tests.reference.peephole_lstm import LSTMParameters, sigmoid
 Array = NDArray[np.float64]
 
 
-def printed(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
+def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
     """One side's term of dR by every parameter, by the field names of `LSTMParameters`.
 
     Args:

@@ -56,7 +56,7 @@ def test_embed_writes_the_models_vectors_in_input_order(
     [
         ({"out": "v.npy"}, "ends in .parquet"),
         ({"out": "corpus.tsv"}, "ends in .parquet"),
-        ({"input": "empty.txt"}, "holds no text"),
+        ({"input": "empty.txt"}, "contains no text"),
         ({"tables": TableFlags(columns="title=colour")}, "colour"),
         ({"model": "absent"}, "does not exist"),
     ],
@@ -140,8 +140,8 @@ def test_invalid_input_of_index_is_an_error_of_one_line_and_writes_nothing(
     cases = [
         ("has a header and no title", {"corpus": tmp_path / "empty.tsv"}),
         ("has a word", {"corpus": tmp_path / "marks.tsv"}),
-        ("holds no query", {"queries": tmp_path / "q.txt"}),
-        ("holds no weights", {"model": tmp_path}),
+        ("contains no query", {"queries": tmp_path / "q.txt"}),
+        ("contains no weights", {"model": tmp_path}),
         ("exists already", {"out": run_with_prior}),
     ]
     for message, options in cases:

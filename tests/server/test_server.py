@@ -49,9 +49,9 @@ def test_a_port_in_use_is_a_one_line_error_and_other_ports_are_closed(used_port,
     wait_for(lambda: not (opened and is_listening(opened)))
 
 
-def assert_refused(words: str, **options) -> None:
+def assert_refused(message: str, **options) -> None:
     options = {"port": 0, "rest_port": 0, **options}
-    with pytest.raises(UserError, match=words), Server([TINY], **options):
+    with pytest.raises(UserError, match=message), Server([TINY], **options):
         """The block is not entered."""
 
 
@@ -174,7 +174,10 @@ def test_the_command_serves_several_models(checkout, compact, exports):
     [
         (["{folder}"], "holds no trained model; expected a directory that"),
         (["{folder}/none"], "does not exist; expected a directory that"),
-        (["{pets}", "{pets}/1"], "models: two are called 'pets'; rename one with NAME=PATH"),
+        (
+            ["{pets}", "{pets}/1"],
+            "models: two entries have the name 'pets'; rename one with NAME=PATH",
+        ),
         (["={pets}"], "expected PATH or NAME=PATH"),
         (["{pets}", "--port", "70000"], "--port 70000: expected 0 to 65535"),
         ([], "nothing to serve"),

@@ -15,7 +15,7 @@ from dssm_tf.server.server import Server
 
 
 class TinyRanker:
-    """Encodes a text as (letters, words), and 1 with the prior.
+    """Encodes a text as (letters, words), or with the prior as (letters, words, 1).
 
     Attributes:
         requests: number of texts of each call.

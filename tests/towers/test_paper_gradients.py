@@ -84,7 +84,7 @@ def test_the_printed_gradients_of_the_lstm_omit_terms_between_words():
     p = peephole_lstm.LSTMParameters.random(len(KNOWN), UNITS, seed=2)
     v = np.random.default_rng(3).normal(size=UNITS)
     words = count_matrix(TITLES[2], KNOWN)
-    printed = lstm_gradients.printed(p, words, v)
+    printed = lstm_gradients.printed_gradients(p, words, v)
     slope = numerical_gradient(lambda: v @ peephole_lstm.encode(p, words), p.b3)
     np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], slope, atol=1e-8)
     assert np.abs(printed["b3"] - slope).max() > 1e-3
@@ -97,7 +97,7 @@ def test_the_printed_gradients_of_the_lstm_omit_terms_between_words():
         for name in zero_parameters:
             getattr(p, name)[...] = 0
         gradients = lstm_gradient(p, text, v)
-        expected = lstm_gradients.printed(p, count_matrix(text, KNOWN), v)
+        expected = lstm_gradients.printed_gradients(p, count_matrix(text, KNOWN), v)
         assert set(expected) == {field.name for field in fields(p)}
         for name, printed_gradient in expected.items():
             np.testing.assert_allclose(gradients[name], printed_gradient, atol=1e-14, err_msg=name)

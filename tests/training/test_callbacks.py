@@ -100,7 +100,7 @@ def test_best_weights_without_the_monitored_metric_names_the_missing_callback(da
 
 def test_data_without_a_validation_split_cannot_be_ranked(tmp_path):
     data = write_data(tmp_path / "data", click_log(), validation=())
-    with pytest.raises(UserError, match="holds no validation records"):
+    with pytest.raises(UserError, match="contains no validation records"):
         dssm_tf.ClickData(data.path, RANKED).ranking_validation()
 
 
@@ -219,7 +219,7 @@ def test_callbacks_are_called_in_the_order_of_fit(data, tmp_path):
         (keras.callbacks.EarlyStopping(), "callbacks is a EarlyStopping; expected a list"),
         (["early_stopping"], "callbacks contains a str; expected instances"),
         ([keras.callbacks.EarlyStopping], "callbacks contains a type; expected instances"),
-        ([keras.callbacks.BackupAndRestore("x")], "BackupAndRestore would restore"),
+        ([keras.callbacks.BackupAndRestore("x")], "BackupAndRestore would overwrite"),
     ],
 )
 def test_unusable_callbacks_are_refused_before_training(data, tmp_path, callbacks, message):

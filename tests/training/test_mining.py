@@ -16,7 +16,7 @@ from tests.runs import finished_run
 from tests.training.configuration import CONFIG, trained
 
 
-def by_sorting(scores, clicked, first, last, margin) -> list[int]:
+def hard_negatives_by_sorting(scores, clicked, first, last, margin) -> list[int]:
     """Moreira et al. 2024, TopK-PercPos: a negative scores at most 1 - margin of the positive."""
     remaining = [column for column in range(len(scores)) if column not in clicked]
     if clicked:
@@ -39,7 +39,9 @@ def test_hard_negatives_are_those_of_a_plain_sort(scores, clicked, first, more, 
     columns = hard_columns(
         np.array(scores, float), np.array(clicked, int), (first, first + more), margin
     )
-    assert columns.tolist() == by_sorting(scores, clicked, first, first + more, margin)
+    assert columns.tolist() == hard_negatives_by_sorting(
+        scores, clicked, first, first + more, margin
+    )
 
 
 def test_a_title_with_score_minus_infinity_is_no_negative_and_has_no_rank():
@@ -68,7 +70,7 @@ def test_the_mined_titles_of_each_query_are_ranked_by_the_cosine(mined, data, ra
     for index, query in enumerate(known.texts("queries")):
         clicked = known.clicked[index].as_py()
         scores = (ranker.encode_queries([query]) @ ranker.encode_titles(titles).T)[0]
-        expected = by_sorting(scores, clicked, 2, 6, 0.05)
+        expected = hard_negatives_by_sorting(scores, clicked, 2, 6, 0.05)
         rows_of_query = [row for row in rows if row.query == query]
         assert [row.rank for row in rows_of_query] == list(range(2, 2 + len(expected)))
         # Two cosines that differ only by rounding may be in the other order.

@@ -118,7 +118,7 @@ def test_callbacks_are_called_in_the_fit_and_in_the_refit(refitted):
     assert all("loss" in logs for logs in recorder.logs)
     assert [logs.get("ndcg@10") is not None for logs in recorder.logs] == [True] * 3 + [False] * 2
     card = (run / "MODEL_CARD.md").read_text("utf-8")
-    assert "; then two thirds as many on the training and validation split" in card
+    assert "; then trained on both splits for two thirds as many epochs" in card
 
 
 def test_the_schedule_has_the_number_of_updates_of_each_phase(refitted, data):

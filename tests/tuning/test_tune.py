@@ -308,10 +308,10 @@ def test_changed_data_tables_or_versions_start_new_runs(folder, tmp_path, monkey
 
 def test_other_directories_and_untrainable_settings_are_refused(folder, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work", "utf-8")
-    with pytest.raises(UserError, match=r"holds no trials\.db, which this command writes"):
+    with pytest.raises(UserError, match=r"contains no trials\.db, which this command writes"):
         tune(search(folder, "loss.gamma=5"), [folder / "data"], tmp_path)
     data = write_data(tmp_path / "data", click_log(8), validation=()).path
-    with pytest.raises(UserError, match=r"holds no validation records.*--set training\.folds"):
+    with pytest.raises(UserError, match=r"contains no validation records.*--set training\.folds"):
         tune(search(folder, "loss.gamma=5"), [data], tmp_path / "out")
     with pytest.raises(UserError, match=r"negatives\.recorded: received 9"):
         tune(search(folder, "negatives.recorded=2,9"), [folder / "data"], tmp_path / "out")

@@ -1,16 +1,16 @@
 """The weights of the original skip-thought release.
 
-- `uni_skip.npz`, `bi_skip.npz`: of the reset and the update gate, side by side, `encoder_W`
-  (dim_word, 2 dim), `encoder_b`, `encoder_U` (dim, 2 dim); of the state `encoder_Wx`
-  (dim_word, dim), `encoder_bx`, `encoder_Ux` (dim, dim); `encoder_r_*` of the reverse direction.
+- `uni_skip.npz`, `bi_skip.npz`: weights of the GRUs. The reset gate and the update gate share
+  `encoder_W` (dim_word, 2 dim), `encoder_b` and `encoder_U` (dim, 2 dim), the reset gate first. The
+  state has `encoder_Wx` (dim_word, dim), `encoder_bx` and `encoder_Ux` (dim, dim). The reverse
+  direction of `bi_skip.npz` has `encoder_r_*`.
 - `dictionary.txt`: one word per line, including `<eos>` and `UNK`.
-- `utable.npy`, `btable.npy`: the word vectors, row `i` of the word on line `i`.
+- `utable.npy`, `btable.npy`: the word vectors; row `i` is that of the word on line `i`.
 
-Keras puts the columns of the update gate before those of the reset gate, in one matrix with the
-state.
+Keras has one matrix for update gate, reset gate and state, in this order.
 
-A directory holds the uni files, the bi files or both. The pickled options of the release are not
-read: the shapes of the matrices have all sizes.
+A directory contains the uni files, the bi files or both. The pickled options of the release are not
+read, because the shapes of the matrices give all sizes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], 
     """The dictionary and the encoders of a directory, see `ThoughtEncoders.encoders`.
 
     Args:
-        directory: holds the files of the module's list.
+        directory: contains the files that the docstring of this module lists.
         kind: `uni`, `bi` or `combine`; None reads all encoders of the directory.
 
     Raises:
@@ -77,7 +77,9 @@ def _encoder(directory: Path, name: str, rows: int) -> Arrays:
             shapes = [weight.shape for weight in weights[-3:]]
             (dim, _), (units, _), _ = shapes
             if shapes != [(dim, 3 * units), (units, 3 * units), (2, 3 * units)]:
-                raise ValueError(f"matrices of {prefix} are {shapes}, which are not of one GRU")
+                raise ValueError(
+                    f"matrices of {prefix} have the shapes {shapes}, which are not those of a GRU"
+                )
     except (KeyError, ValueError) as error:
         raise UserError(f"{path} has no GRU: {error}. {_COPY_HINT}") from error
     if table.ndim != 2 or table.shape[1] != dim or len(table) < rows:
@@ -90,4 +92,6 @@ def _encoder(directory: Path, name: str, rows: int) -> Arrays:
 
 def encoder_arrays(name: str, table: NDArray[Any], weights: list[NDArray[Any]]) -> Arrays:
     """The entries of `ThoughtEncoders.encoders` of one encoder."""
-    return {f"{name}_table": table} | {f"{name}_{n}": weight for n, weight in enumerate(weights)}
+    return {f"{name}_table": table} | {
+        f"{name}_{index}": weight for index, weight in enumerate(weights)
+    }

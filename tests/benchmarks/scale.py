@@ -22,7 +22,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from dssm_tf.common.command_line import run
-from pipelines.negatives import mix, unit
+from pipelines.negatives import splitmix64, to_unit_interval
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_HAND = """
@@ -68,9 +68,11 @@ def _zipf(uniform: np.ndarray, exponent: float, flat: float) -> np.ndarray:
 def _texts(numbers: np.ndarray, low: int, high: int) -> list[str]:
     """Texts of `low` to `high - 1` words that are functions of the numbers."""
     distinct, index = np.unique(numbers, return_inverse=True)
-    hashed = mix(distinct.astype(np.uint64), high)
-    ranks = [_zipf(unit(mix(hashed, column)), 1.62, 60) for column in range(1, high)]
-    sizes = low + (unit(mix(hashed)) * (high - low)).astype(int)
+    hashed = splitmix64(distinct.astype(np.uint64), high)
+    ranks = [
+        _zipf(to_unit_interval(splitmix64(hashed, column)), 1.62, 60) for column in range(1, high)
+    ]
+    sizes = low + (to_unit_interval(splitmix64(hashed)) * (high - low)).astype(int)
     texts = [
         " ".join(map(_word, row[:size]))
         for row, size in zip(np.stack(ranks, 1).tolist(), sizes.tolist(), strict=True)

@@ -56,7 +56,7 @@ def test_a_worker_of_another_version_is_rejected_by_name(
     with engines.running(job_api, tmp_path) as engine:
         flags = [*engine.flags, *engines.worker_pool(engine, other_version)]
         line = error_line(tmp_path / "out", *arguments[module], *flags, module=module)
-    assert f"has dssm-tf 0.0.9, and this command is of {__version__}; install the same" in line
+    assert f"has dssm-tf 0.0.9, but the launcher has {__version__}; install the same" in line
     assert f"Worker {os.uname().nodename}" in line
 
 

@@ -44,7 +44,7 @@ def test_only_an_output_of_preprocess_is_replaced(run, refused, tmp_path):
     for path in data.iterdir():
         path.unlink()
     (data / "vocabulary.txt").write_text("mine\n")  # the name of a file of preprocess
-    assert "because it holds no spec.json" in refused(LOG, *flags)
+    assert "because it contains no spec.json" in refused(LOG, *flags)
     assert names(tmp_path) == {"log.tsv", data.name}
     assert names(data) == {"vocabulary.txt"}
 

@@ -171,7 +171,6 @@ class KerasOptimizerConfig(OptimizerOptions):
         "adadelta",
         "ftrl",
         "lion",
-        "muon",
         "nadam",
         "rmsprop",
         "sgd",

@@ -197,7 +197,7 @@ def test_a_wrong_option_is_refused_before_anything_is_trained(options):
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "adamax", "adafactor", "adagrad", "adadelta",
-                                  "ftrl", "lion", "muon", "nadam", "rmsprop", "sgd"])  # fmt: skip
+                                  "ftrl", "lion", "nadam", "rmsprop", "sgd"])  # fmt: skip
 def test_every_optimizer_that_may_be_named_exists(name):
     optimizer_config(name=name).check()
 

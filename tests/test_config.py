@@ -181,6 +181,7 @@ ERRORS_BESIDE_A_TOWER = [
     ("judgments: {file: j, grades: 3}", "judgments.grades is not a key"),
 ]
 ERRORS_OF_WHOLE_FILES = [
+    ("tower: {name: dssm, widths: 3}", "tower.widths: input should be a valid list; received 3."),
     ("tower: {name: lstm, widths: [3]}", "tower.widths is not a key … cells, peepholes"),
     ("tower: {name: cnn}", "tower.name must be one of dssm, clsm … 'cnn'"),
     ("tower: {cells: 3}", "tower.name must be one of dssm, clsm … {'cells': 3}"),
@@ -320,3 +321,10 @@ from dssm_tf.tuning.search import Search
 load_config(find_config("bilstm"), ["tower.cells=3"])
 assert not {"keras", "tensorflow"} & set(sys.modules)
 """)
+
+
+def test_an_override_of_a_nested_name_says_how_to_replace_the_section(tmp_path):
+    text = TOWER + "optimizer: {schedule: {name: cosine, warmup: 0.1}}\n"
+    message = error_message(tmp_path, text, "optimizer.schedule.name=constant")
+    assert message.startswith("--set optimizer.schedule.name=constant: optimizer.schedule.warmup")
+    assert "--set 'optimizer.schedule={name: ...}'" in message

@@ -32,6 +32,9 @@ def test_the_schema_accepts_every_shipped_configuration(path):
     "text",
     [
         "tower: {name: cnn}",
+        "tower: {cells: 3}",
+        "tower: {name: lstm}\noptimizer: {schedule: {warmup: 0.1}}",
+        "tower: {name: lstm}\njudgments: {file: j, loss: {temperature: 2}}",
         "tower: {name: lstm, widths: [3]}",
         "tower: {name: lstm, dropout: 1.0}",
         "tower: {name: lstm}\noptimizer: {name: adam, schedule: {name: cosin}}",

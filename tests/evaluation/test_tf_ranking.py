@@ -1,4 +1,4 @@
-"""TensorFlow Ranking is loaded without changing anything else in the process."""
+"""TensorFlow Ranking is loaded without changing anything else, and computes each query apart."""
 
 import subprocess
 import sys
@@ -6,10 +6,11 @@ import textwrap
 from types import ModuleType
 
 import numpy as np
+import polars as pl
 import pytest
 import tensorflow as tf
 
-from dssm_tf.evaluation import tf_ranking
+from dssm_tf.evaluation import metrics, tf_ranking
 from tests.relevant_ranks import relevant_ranks
 
 RANKS = relevant_ranks(np.array([[0.1, 0.7, 0.3]]), np.array([[1, 0, 2]]))
@@ -75,3 +76,22 @@ def test_another_version_of_the_library_is_refused(tmp_path):
     file.write_text("from tensorflow_ranking import utils\n", "utf-8")
     with pytest.raises(ImportError, match=r"install tensorflow-ranking==0\.5\.3"):
         tf_ranking._run_file(file, ModuleType("metrics"), without=tf_ranking._IMPORT_OF_UTILS)
+
+
+def test_long_and_short_rankings_in_one_call_have_independent_values():
+    names = ("ndcg@1", "ndcg@10", "map")
+    random = np.random.default_rng(0)
+    count, depth = 40, 60_000  # several batches of the adapter, the last with long rankings
+    ranked = np.concatenate(
+        [np.sort(random.choice(depth, 3, replace=False)) + 1 for _ in range(count)]
+    )
+    ranked[:30] = np.arange(30) % 3 + 1
+    grade = random.integers(1, 4, 3 * count).astype(float)
+    table = {"query": np.repeat(np.arange(count), 3), "rank": ranked, "grade": grade}
+    ranks = pl.DataFrame(table), count
+    numpy_values, tf_ranking_values = (
+        metrics.per_query(*ranks, names),
+        tf_ranking.per_query(*ranks, names),
+    )
+    for name in names:
+        assert tf_ranking_values[name] == pytest.approx(numpy_values[name], abs=1e-6)

@@ -1,9 +1,8 @@
-"""NDCG, reciprocal rank, recall, precision, average precision and ERR over frames.
+"""Ranking metrics over frames, one built-in metric per file.
 
-A built-in metric is a Polars expression over the relevant titles of one query, with their `rank`
-and `grade`, and an entry of `MEASURES`. The gain is `2^grade - 1`, the discount `log2(rank + 1)`. A
-title is relevant if its grade is above 0. Reports contain the NDCG of `tf_ranking`. Training
-validates with the NDCG of this module, which needs no TensorFlow.
+A built-in metric is a Polars expression over the relevant titles of one query, and a line of
+`BUILT_IN_METRICS`. A title is relevant if its grade is above 0. Reports contain the NDCG of
+`tf_ranking`. Training validates with the NDCG of this package, which needs no TensorFlow.
 
 A `Metric` is a custom metric, for `dssm_tf.evaluate`.
 """
@@ -12,32 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.metrics import (
+    average_precision,
+    expected_reciprocal_rank,
+    ndcg,
+    precision,
+    recall,
+    reciprocal_rank,
+)
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
 """The default metrics of an evaluation, in table order."""
 
 Values = NDArray[np.float64]
 
-
-class Measure(NamedTuple):
-    """A built-in metric without its cut-off.
-
-    Attributes:
-        compute: from the cut-off to an expression over the relevant titles of one query.
-        label: heading of its column in tables.
-        default: the cut-off if the name has none; None if a name must have one.
-    """
-
-    compute: Callable[[int], pl.Expr]
-    label: str
-    default: int | None = None
+BUILT_IN_METRICS = {
+    "ndcg": ndcg.NDCG,
+    "mrr": reciprocal_rank.RECIPROCAL_RANK,
+    "recall": recall.RECALL,
+    "precision": precision.PRECISION,
+    "map": average_precision.AVERAGE_PRECISION,
+    "err": expected_reciprocal_rank.EXPECTED_RECIPROCAL_RANK,
+}
+"""Built-in metrics by their names without a cut-off. Add new ones here."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def metric_label(metric: str) -> str:
     ['NDCG@10', 'Recall@10', 'MAP', 'success@5']
     """
     kind, at, cutoff = metric.partition("@")
-    return MEASURES[kind].label + at + cutoff if kind in MEASURES else metric
+    return BUILT_IN_METRICS[kind].label + at + cutoff if kind in BUILT_IN_METRICS else metric
 
 
 def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
@@ -79,7 +81,7 @@ def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
     for metric, name in zip(metrics, names, strict=True):
         if isinstance(metric, str):
             parse_metric(metric)
-        elif name.partition("@")[0] in MEASURES:
+        elif name.partition("@")[0] in BUILT_IN_METRICS:
             raise UserError(f"metric {name!r} is built in; give your metric another name.")
         if names.count(name) > 1:
             raise UserError(f"two metrics are called {name!r}; rename or remove one.")
@@ -87,7 +89,7 @@ def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
 
 
 def parse_metric(name: str) -> tuple[str, int]:
-    """Splits a metric's name into a key of `MEASURES` and its cut-off.
+    """Splits a metric's name into a key of `BUILT_IN_METRICS` and its cut-off.
 
     >>> parse_metric("ndcg@10"), parse_metric("map")
     (('ndcg', 10), ('map', 1000))
@@ -96,14 +98,14 @@ def parse_metric(name: str) -> tuple[str, int]:
         UserError: there is no such metric.
     """
     kind, at, cutoff = name.partition("@")
-    if kind in MEASURES:
-        if not at and (default := MEASURES[kind].default):
+    if kind in BUILT_IN_METRICS:
+        if not at and (default := BUILT_IN_METRICS[kind].default):
             return kind, default
         if cutoff.isdecimal() and int(cutoff) > 0:
             return kind, int(cutoff)
     raise UserError(
-        f"metric {name!r}: expected one of {', '.join(MEASURES)} with a cut-off, as in ndcg@10, or "
-        "map."
+        f"metric {name!r}: expected one of {', '.join(BUILT_IN_METRICS)} with a cut-off, as in "
+        "ndcg@10, or map."
     )
 
 
@@ -122,9 +124,10 @@ def per_query(
         `(queries,)` float64 per metric, NaN for queries without a relevant title.
     """
     parsed = {name: parse_metric(name) for name in names}
-    highest = ranks.with_columns(highest=pl.col("grade").max())
-    computed = highest.group_by("query").agg(
-        MEASURES[kind].compute(cutoff).alias(name) for name, (kind, cutoff) in parsed.items()
+    relevant = ranks.with_columns(highest_grade=pl.col("grade").max())
+    computed = relevant.group_by("query").agg(
+        BUILT_IN_METRICS[kind].compute(cutoff).alias(name)
+        for name, (kind, cutoff) in parsed.items()
     )
     values = {name: np.full(queries, np.nan) for name in names}
     for name, row in values.items():
@@ -150,51 +153,3 @@ def custom_metric_per_query(metric: Metric, ranks: pl.DataFrame, queries: int) -
             )
         values[int(str(query))] = value
     return values
-
-
-rank, gain = pl.col("rank"), 2.0 ** pl.col("grade") - 1
-
-
-def _ndcg(k: int) -> pl.Expr:
-    def dcg(rank: pl.Expr) -> pl.Expr:
-        return (gain / (rank + 1).log(2)).filter(rank <= k).sum()
-
-    return dcg(rank) / dcg(pl.col("grade").rank("ordinal", descending=True))
-
-
-def _reciprocal_rank(k: int) -> pl.Expr:
-    return (1 / rank).filter(rank <= k).max().fill_null(0)
-
-
-def _recall(k: int) -> pl.Expr:
-    return (rank <= k).sum() / pl.len()
-
-
-def _precision(k: int) -> pl.Expr:
-    return (rank <= k).sum() / k
-
-
-def _average_precision(k: int) -> pl.Expr:
-    within = rank.filter(rank <= k)
-    return (within.rank("ordinal") / within).sum() / pl.len()
-
-
-def _expected_reciprocal_rank(k: int) -> pl.Expr:
-    """`sum 1/r R(r) prod over s < r of (1 - R(s))`, `R = (2^grade - 1) / 2^highest grade`.
-
-    Reference: Chapelle et al. 2009, eq. 4 and 5.
-    """
-    within = rank.filter(rank <= k)
-    stops = (gain / 2.0 ** pl.col("highest")).filter(rank <= k).sort_by(within)
-    reached = (1 - stops).cum_prod().shift(1, fill_value=1)
-    return (stops * reached / within.sort()).sum()
-
-
-MEASURES = {
-    "ndcg": Measure(_ndcg, "NDCG"),
-    "mrr": Measure(_reciprocal_rank, "MRR"),
-    "recall": Measure(_recall, "Recall"),
-    "precision": Measure(_precision, "Precision"),
-    "map": Measure(_average_precision, "MAP", default=1000),
-    "err": Measure(_expected_reciprocal_rank, "ERR"),
-}

@@ -70,7 +70,7 @@ def build(
 
     Args:
         pipeline: to add to.
-        pieces: of the log.
+        pieces: of the log; none if there is only a corpus.
         context: settings of all steps.
         corpus: pieces of tables with the titles to rank.
         known: an earlier vocabulary whose trigrams keep their ids; may be empty.

@@ -41,6 +41,8 @@ from pipelines.runners import LOCAL_RUNNERS, prepare, run
 from pipelines.shards import BlockList, PipelineContext
 from pipelines.sources import Piece, find_files, plan
 
+_CORPUS_HINT = " To train on the titles of --corpus alone, leave out --input."
+
 
 def preprocess(
     options: PreprocessOptions,
@@ -48,7 +50,7 @@ def preprocess(
     *,
     runner: str = "DirectRunner",
 ) -> dict[str, Any]:
-    """Turns click logs into training records.
+    """Turns click logs, a corpus of titles, or both into training records.
 
     Args:
         options: the settings.
@@ -63,7 +65,8 @@ def preprocess(
     """
     prepare(beam_flags, [*options.input, *options.corpus, options.output])
     ignore = options.ignore_other_files
-    files, notes = find_files(options.input, ignore_others=ignore)
+    hint = _CORPUS_HINT if options.corpus else ""
+    files, notes = find_files(options.input, ignore_others=ignore, hint=hint)
     corpus, more_notes = find_files(options.corpus, "--corpus", ignore_others=ignore)
     say(*notes, *more_notes, to=sys.stderr)
     size = unpacked_size([*files, *corpus])
@@ -81,10 +84,8 @@ def preprocess(
 
                 def progress_state() -> str:
                     read, written = (len([*folder.glob(f"{name}-*")]) for name in ("read", TRAIN))
-                    return (
-                        f"{read:,} of {len(pieces):,} pieces read, "
-                        f"{written:,} of {2**bits:,} buckets written"
-                    )
+                    pieces_read = f"{read:,} of {len(pieces):,} pieces read, " if pieces else ""
+                    return f"{pieces_read}{written:,} of {2**bits:,} buckets written"
 
                 stack.enter_context(
                     progress_of("preprocess", None, True, unit="", state=progress_state)
@@ -157,16 +158,26 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
 
 
 def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None:
-    """Raises UserError if the log is empty, or too much of it is malformed or dropped."""
-    where = " ".join(options.input)
+    """Raises UserError if the log is empty, or too much of it is malformed or dropped.
+
+    Without a log, at least one title of the corpus must have a word.
+    """
+    if not options.input:
+        if not manifest.counts.get("titles: in all"):
+            raise UserError(
+                f"--corpus {' '.join(options.corpus)} has no title with a word; is it the right "
+                f"file, and are {', '.join(options.fields)} the right columns?"
+            )
+        return
+    where, hint = " ".join(options.input), _CORPUS_HINT if options.corpus else ""
     if not tally.rows:
-        raise UserError(f"{where} holds no rows below the header; is it the right log?")
+        raise UserError(f"{where} holds no rows below the header; is it the right log?{hint}")
     tally.refuse(options.max_reject_fraction)
     _refuse_robots(manifest, options)
     if f"{TRAIN}: pairs" not in manifest.counts:
         raise UserError(
             f"Nothing of the {tally.rows:,} rows of {where} is left to learn from "
-            f"({'; '.join(tally.lines() + report.count_lines(manifest.counts))})."
+            f"({'; '.join(tally.lines() + report.count_lines(manifest.counts))}).{hint}"
         )
 
 
@@ -220,7 +231,7 @@ def _finish(
         fingerprint=vocabulary.fingerprint,
         negatives=options.negatives,
         negative_alpha=options.negative_alpha,
-        clicks=manifest.counts[f"{TRAIN}: clicks"],
+        clicks=manifest.counts.get(f"{TRAIN}: clicks", 0),
         # in the order of buckets
         rows={kind: [file.rows for file in manifest.files if file.kind == kind] for kind in KINDS},
         files={names[file.path]: file.digest for file in manifest.files}

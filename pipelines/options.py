@@ -29,15 +29,16 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 @Parameter(name="*")
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PreprocessOptions:
     """Settings of `dssm preprocess`.
 
     Attributes:
+        output: directory to write; local or of any Beam file system, such as gs://.
         input: click logs: .tsv .csv .jsonl .ndjson (also .gz) or .parquet files, globs or
             directories; columns query, title and optionally clicks, impressions, session_id,
-            doc_id, timestamp, and position, which --position-weights reads.
-        output: directory to write; local or of any Beam file system, such as gs://.
+            doc_id, timestamp, and position, which --position-weights reads. Without --input,
+            the titles of --corpus are all that is learned from.
         corpus: titles to rank, clicked or not: files as for --input with a column title; rows
             without a title are counted and left out; training.title_queries trains on titles
             without clicks.
@@ -88,8 +89,8 @@ class PreprocessOptions:
         seed: of the split and the negatives; the same input and seed give the same output.
     """
 
-    input: Several
     output: str
+    input: Several = ()
     corpus: Several = ()
     overwrite: bool = False
     shards: Annotated[int, Field(ge=0, le=1 << 17)] = 0
@@ -124,6 +125,16 @@ class PreprocessOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not (self.input or self.corpus):
+            raise UserError(
+                "there is nothing to read; give --input, a click log, or --corpus, a table of "
+                "titles, or both."
+            )
+        if not self.input and self.position_weights != NONE:
+            raise UserError(
+                f"--position-weights {self.position_weights}: without --input there are no clicks "
+                "to weight; leave out the flag, or give --input."
+            )
         if self.field_rows == "own" and not 1 < len(self.fields) <= MAX_OWN_FIELDS:
             raise UserError(
                 f"--field-rows own is for 2 to {MAX_OWN_FIELDS} fields; --title-fields names "

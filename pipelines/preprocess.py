@@ -16,12 +16,13 @@ def preprocess(
     options: PreprocessOptions,
     runner: str = "DirectRunner",
 ) -> None:
-    """Turn search click logs into training records.
+    """Turn search click logs, a catalog of titles, or both into training records.
 
     Parses, cleans, sums clicks, splits by query, chooses the letter-trigram vocabulary, draws
     negatives, hashes, shuffles and writes.
 
         dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
+        dssm preprocess --corpus corpus.tsv --output DATA
 
     Flags that are not listed go to Beam, for example --direct_num_workers=2
     --direct_running_mode=multi_processing, or --runner=DataflowRunner --project=... --region=...
@@ -41,9 +42,12 @@ def preprocess(
     started = time.monotonic()
     with quiet_log():
         report = run_preprocess(options, beam_flags, runner=runner)
-    rows, seconds = report["rows"]["in"], time.monotonic() - started
+    seconds = time.monotonic() - started
+    rows, unit = report["rows"]["in"], "rows"
+    if not options.input:
+        rows, unit = report["counts"]["titles: in all"], "titles"
     summary_lines = [
-        f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} per second)",
+        f"{rows:,} {unit} in {seconds:.1f} s ({rows / seconds:,.0f} per second)",
         *report["lines"],
         f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
     ]

@@ -1,4 +1,4 @@
-"""Reports on a preprocessed log: `report.json` for programs, `report.md` and `.html` for people."""
+"""Reports on preprocessed data: `report.json` for programs, `report.md` and `.html` for people."""
 
 from __future__ import annotations
 
@@ -79,10 +79,16 @@ def write_report(report: Mapping[str, Any], directory: Path) -> None:
         [f"--{name.replace('_', '-')}", plain(_setting(value))]
         for name, value in report["settings"].items()
     ]
+    if report["settings"]["input"]:
+        title = "Click log to training records"
+        note = "Rejected rows are malformed. rejects.tsv lists each with its file, line and reason."
+    else:
+        title = "Titles to training records"
+        note = "There is no click log. `dssm train` uses the titles as their own queries."
     sections = [
-        "# Click log to training records",
+        f"# {title}",
         bullets(report["lines"]),
-        "Rejected rows are malformed. rejects.tsv lists each with its file, line and reason.",
+        note,
         "## Settings",
         table(["flag", "value"], settings, text=2),
     ]

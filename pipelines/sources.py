@@ -68,7 +68,11 @@ class InputFiles(NamedTuple):
 
 
 def find_files(
-    patterns: Sequence[str], flag: str = "--input", *, ignore_others: bool = False
+    patterns: Sequence[str],
+    flag: str = "--input",
+    *,
+    ignore_others: bool = False,
+    hint: str = "",
 ) -> InputFiles:
     """Finds the tables of paths, globs and directories, each once, in path order.
 
@@ -79,10 +83,11 @@ def find_files(
         patterns: paths, globs and directories.
         flag: of the patterns, for messages.
         ignore_others: whether to leave out files of other formats and subdirectories.
+        hint: end of the message if all files are empty.
 
     Raises:
-        UserError: a pattern matches nothing, a file has an unknown format, or a directory contains
-            other files and `ignore_others` is False.
+        UserError: all files are empty, a pattern matches nothing, a file has an unknown format, or
+            a directory contains other files and `ignore_others` is False.
     """
     files: dict[str, FileMetadata] = {}
     notes = []
@@ -96,7 +101,7 @@ def find_files(
     in_order = sorted(files.values(), key=lambda file: file.path)
     nonempty = [file for file in in_order if file.size_in_bytes]
     if files and not nonempty:
-        raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?")
+        raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?{hint}")
     return InputFiles(nonempty, notes)
 
 

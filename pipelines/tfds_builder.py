@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from dssm_tf.common.checksums import sha256_of
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 
@@ -44,6 +45,9 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
     Args:
         data: directory written by `dssm preprocess`.
         **tfds_arguments: of `tfds.core.GeneratorBasedBuilder`.
+
+    Raises:
+        UserError: the directory is unusable, or has no pairs.
     """
 
     name = "click_log"
@@ -51,6 +55,11 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
     def __init__(self, *, data: str | Path, **tfds_arguments: Any) -> None:
         self._data = Preprocessed(Path(data))
+        if not self._data.nonempty_splits:
+            raise UserError(
+                f"{data} has no pairs of a query and a title, because it was made without a click "
+                "log; give preprocess --input."
+            )
         version = sha256_of(Path(data, SPEC))[:16]
         tfds_arguments["config"] = tfds.core.BuilderConfig(name=version)
         super().__init__(**tfds_arguments)

@@ -263,9 +263,9 @@ def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
         corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
         log = (str(inputs.folder / _LOG),)
         options = PreprocessOptions(
-            log,
-            str(target),
-            corpus,
+            input=log,
+            output=str(target),
+            corpus=corpus,
             negatives=negatives,
             max_robot_fraction=inputs.max_robot_fraction,
         )

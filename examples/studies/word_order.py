@@ -66,7 +66,7 @@ def trial(model: str, learning_rate: float, seed: int, epochs: int, queries: int
         folder = Path(temporary)
         write_log(OrderLog(seed), folder, queries=queries, distances=DISTANCES)
         data = PreprocessOptions(
-            (str(folder / "clicks.tsv"),), str(folder / "data"),
+            input=(str(folder / "clicks.tsv"),), output=str(folder / "data"),
             negatives=1, negatives_from="impressions", validation_fraction=0,
         )  # fmt: skip
         preprocess(data)

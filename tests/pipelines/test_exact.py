@@ -47,7 +47,7 @@ def write_input(directory, rows, corpus, flags):
     lines = ["query\ttitle\tclicks\tsession_id\timpressions"]
     log.write_text("\n".join([*lines, *("\t".join(map(str, row)) for row in rows)]) + "\n")
     titles.write_text("\n".join(["title", *corpus]) + "\n")
-    return PreprocessOptions((str(log),), "out", corpus=(str(titles),), **flags)
+    return PreprocessOptions(input=(str(log),), output="out", corpus=(str(titles),), **flags)
 
 
 class ExpectedCounts:

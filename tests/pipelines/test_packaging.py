@@ -29,7 +29,7 @@ from pipelines.output import load
 log, output = sys.argv[1:]
 files = find_files([log]).files
 pipeline = beam.Pipeline(runner=FnApiRunner())
-options = PreprocessOptions((log,), output)
+options = PreprocessOptions(input=(log,), output=output)
 pieces, context = plan(files, options.layout), PipelineContext(options, 0, output)
 graph.build(pipeline, pieces, context, [], Vocabulary((), options.rules))
 pipeline.run().wait_until_finish()

@@ -44,7 +44,9 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     data = run(mixed, *MIXED, "--shards", "2")
     expected = data.bytes()
     assert len(data.records()) > 40
-    options = PreprocessOptions((str(tmp_path / "log.tsv"),), "out", negatives_from="both")
+    options = PreprocessOptions(
+        input=(str(tmp_path / "log.tsv"),), output="out", negatives_from="both"
+    )
     for name, content in loop(options, tmp_path / "loop", bits=1)[0].bytes().items():
         assert expected[name] == content, name
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
@@ -192,7 +194,7 @@ def test_the_job_graph_translates_for_dataflow_with_keys_that_any_runner_encodes
     ]  # fmt: skip
     # Building needs no cloud; the extra apache-beam[gcp] is needed to submit.
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
-    options = PreprocessOptions((str(log),), "gs://bucket/data")
+    options = PreprocessOptions(input=(str(log),), output="gs://bucket/data")
     context = PipelineContext(options, 16, "gs://bucket/data.incomplete")
     graph.build(
         pipeline, plan(files.files, options.layout), context, [], Vocabulary((), options.rules)
@@ -225,7 +227,7 @@ def test_no_bucket_grows_with_the_log(tmp_path, monkeypatch, bucket, shards):
     assert log.stat().st_size == 332
     monkeypatch.setattr(launcher, "BUCKET_BYTES", bucket)
     launcher.preprocess(
-        PreprocessOptions((str(log),), str(tmp_path / "data"), validation_fraction=0)
+        PreprocessOptions(input=(str(log),), output=str(tmp_path / "data"), validation_fraction=0)
     )
     assert len([*(tmp_path / "data").glob("queries-*")]) == shards
     packed, plain = (FileMetadata(name, 10**9) for name in ("log.tsv.gz", "log.tsv"))

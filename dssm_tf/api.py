@@ -74,6 +74,7 @@ class ClickData:
         from dssm_tf.config.custom_parts import with_custom_parts
         from dssm_tf.data.graded_sources import read_sources
         from dssm_tf.data.preprocessed import Preprocessed
+        from dssm_tf.data.terms import document_frequencies
         from dssm_tf.training.batches import training_batches
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
@@ -102,12 +103,14 @@ class ClickData:
                 self._data,
             )
         self._xla = self._devices.use_xla(config.training.xla)
+        self._frequencies = document_frequencies(self._data) if config.score.reads_words else None
         self._sources = read_sources(config.lists, self._data)
         self._batches = training_batches(
             config.training,
             config.negatives,
             self._data,
-            shared_towers=config.shared_towers,
+            joint=config.shared_towers and not config.score.reads_words,
+            frequencies=self._frequencies,
             replicas=self._devices.replicas,
             fixed_shapes=self._xla,
             sources=self._sources,
@@ -140,8 +143,7 @@ class ClickData:
         keras.utils.set_random_seed(config.training.seed)
         with self._devices.strategy.scope():
             model = build_model(
-                config.tower,
-                config.shared_towers,
+                config,
                 self._data.vocabulary.size,
                 config.training.precision,
             )
@@ -181,7 +183,7 @@ class ClickData:
         Raises:
             UserError: the data have no validation split.
         """
-        from dssm_tf.model.semantic_ranker import Encoder, build_model
+        from dssm_tf.model.semantic_ranker import build_model, text_scorer
         from dssm_tf.training.ranking_validation import RankingValidation
         from dssm_tf.training.train import validation_task
 
@@ -192,8 +194,9 @@ class ClickData:
                 f"{data.directory} contains no validation records; preprocess with a larger "
                 "--validation-fraction."
             )
-        ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)
-        return RankingValidation(task, ranking_model, Encoder(ranking_model, data.vocabulary))
+        ranking_model = build_model(config, data.vocabulary.size)
+        scorer = text_scorer(ranking_model, data.vocabulary, self._frequencies)
+        return RankingValidation(task, ranking_model, scorer)
 
     def training(self, epochs: int, first: int = 0) -> Any:
         """Batches of the training split, for `fit` with `steps_per_epoch=clicks.steps`.
@@ -241,7 +244,7 @@ class ClickData:
 
         from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
-        from dssm_tf.model.semantic_ranker import Encoder, build_model
+        from dssm_tf.model.semantic_ranker import build_model, text_scorer
         from dssm_tf.training.model_state import assign_all
         from dssm_tf.training.prior_weight import tune_prior_weight
         from dssm_tf.training.run_directory import Result, finish_run, start_run
@@ -266,7 +269,7 @@ class ClickData:
         finished = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
         training = self.config.training.model_copy(update=finished)
         config = self.config.model_copy(update={"training": training})
-        ranking_model = build_model(config.tower, config.shared_towers, data.vocabulary.size)
+        ranking_model = build_model(config, data.vocabulary.size)
         try:
             weights = [keras.ops.convert_to_numpy(weight) for weight in model.weights]
             assign_all(ranking_model.weights, weights)
@@ -279,7 +282,7 @@ class ClickData:
             config.ranking.prior,
             TitlePrior(titles, data.rules),
             task,
-            Encoder(ranking_model, data.vocabulary),
+            text_scorer(ranking_model, data.vocabulary, self._frequencies),
         )
         result = Result(len(epochs), len(epochs), epochs, weight, metrics)
         result.set_sources(self._sources)

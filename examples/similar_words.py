@@ -22,8 +22,8 @@ from dssm_tf import UserError, load
 from dssm_tf.analysis.activations import word_activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.model.siamese import normalize_vectors
 from dssm_tf.reports.markdown import plain, table, with_bold
+from dssm_tf.scores.score import normalize_vectors
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower

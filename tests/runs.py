@@ -29,7 +29,7 @@ def finished_run(
         records = records.with_whole_words()
     start_run(settings, records, out)
     keras.utils.set_random_seed(seed)
-    model = build_model(settings.tower, settings.shared_towers, records.vocabulary.size)
+    model = build_model(settings, records.vocabulary.size)
     result = Result(1, 1, [{"loss": 1.0}], prior_weight, NDCG)
     finish_run(model, settings, result, records, out)
     return out

@@ -48,10 +48,7 @@ def test_sizes_negatives_and_gamma_are_those_of_the_row(name):
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.millions])
 def test_two_towers_have_the_number_of_parameters_in_the_table(name):
     config = configuration(name)
-    smaller, larger = (
-        build_model(config.tower, config.shared_towers, trigrams).count_params()
-        for trigrams in (5, 6)
-    )
+    smaller, larger = (build_model(config, trigrams).count_params() for trigrams in (5, 6))
     assert (larger - smaller) * TRIGRAMS / 1e6 == pytest.approx(ROWS[name].millions)
 
 

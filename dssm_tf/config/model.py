@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.field_types import Bool
 from dssm_tf.config.lists import JudgmentsConfig, ListsConfig, TeacherConfig
 from dssm_tf.config.losses import ClickSoftmaxConfig, LossConfig
 from dssm_tf.config.optimizer import KerasOptimizerConfig, OptimizerConfig
+from dssm_tf.config.scores import CosineConfig, ScoreConfig
 from dssm_tf.config.section import Section
 from dssm_tf.config.towers import TowerConfig
 from dssm_tf.config.training import (
@@ -26,6 +28,9 @@ class Config(Section):
     """One model and how it is trained."""
 
     tower: TowerConfig = Field(description="The network that turns a text into a vector.")
+    score: ScoreConfig = Field(
+        CosineConfig(), description="How a query is compared with a title; `maxsim` reads words."
+    )
     shared_towers: Bool = Field(
         False, description="Whether queries and titles share one tower; the papers have two."
     )
@@ -51,6 +56,25 @@ class Config(Section):
     validation: ValidationConfig = Field(
         ValidationConfig(), description="Size of the validation after each epoch."
     )
+
+    @model_validator(mode="after")
+    def _check_score(self) -> Config:
+        """Raises an error if the score cannot read the towers."""
+        if self.score.reads_words:
+            if self.tower.name != "words":
+                raise PydanticCustomError(
+                    "score_and_tower",
+                    "score: {score} compares words, so it needs the tower words; received {tower}",
+                    {"score": self.score.name, "tower": self.tower.name},
+                )
+            if not self.shared_towers:
+                raise PydanticCustomError(
+                    "score_and_towers",
+                    "score: {score} needs shared_towers: true, one vector for a word in queries "
+                    "and titles",
+                    {"score": self.score.name},
+                )
+        return self
 
     def dump(self) -> str:
         """The configuration as YAML, every value spelled out."""

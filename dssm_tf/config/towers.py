@@ -33,8 +33,8 @@ RecurrentInitializer = Literal[Initializer, "zeros"]
 SquareInitializer = Literal[RecurrentInitializer, "identity"]
 
 
-class TowerOptions(Component):
-    """Parameters of every tower; see `dssm_tf.towers.tower.Tower`."""
+class DropoutOptions(Component):
+    """Dropout of every tower; see `dssm_tf.towers.tower.Tower`."""
 
     dropout: Fraction = Field(
         0.0, lt=1, description="Fraction of the hashed words' entries dropped in training."
@@ -42,6 +42,11 @@ class TowerOptions(Component):
     ngram_dropout: Fraction = Field(
         0.0, lt=1, description="Fraction of the words' letter n-grams dropped in training."
     )
+
+
+class TowerOptions(DropoutOptions):
+    """Parameters of the papers' towers; see `dssm_tf.towers.tower.Tower`."""
+
     initializer: Initializer = Field(
         "glorot_uniform", description="Initializer of the first matrix."
     )
@@ -148,6 +153,19 @@ class BiLSTMConfig(LSTMOptions):
         return BidirectionalLSTMRNN(vocabulary_size, **self.arguments(), **options)
 
 
+class WordsConfig(DropoutOptions):
+    """Vectors of single words, from their letter n-grams (Huang et al. 2013, sec. 3.2)."""
+
+    name: Literal["words"] = "words"
+    units: PositiveInt = Field(128, description="Length of a word's vector.")
+
+    def build(self, vocabulary_size: int, **options: Any) -> Tower:
+        """The tower. `options` are Keras's own: `name`, `dtype`."""
+        from dssm_tf.towers.words import Words
+
+        return Words(vocabulary_size, **self.arguments(), **options)
+
+
 class CustomTowerConfig(Component):
     """A tower from outside this package, as Keras describes it. `train` writes this section."""
 
@@ -190,6 +208,12 @@ class CustomTowerConfig(Component):
 
 
 TowerConfig = Annotated[
-    DSSMConfig | CLSMConfig | RNNConfig | LSTMConfig | BiLSTMConfig | CustomTowerConfig,
+    DSSMConfig
+    | CLSMConfig
+    | RNNConfig
+    | LSTMConfig
+    | BiLSTMConfig
+    | WordsConfig
+    | CustomTowerConfig,
     Field(discriminator="name"),
 ]

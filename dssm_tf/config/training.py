@@ -84,6 +84,17 @@ class TrainingConfig(Section):
         description="Fraction of the queries whose longest word gets a typing error, redrawn in "
         "each epoch.",
     )
+    neighboring_words: Fraction = Field(
+        0.0,
+        description="Fraction of the titles' queries whose words stand next to each other in the "
+        "title; the words of the others are drawn from the whole title.",
+    )
+    letters_only: Fraction = Field(
+        0.0,
+        lt=1,
+        description="Fraction of the words that are read by their letter n-grams only, without "
+        "their own row, redrawn in each step. Needs `whole_words`.",
+    )
     idf_start: Bool = Field(
         False,
         description="Whether the initial rows of the first matrix are scaled by the IDF of their "

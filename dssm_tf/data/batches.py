@@ -26,7 +26,7 @@ from dssm_tf.data.texts import Shapes, TextTensors, group_pairs, plan_shapes, ro
 
 _SPARE = 4
 # Added to a step's key, so that each purpose has its own random numbers.
-_FRESH, _MINED, _WORDS = (np.array([0, purpose << 40]) for purpose in range(3))
+_FRESH, _MINED, _WORDS, _LETTERS = (np.array([0, purpose << 40]) for purpose in range(4))
 _POOL = np.array([0, 1 << 40])  # added to an epoch's key
 _SEED_STRIDE = 8  # above the number of sources
 _Uniform = Callable[[NDArray[np.int64], int], tf.Tensor]
@@ -49,6 +49,8 @@ class Batches:
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
         joint: whether queries and titles are in one text batch, which a shared tower reads.
         typos: fraction of the queries with a typing error; see `QueryWords`.
+        neighboring_words: fraction of the titles' queries with neighboring words; see `QueryWords`.
+        letters_only: fraction of the words that are read without their own row in a step.
         mined: query indices and title indices of mined hard negatives, `(pairs, 2)`.
         mined_count: hard negatives per query and epoch. Clicked titles are left out.
         shapes: sizes to pad to.
@@ -62,6 +64,8 @@ class Batches:
     in_batch: bool = True
     joint: bool = False
     typos: float = 0.0
+    neighboring_words: float = 0.0
+    letters_only: float = 0.0
     mined: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     mined_count: int = 0
     shapes: Shapes = field(default_factory=Shapes)
@@ -167,7 +171,7 @@ class Batches:
         columns = (rows.query, rows.titles, rows.weights, rows.targets)
         tensors = [tf.constant(column) for column in columns if column is not None]
         is_clicks, shuffle = rows.targets is None, tf.random.experimental.index_shuffle
-        query_words = QueryWords(self.texts, self.typos)
+        query_words = QueryWords(self.texts, self.typos, self.neighboring_words)
         draw_negatives = self._negatives_drawer()
 
         def make_batch(element: tf.Tensor) -> tuple[Any, Any, tf.Tensor]:
@@ -197,7 +201,13 @@ class Batches:
             words = tf.gather(self.texts.words, query)
             if seed is not None and (rows.pool or self.typos):
                 words = query_words(query, words, uniform(_WORDS, query_words.width))
-            inputs, labels = self._batch(query, words, titles, targets, is_real)
+            letters_only = None
+            if seed is not None and self.texts.has_own_row is not None:
+                random = tf.random.stateless_uniform(
+                    [len(self.texts.has_own_row)], key + _LETTERS, dtype=tf.float32
+                )
+                letters_only = self.texts.has_own_row & (random < self.letters_only)
+            inputs, labels = self._batch(query, words, titles, targets, is_real, letters_only)
             if len(self.sources) > 1:
                 labels["source"] = tf.fill([replica_size], rows.source)
             return inputs, labels, tf.where(is_real, weights, 0.0)
@@ -243,6 +253,7 @@ class Batches:
         titles: tf.Tensor,
         targets: list[tf.Tensor],
         is_real: tf.Tensor,
+        letters_only: tf.Tensor | None,
     ) -> tuple[dict[str, Any], dict[str, tf.Tensor]]:
         """Inputs for `Siamese` and labels for a `RankingLoss`.
 
@@ -252,6 +263,7 @@ class Batches:
             titles: int32 `(rows, columns)`, title indices, -1 for padding.
             targets: grades or scores `(rows, columns)`; empty for clicks.
             is_real: bool `(rows,)`, false for rows that pad the batch.
+            letters_only: bool `(words,)`, the words to read without their own row.
         """
         shapes, rows, mask = self.shapes, tf.size(query), titles >= 0
         # Column by column, so that clicked titles are the first of the distinct titles.
@@ -266,7 +278,7 @@ class Batches:
             title_words = title_words.with_values(tf.bitwise.invert(title_words.flat_values))
             sides = {"texts": (tf.concat([words, title_words], 0), rows + count)}
         inputs: dict[str, Any] = {
-            side: text_batch(words_of_side, self.texts.ngrams, shapes.of(side), size)
+            side: text_batch(words_of_side, self.texts, shapes.of(side), size, letters_only)
             for side, (words_of_side, size) in sides.items()
         }
         correction = tf.zeros_like(candidates, tf.float32)

@@ -8,17 +8,21 @@ from dssm_tf.data.texts import SPELLINGS, TextTensors
 
 _MIN_WORDS, _MAX_WORDS = 2, 4
 _DRAWS = 3  # random numbers per row, besides one per word
+_EXTRA_DRAWS = 2  # for neighboring words
 
 
 class QueryWords:
     """Draws the words of queries anew in each epoch.
 
     A title that is used as a query keeps two to four of its words, in their order, because users
-    rarely type a whole title. In a fraction of all queries, the longest word gets a typing error.
+    rarely type a whole title. In a fraction of these queries, the words are neighbors in the title;
+    otherwise they are drawn from the whole title. In a fraction of all queries, the longest word
+    gets a typing error.
 
     Args:
         texts: of the training; with misspelled variants if `typos` is above 0.
         typos: fraction of the queries with a typing error.
+        neighboring_words: fraction of the titles' queries with neighboring words.
 
     Call arguments:
         query: int `(rows,)`, text indices. From `texts.first_title` on, the text is a title.
@@ -29,11 +33,15 @@ class QueryWords:
         Ragged int32 `[rows, words]`.
     """
 
-    def __init__(self, texts: TextTensors, typos: float) -> None:
+    def __init__(self, texts: TextTensors, typos: float, neighboring_words: float = 0.0) -> None:
         self._texts = texts
         self._typos = typos
+        self._neighboring_words = neighboring_words
         self._letters = texts.ngrams.row_lengths()
-        self.width = _DRAWS + int(tf.reduce_max(texts.words.row_lengths()))
+        max_words = int(tf.reduce_max(texts.words.row_lengths()))
+        # Further numbers are drawn only if they are needed, so the others do not depend on them.
+        self._first_extra = _DRAWS + max_words
+        self.width = self._first_extra + (_EXTRA_DRAWS if neighboring_words else 0)
 
     def __call__(
         self, query: tf.Tensor, words: tf.RaggedTensor, random: tf.Tensor
@@ -45,7 +53,16 @@ class QueryWords:
         subset_size = _MIN_WORDS + tf.cast(count * (_MAX_WORDS - _MIN_WORDS + 1), tf.int32)
         max_words = tf.where(query < self._texts.first_title, columns, subset_size)
         order = random[:, _DRAWS : _DRAWS + columns] + tf.cast(words < 0, random.dtype)
-        mask = (tf.argsort(tf.argsort(order)) < max_words[:, None]) & (words >= 0)
+        mask = tf.argsort(tf.argsort(order)) < max_words[:, None]
+        if self._neighboring_words:
+            length = tf.math.count_nonzero(words >= 0, axis=1, dtype=tf.int32)
+            choice, place = tf.unstack(random[:, self._first_extra :], axis=1)
+            starts = tf.cast(tf.maximum(length - max_words + 1, 1), random.dtype)
+            start = tf.cast(place * starts, tf.int32)[:, None]
+            position = tf.range(columns)[None]
+            run = (position >= start) & (position < start + max_words[:, None])
+            mask = tf.where((choice < self._neighboring_words)[:, None], run, mask)
+        mask &= words >= 0
         if self._typos:
             words = self._misspelled(words, mask, typo < self._typos, variant)
         return tf.ragged.boolean_mask(words, mask)

@@ -17,6 +17,8 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import INT_LISTS, Kind, Preprocessed
+from dssm_tf.data.terms import Terms, own_rows
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.typos import with_typo
 
 SPELLINGS = 8
@@ -38,12 +40,17 @@ class TextTensors(NamedTuple):
         clicked: `[texts, titles]`, for each text as a query the indices of its clicked titles,
             increasing. A title as a query has itself.
         first_title: the text index of title 0.
+        has_own_row: bool `(words,)`, whether the last id of a word is that of the whole word. None
+            if the training does not ask.
+        terms: IDF of words and pairs, for scores that read them.
     """
 
     words: tf.RaggedTensor
     ngrams: tf.RaggedTensor
     clicked: tf.RaggedTensor
     first_title: int
+    has_own_row: NDArray[np.bool_] | None = None
+    terms: Terms | None = None
 
 
 class TextIndexer:
@@ -66,11 +73,18 @@ class TextIndexer:
             indices[position] = self._data.spec.count(kind) + new_index
         return indices.astype(np.int32)
 
-    def texts(self, typos: bool = False) -> TextTensors:
+    def texts(
+        self,
+        typos: bool = False,
+        letters_only: bool = False,
+        frequencies: DocumentFrequencies | None = None,
+    ) -> TextTensors:
         """All texts, those of the directory and the added ones.
 
         Args:
             typos: whether words have misspelled variants.
+            letters_only: whether some words are read without their own row.
+            frequencies: document frequencies, for scores that read terms.
         """
         words, ngrams = self._data.distinct_words
         word_index = {word: index for index, word in enumerate(words)}
@@ -87,7 +101,14 @@ class TextIndexer:
             new_words += [
                 with_typo(word, edit + 1) for word in word_index for edit in range(SPELLINGS)
             ]
-        new_ngrams = pa.array(map(self._data.vocabulary.look_up, new_words), INT_LISTS)
+        vocabulary = self._data.vocabulary
+        new_ngrams = pa.array(map(vocabulary.look_up, new_words), INT_LISTS)
+        has_own_row, terms = None, None
+        if letters_only:
+            all_ngrams = pa.concat_arrays([ngrams, new_ngrams])
+            has_own_row = own_rows(all_ngrams, np.array([*vocabulary.whole_words.values()]))
+        if frequencies is not None:
+            terms = Terms.of([*words, *new_words], frequencies, len(word_index))
         clicked, (query_count, title_count) = self._data.clicked, map(len, sides)
         titles = np.arange(title_count)
         clicked_pairs = [clicked.value_parent_indices(), clicked.flatten()]
@@ -101,6 +122,8 @@ class TextIndexer:
             _concatenate_ragged(ngrams, new_ngrams),
             group_pairs(pairs, query_count + title_count),
             query_count,
+            has_own_row,
+            terms,
         )
 
 
@@ -123,37 +146,60 @@ def _concatenate_ragged(*lists: pa.ListArray) -> tf.RaggedTensor:
 
 
 def text_batch(
-    words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: tf.Tensor
+    words: tf.RaggedTensor,
+    texts: TextTensors,
+    shape: TextShape,
+    count: tf.Tensor,
+    letters_only: tf.Tensor | None = None,
 ) -> dict[str, Any]:
     """A text batch (see `dssm_tf.text_features`) of the given words.
 
     Args:
         words: `[texts, words]`, word indices. An index and its bitwise complement are the same
             word.
-        ngrams: `[words, trigrams]`, the trigram ids of each word.
+        texts: the texts of the training.
         shape: length groups of the batch.
-        texts: number of texts to pad to.
+        count: number of texts to pad to.
+        letters_only: bool `(words,)` by word index, the words to read without their own row.
     """
     distinct, index = tf.unique(words.flat_values)
-    ngrams = tf.gather(ngrams, tf.maximum(distinct, tf.bitwise.invert(distinct)))
+    distinct = tf.maximum(distinct, tf.bitwise.invert(distinct))
+    ngrams = tf.gather(texts.ngrams, distinct)
+    if letters_only is not None:
+        ngrams = _without_last(ngrams, tf.gather(letters_only, distinct))
     # Row 0 has no trigrams: padding tokens read it.
     word_rows = tf.RaggedTensor.from_row_splits(
         ngrams.values, tf.pad(ngrams.row_splits, [[1, 0]]), validate=False
     )
     word_ngrams, row_of_word = _group_by_length(word_rows, shape.word_ngrams)
+    batch: dict[str, Any] = {"word_ngrams": word_ngrams}
+    if texts.terms is not None:
+        matrices = word_ngrams if isinstance(word_ngrams, tuple) else (word_ngrams,)
+        rows = tf.add_n([tf.shape(matrix)[0] for matrix in matrices])
+        idf = tf.gather(tf.constant(texts.terms.word_idf), distinct)
+        batch["word_idf"] = tf.scatter_nd(row_of_word[1:, None], idf, rows[None])
+        batch |= texts.terms.features(words, count, shape.pairs)
     tokens = words.with_values(tf.gather(row_of_word, index + 1))
     if len(shape.tokens) > 1:
         matrices, row_of_text = _group_by_length(tokens, shape.tokens)
-        return {
-            "word_ngrams": word_ngrams,
-            "tokens": matrices,
-            "rows": pad_to(row_of_text, [texts]),
-        }
+        return batch | {"tokens": matrices, "rows": pad_to(row_of_text, [count])}
     # In one matrix, text i is row i, so the matrix has as many rows as texts are asked for.
     matrix = tokens.to_tensor()
     columns = sum(group.columns for group in shape.tokens if group.rows)
-    sizes = [texts, round_up(tf.shape(matrix)[1], columns)]
-    return {"word_ngrams": word_ngrams, "tokens": pad_to(matrix, sizes)}
+    sizes = [count, round_up(tf.shape(matrix)[1], columns)]
+    return batch | {"tokens": pad_to(matrix, sizes)}
+
+
+def _without_last(lists: tf.RaggedTensor, mask: tf.Tensor) -> tf.RaggedTensor:
+    """Removes the last value of each list where the mask `(lists,)` is true."""
+    last = tf.boolean_mask(lists.row_limits() - 1, mask)
+    kept = tf.tensor_scatter_nd_update(
+        tf.ones_like(lists.flat_values, tf.bool), last[:, None], tf.zeros_like(last, tf.bool)
+    )
+    lengths = lists.row_lengths() - tf.cast(mask, tf.int64)
+    return tf.RaggedTensor.from_row_lengths(
+        tf.boolean_mask(lists.flat_values, kept), lengths, validate=False
+    )
 
 
 def _group_by_length(
@@ -218,10 +264,14 @@ class LengthGroup(NamedTuple):
 
 
 class TextShape(NamedTuple):
-    """Length groups of a text batch: texts by words, and words by trigrams. () is one group."""
+    """Length groups of a text batch: texts by words, and words by trigrams. () is one group.
+
+    `pairs` is the number of pairs to pad to; 0 does not pad.
+    """
 
     tokens: tuple[LengthGroup, ...] = ()
     word_ngrams: tuple[LengthGroup, ...] = ()
+    pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -252,13 +302,14 @@ def plan_shapes(batches: Sequence[dict[str, Any]], fixed: bool) -> Shapes:
         batches: inputs of a `Siamese`; each text batch has one length group.
         fixed: whether the number of rows is fixed, as compiled programs need it.
     """
-    sides = {
-        side: TextShape._make(
+    sides = {}
+    for side in batches[0].keys() - {"candidates"}:
+        tokens, word_ngrams = (
             _plan_groups([_row_lengths(batch[side][name]) for batch in batches], fixed)
-            for name in TextShape._fields
+            for name in ("tokens", "word_ngrams")
         )
-        for side in batches[0].keys() - {"candidates"}
-    }
+        pairs = max(len(batch[side].get("pairs", ())) for batch in batches)
+        sides[side] = TextShape(tokens, word_ngrams, _with_headroom(pairs) if fixed else 0)
     titles = 1 + max(int(np.max(batch["candidates"])) for batch in batches)
     return Shapes(sides, _with_headroom(titles) if fixed else 0)
 

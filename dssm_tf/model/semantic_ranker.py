@@ -14,35 +14,35 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
-from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.text_scorer import TextScorer, TextVectors, WordScorer
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
 
 
-def build_model(
-    tower: TowerConfig, shared_towers: bool, vocabulary_size: int, precision: str = "float32"
-) -> Siamese:
+def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
     """The untrained model of a configuration, with its weights.
 
     Args:
-        tower: the tower's section.
-        shared_towers: one tower for queries and titles, or two.
-        vocabulary_size: number of trigram ids, padding not counted.
+        config: its `tower`, `shared_towers` and `score` are read.
+        vocabulary_size: number of n-gram ids, padding not counted.
         precision: a Keras dtype policy; training passes `training.precision`. Ranking computes in
             float32, the precision of all weights: in bfloat16, a vector would depend on the CPU and
             on the other texts of its batch.
     """
+    tower = config.tower
     query_tower = tower.build(vocabulary_size, name="query_tower", dtype=precision)
     title_tower = None
-    if not shared_towers:
+    if not config.shared_towers:
         title_tower = tower.build(vocabulary_size, name="title_tower", dtype=precision)
-    model = Siamese(query_tower, title_tower, name="siamese")
+    score = config.score.build(vocabulary_size)
+    model = Siamese(query_tower, title_tower, score, name="siamese")
     model.build()
     return model
 
@@ -79,6 +79,25 @@ class Encoder:
     def __call__(self, side: str, texts: Sequence[str]) -> Vectors:
         """Vectors float32 `(len(texts), dimension)` of `side` `query` or `title`."""
         return encode_distinct(self.functions[side], texts, self.dimension, self.batch_size)
+
+    def compare(self, queries: Sequence[str], titles: Sequence[str]) -> TextVectors:
+        """Vectors of queries and titles, whose cosines are scores; see `TextScorer`."""
+        return TextVectors(self("query", queries), self("title", titles))
+
+
+def text_scorer(
+    model: Siamese, vocabulary: Vocabulary, frequencies: DocumentFrequencies | None = None
+) -> TextScorer:
+    """Scores raw texts by the current weights of a model.
+
+    Args:
+        model: a `Siamese`.
+        vocabulary: the one that it is trained with.
+        frequencies: document frequencies of the training data, if the score reads words.
+    """
+    if frequencies is None:
+        return Encoder(model, vocabulary)
+    return WordScorer(model, vocabulary, frequencies)
 
 
 def encode_distinct(
@@ -167,7 +186,7 @@ class SemanticRanker(VectorRanker):
         config = load_config(run / CONFIG)
         spec = Spec.load(run)
         vocabulary = load_vocabulary(run, spec)
-        model = build_model(config.tower, config.shared_towers, vocabulary.size)
+        model = build_model(config, vocabulary.size)
         try:
             model.load_weights(run / WEIGHTS)
         except Exception as error:  # HDF5 and Keras raise exceptions of almost any class

@@ -1,4 +1,4 @@
-"""Two towers and a cosine: the model of all click systems of the papers."""
+"""Two towers and a score: the model of all systems that learn from clicks."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from dssm_tf import losses
 from dssm_tf.common.keras_internals import added_losses
 from dssm_tf.model.ranking_metrics import RankingMetrics
 from dssm_tf.optimizers import ScheduledNesterov
+from dssm_tf.scores import Cosine, Score
+from dssm_tf.scores.score import normalize_vectors
 from dssm_tf.towers.tower import Tower
-
-EPSILON = 1e-12
-
-
-def normalize_vectors(vectors: keras.KerasTensor) -> keras.KerasTensor:
-    """Scales vectors `(..., dimension)` to length 1, in float32; a zero vector stays zero."""
-    vectors = ops.cast(vectors, "float32")
-    squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
-    return vectors * ops.rsqrt(ops.maximum(squares, EPSILON))
+from dssm_tf.towers.words import Words
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class Siamese(keras.Model):
-    """Cosines of each query with its candidate titles.
+    """Scores of each query and its candidate titles.
 
     Distinct titles are encoded once per batch and then picked per query. A title that is clicked,
     a negative and an in-batch negative at once is encoded once.
@@ -35,20 +29,27 @@ class Siamese(keras.Model):
     Args:
         query_tower: encodes queries.
         title_tower: encodes titles; None shares the query tower. The papers have two towers.
+        score: compares queries with titles; None is the cosine, as in the papers.
 
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
             texts, and `candidates` int `(batch, columns)`, rows of `titles`; column 0 is the
-            clicked title. Shared towers also take one text batch `texts`, the titles after the
-            queries: one pass through the tower instead of two.
+            clicked title. With a cosine, shared towers also take one text batch `texts`, the titles
+            after the queries: one pass through the tower instead of two.
 
     Returns:
-        Cosines float32 `(batch, columns)`.
+        Scores float32 `(batch, columns)`, such as cosines.
 
     Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
     """
 
-    def __init__(self, query_tower: Tower, title_tower: Tower | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        query_tower: Tower,
+        title_tower: Tower | None = None,
+        score: Score | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
@@ -64,6 +65,12 @@ class Siamese(keras.Model):
         self.query_tower = query_tower
         self.shared = title_tower is None
         self.title_tower = query_tower if title_tower is None else title_tower
+        self.score = Cosine(name="score") if score is None else score
+        if self.score.reads_words and not (self.shared and isinstance(query_tower, Words)):
+            raise ValueError(
+                f"The score {type(self.score).__name__} compares words; it needs one shared tower "
+                "of the class dssm_tf.towers.words.Words."
+            )
         self._ranking_metrics = RankingMetrics()
 
     def build(self, *_: Any) -> None:
@@ -76,33 +83,38 @@ class Siamese(keras.Model):
                 # In a file, the paths of the weights begin with the side.
                 with nullcontext() if tower.name == side else keras.name_scope(side):
                     tower.build()
+        if not self.score.built:
+            self.score.build()
         self.built = True
 
     def call(self, inputs: Mapping[str, Any], training: bool = False) -> keras.KerasTensor:
-        """Cosines of each query with its candidates."""
+        """Scores of each query and its candidates."""
         if "texts" in inputs:
-            if not self.shared:
+            if not self.shared or self.score.reads_words:
                 raise ValueError(
                     "Siamese received `texts`, queries and titles in one text batch, but has two "
-                    "towers; expected `query` and `titles`."
+                    "towers or compares words; expected `query` and `titles`."
                 )
             vectors = self.query_tower(inputs["texts"], training=training)
             rows = ops.shape(inputs["candidates"])[0]
             queries, titles = vectors[:rows], vectors[rows:]
         else:
-            queries = self.query_tower(inputs["query"], training=training)
-            titles = self.title_tower(inputs["titles"], training=training)
-        return self.cosines(queries, titles, inputs["candidates"])
+            queries = self._encode(self.query_tower, inputs["query"], training)
+            titles = self._encode(self.title_tower, inputs["titles"], training)
+        return ops.take_along_axis(self.score(queries, titles), inputs["candidates"], axis=1)
 
-    def cosines(
-        self,
-        queries: keras.KerasTensor,
-        titles: keras.KerasTensor,
-        candidates: keras.KerasTensor,
+    def _encode(self, tower: Tower, texts: Mapping[str, Any], training: bool) -> Any:
+        """What the score reads: vectors of texts, or a text batch with vectors of its words."""
+        if self.score.reads_words:
+            return {**texts, "word_vectors": tower.word_vectors(texts, training=training)}
+        return tower(texts, training=training)
+
+    def score_matrix(
+        self, queries: Mapping[str, Any], titles: Mapping[str, Any]
     ) -> keras.KerasTensor:
-        """Cosines `(batch, columns)` of queries' vectors with those of their candidates."""
-        products = ops.matmul(normalize_vectors(queries), ops.transpose(normalize_vectors(titles)))
-        return ops.take_along_axis(products, candidates, axis=1)
+        """Scores float32 `(queries, titles)` of two text batches."""
+        sides = ((self.query_tower, queries), (self.title_tower, titles))
+        return self.score(*(self._encode(tower, texts, False) for tower, texts in sides))
 
     def compile(
         self,
@@ -208,16 +220,17 @@ class Siamese(keras.Model):
         return config | {
             "query_tower": serialize(self.query_tower),
             "title_tower": None if self.shared else serialize(self.title_tower),
+            "score": serialize(self.score),
         }
 
     @classmethod
     def from_config(
         cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
     ) -> Siamese:
-        """Rebuilds the model with its towers."""
+        """Rebuilds the model with its towers and its score."""
         deserialize = keras.saving.deserialize_keras_object
         arguments = dict(config)
-        for name in ("query_tower", "title_tower"):
+        for name in ("query_tower", "title_tower", "score"):
             if arguments[name] is not None:
                 arguments[name] = deserialize(arguments[name], custom_objects=custom_objects)
         return cls(**arguments)

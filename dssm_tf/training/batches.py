@@ -12,6 +12,7 @@ from dssm_tf.data.graded_sources import GradedSource, list_rows
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import click_rows, title_rows
 from dssm_tf.data.texts import TextIndexer
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.training.mining import read_mined
 
 
@@ -20,10 +21,11 @@ def training_batches(
     negatives: NegativesConfig,
     data: Preprocessed,
     *,
-    shared_towers: bool,
+    joint: bool,
     replicas: int,
     fixed_shapes: bool = False,
     sources: Sequence[GradedSource] = (),
+    frequencies: DocumentFrequencies | None = None,
 ) -> Batches:
     """The training split as batches.
 
@@ -31,14 +33,15 @@ def training_batches(
         training: batch size, weights of clicks, titles as queries, typing errors.
         negatives: which titles a click is compared with.
         data: the preprocessed directory.
-        shared_towers: whether one tower reads queries and titles, then in one text batch.
+        joint: whether queries and titles are in one text batch, which a shared tower reads.
         replicas: devices that share a step.
         fixed_shapes: whether all batches have one shape, as XLA needs them.
         sources: graded lists to train on besides clicks.
+        frequencies: document frequencies of the titles, for scores that read terms.
     """
     indexer = TextIndexer(data)
     lists = [list_rows(source, indexer) for source in sources]
-    texts = indexer.texts(typos=training.typos > 0)
+    texts = indexer.texts(training.typos > 0, training.letters_only > 0, frequencies)
     clicks = {
         split: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
         for split, pairs in data.splits.items()
@@ -55,8 +58,10 @@ def training_batches(
         fresh=negatives.fresh,
         draw=draw / draw.sum(),
         in_batch=negatives.in_batch,
-        joint=shared_towers,
+        joint=joint,
         typos=training.typos,
+        neighboring_words=training.neighboring_words,
+        letters_only=training.letters_only,
         mined=read_mined(negatives, data),
         mined_count=negatives.mined,
     )

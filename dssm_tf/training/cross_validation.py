@@ -16,6 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.text_scorer import TextScores
 from dssm_tf.training.early_stopping import monitored_value
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS
@@ -24,7 +25,6 @@ from dssm_tf.training.validation import (
     GRADED_BY_CLICKS,
     NDCG_NAMES,
     Matrix,
-    TaskVectors,
     ValidationTask,
     Values,
     mean_with_ci,
@@ -50,12 +50,10 @@ class _FoldTask(ValidationTask):
     bonuses: Sequence[Matrix] = ()
     values: list[Values] = field(default_factory=list)
 
-    def metrics_with_ci(
-        self, vectors: TaskVectors, bonus: Matrix | float = 0.0
-    ) -> dict[str, float]:
-        """Metrics by the cosine without a bonus; records the NDCG with each bonus."""
+    def metrics_with_ci(self, scores: TextScores, bonus: Matrix | float = 0.0) -> dict[str, float]:
+        """Metrics without a bonus; records the NDCG with each bonus."""
         del bonus
-        self.values.append(self.per_query(vectors, self.bonuses))
+        self.values.append(self.per_query(scores, self.bonuses))
         return mean_with_ci(self.values[-1][0])
 
 

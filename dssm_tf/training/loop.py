@@ -14,8 +14,8 @@ from dssm_tf.config.optimizer import OptimizerOptions
 from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.batches import Batches
 from dssm_tf.model.run_files import STATE
-from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.text_scorer import TextScorer
 from dssm_tf.optimizers import ScheduledNesterov
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.devices import Devices, all_reduce_sum
@@ -56,7 +56,7 @@ class TrainingLoop:
     Args:
         model: the model to train, built under the strategy of `devices`.
         ranking_model: the same towers in float32. After `fit` it has the weights to rank with.
-        encoder: encodes texts with `ranking_model`.
+        scorer: scores texts with `ranking_model`.
         batches: batches of all splits.
         loss: loss of the clicks, or a loss per source.
         optimizer: section that builds the optimizer.
@@ -70,7 +70,7 @@ class TrainingLoop:
         self,
         model: Siamese,
         ranking_model: Siamese,
-        encoder: Encoder,
+        scorer: TextScorer,
         batches: Batches,
         loss: keras.losses.Loss,
         optimizer: OptimizerOptions,
@@ -81,7 +81,7 @@ class TrainingLoop:
     ) -> None:
         self.model = model
         self.ranking_model = ranking_model
-        self.encoder = encoder
+        self.scorer = scorer
         self._batches = batches
         self._loss = loss
         self._optimizer = optimizer
@@ -140,7 +140,7 @@ class TrainingLoop:
         with ProgressLines(steps, epochs, self._options.quiet) as progress:
             callbacks: list[keras.callbacks.Callback] = [best_weights]
             if task is not None:
-                callbacks.insert(0, RankingValidation(task, self.ranking_model, self.encoder))
+                callbacks.insert(0, RankingValidation(task, self.ranking_model, self.scorer))
             callbacks += self._extra_callbacks(phase)
             callbacks += [checkpoint, progress]
             calls = _CallbackCalls(callbacks, model, epochs, steps)

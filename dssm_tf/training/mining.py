@@ -18,7 +18,6 @@ from dssm_tf.config.training import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, top_columns
 from dssm_tf.tables.graded_lists import HardNegative, read_hard_negatives, write_hard_negatives
-from dssm_tf.training.validation import Encode
 
 _BLOCK = 128  # queries scored at once
 
@@ -27,6 +26,8 @@ IndexPairs = NDArray[np.int64]
 
 ScoreMatrix = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating[Any]]]
 """Scores `(queries, titles)` of queries and titles; -inf for a title that does not match."""
+
+Encode = Callable[[str, Sequence[str]], NDArray[np.float32]]
 
 
 def hard_columns(

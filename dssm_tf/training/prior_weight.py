@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.text_scorer import TextScorer, TextScores
 from dssm_tf.training.search_settings import tune_search_settings
-from dssm_tf.training.validation import Encode, Matrix, TaskVectors, ValidationTask, encode_task
+from dssm_tf.training.validation import Matrix, ValidationTask, score_task
 
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
 """Weights that `auto` tries."""
@@ -16,7 +17,7 @@ def tune_prior_weight(
     weight: float | Literal["auto"],
     prior: TitlePrior,
     task: ValidationTask | None,
-    encode: Encode,
+    scorer: TextScorer,
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation metrics with it.
 
@@ -24,30 +25,30 @@ def tune_prior_weight(
         weight: a fixed weight, or `auto`: the best of `PRIOR_WEIGHTS`.
         prior: the log-prior of titles.
         task: the validation queries; if None, `auto` is 0.
-        encode: encodes texts as unit vectors.
+        scorer: scores texts without the prior.
 
     Returns:
         The weight, and the metrics as in `Result.metrics`.
     """
     if task is None:
         return (0.0 if weight == "auto" else weight), {}
-    vectors = encode_task(encode, task)
+    scores = score_task(scorer, task)
     log_prior = prior(task.titles)
     if weight == "auto":
-        weight = best_prior_weight(task, vectors, log_prior)
-    metrics = task.metrics_with_ci(vectors, weight * log_prior)
-    metrics |= tune_search_settings(task, vectors, weight * log_prior)
-    metrics |= {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
+        weight = best_prior_weight(task, scores, log_prior)
+    metrics = task.metrics_with_ci(scores, weight * log_prior)
+    metrics |= tune_search_settings(task, scores, weight * log_prior)
+    metrics |= {f"cosine {name}": value for name, value in task.ndcg(scores).items()}
     return weight, metrics | {"queries": float(len(task.queries))}
 
 
-def best_prior_weight(task: ValidationTask, vectors: TaskVectors, log_prior: Matrix) -> float:
+def best_prior_weight(task: ValidationTask, scores: TextScores, log_prior: Matrix) -> float:
     """The weight with the highest mean of NDCG@1, @3 and @10; the smallest if several tie.
 
     Args:
         task: the validation queries.
-        vectors: vectors of its queries and titles.
+        scores: scores of its queries and titles.
         log_prior: `(titles,)`, in nats.
     """
-    values = task.per_query(vectors, [weight * log_prior for weight in PRIOR_WEIGHTS])
+    values = task.per_query(scores, [weight * log_prior for weight in PRIOR_WEIGHTS])
     return PRIOR_WEIGHTS[int(values.mean(axis=(1, 2)).argmax())]

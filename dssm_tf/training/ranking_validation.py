@@ -6,10 +6,10 @@ from typing import Any
 
 import keras
 
-from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.text_scorer import TextScorer
 from dssm_tf.training.model_state import assign_all, ranking_weights
-from dssm_tf.training.validation import ValidationTask, encode_task
+from dssm_tf.training.validation import ValidationTask, score_task
 
 
 class RankingValidation(keras.callbacks.Callback):
@@ -22,14 +22,14 @@ class RankingValidation(keras.callbacks.Callback):
     Args:
         task: the validation queries, the titles they rank, and their grades.
         ranking_model: a model of the same towers in float32. It gets the weights of each epoch.
-        encoder: encodes texts with `ranking_model`.
+        scorer: scores texts with `ranking_model`.
     """
 
-    def __init__(self, task: ValidationTask, ranking_model: Siamese, encoder: Encoder) -> None:
+    def __init__(self, task: ValidationTask, ranking_model: Siamese, scorer: TextScorer) -> None:
         super().__init__()
         self.task = task
         self.ranking_model = ranking_model
-        self.encoder = encoder
+        self.scorer = scorer
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Ranks the validation queries and adds the metrics to the logs.
@@ -40,4 +40,4 @@ class RankingValidation(keras.callbacks.Callback):
         del epoch
         assign_all(self.ranking_model.weights, ranking_weights(self.model))
         if logs is not None:
-            logs.update(self.task.metrics_with_ci(encode_task(self.encoder, self.task)))
+            logs.update(self.task.metrics_with_ci(score_task(self.scorer, self.task)))

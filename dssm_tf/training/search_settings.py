@@ -9,7 +9,8 @@ from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.evaluation.fusion import DEPTH, WEIGHTS, fuse
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import rank_of, top_columns
-from dssm_tf.training.validation import Matrix, TaskVectors, ValidationTask
+from dssm_tf.model.text_scorer import TextScores
+from dssm_tf.training.validation import Matrix, ValidationTask
 
 _BATCH_SIZE = 64  # queries scored at once
 _MIN_QUERIES = 40  # their 5th percentile has two queries below it
@@ -17,24 +18,24 @@ _CUTOFF_PERCENTILE = 5  # percent of good first results below the cutoff
 
 
 def tune_search_settings(
-    task: ValidationTask, vectors: TaskVectors, bonus: Matrix | float
+    task: ValidationTask, scores: TextScores, bonus: Matrix | float
 ) -> dict[str, float]:
     """Chooses `bm25_weight` and, if there are enough queries, `cutoff`.
 
     The weight of BM25 in `fuse` is the one with the highest mean NDCG@10; if several tie, the one
     nearest to 0.5. As in a search, the best titles of both systems are ranked together.
 
-    The cutoff is the 5th percentile of the first title's cosine, over the queries whose first title
+    The cutoff is the 5th percentile of the first title's score, over the queries whose first title
     was clicked: 1 of 20 good first titles is below it. How many bad first titles are below it
-    depends on the queries and is not measured here. The cosine does not include the prior, because
+    depends on the queries and is not measured here. The score does not include the prior, because
     popularity does not make an irrelevant title relevant.
 
     Args:
         task: the validation queries.
-        vectors: vectors of its queries and titles.
+        scores: scores of its queries and titles, without the prior.
         bonus: weighted log-priors of its titles, `(titles,)`.
     """
-    relevant = _ranks_by_weight(task, vectors, bonus)
+    relevant = _ranks_by_weight(task, scores, bonus)
     mean_ndcg = []
     for index in range(len(WEIGHTS)):
         ranked = relevant.with_columns(rank=pl.col("ranks").list.get(index))
@@ -46,31 +47,31 @@ def tune_search_settings(
     settings = {"bm25_weight": WEIGHTS[chosen]}
     first = relevant.filter(pl.col("ranks").list.get(chosen) == 1)
     if len(first) >= _MIN_QUERIES:
-        settings["cutoff"] = float(np.percentile(first["cosine"].to_numpy(), _CUTOFF_PERCENTILE))
+        settings["cutoff"] = float(np.percentile(first["score"].to_numpy(), _CUTOFF_PERCENTILE))
     return settings
 
 
 def _ranks_by_weight(
-    task: ValidationTask, vectors: TaskVectors, bonus: Matrix | float
+    task: ValidationTask, scores: TextScores, bonus: Matrix | float
 ) -> pl.DataFrame:
-    """One row per relevant title: query, grade, rank at each of `WEIGHTS`, cosine."""
+    """One row per relevant title: query, grade, rank at each of `WEIGHTS`, score; no prior."""
     bm25 = BM25().fit([], task.titles)
     rows: list[tuple[int, float, list[float], float]] = []
     for start in range(0, len(task.queries), _BATCH_SIZE):
         block = slice(start, start + _BATCH_SIZE)
-        cosines = vectors.queries[block] @ vectors.titles.T
-        semantic = task.mask_unranked(cosines + bonus, block)
+        plain = scores.scores(block)
+        semantic = task.mask_unranked(plain + bonus, block)
         lexical = bm25.score_matrix(task.queries[block], task.titles)
         for row in range(len(semantic)):
             matching = np.flatnonzero((lexical[row] > 0) & np.isfinite(semantic[row]))
             best_by_bm25 = matching[top_columns(lexical[row][matching], DEPTH)]
             pool = np.union1d(best_by_bm25, top_columns(semantic[row], DEPTH))
-            scores = lexical[row][pool], semantic[row][pool]
-            fused = np.stack([fuse(*scores, weight) for weight in WEIGHTS], axis=1)
+            both = lexical[row][pool], semantic[row][pool]
+            fused = np.stack([fuse(*both, weight) for weight in WEIGHTS], axis=1)
             relevant = task.grades[[start + row]]
             for title, grade in zip(relevant.indices, relevant.data, strict=True):
                 column = np.flatnonzero(pool == title)
                 ranks = rank_of(fused, column[0]) if len(column) else np.full(len(WEIGHTS), np.nan)
-                cosine = float(cosines[row, title])
-                rows.append((start + row, float(grade), ranks.tolist(), cosine))
-    return pl.DataFrame(rows, ["query", "grade", "ranks", "cosine"], orient="row")
+                value = float(plain[row, title])
+                rows.append((start + row, float(grade), ranks.tolist(), value))
+    return pl.DataFrame(rows, ["query", "grade", "ranks", "score"], orient="row")

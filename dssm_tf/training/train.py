@@ -20,10 +20,11 @@ from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.terms import document_frequencies
 from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.losses import BySource
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import Encoder, build_model
+from dssm_tf.model.semantic_ranker import build_model, text_scorer
 from dssm_tf.training.batches import training_batches
 from dssm_tf.training.checks import (
     check_batch_sizes,
@@ -38,7 +39,7 @@ from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.prior_weight import tune_prior_weight
 from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.run_directory import Result, finish_run, load_finished_result, start_run
-from dssm_tf.training.validation import ValidationTask, encode_task
+from dssm_tf.training.validation import ValidationTask, score_task
 from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights
 
 
@@ -172,29 +173,31 @@ def build_loop(
     training = config.training
     keras.utils.set_random_seed(training.seed)
     xla = devices.use_xla(training.xla)
+    frequencies = document_frequencies(data) if config.score.reads_words else None
     batches = training_batches(
         training,
         config.negatives,
         data,
-        shared_towers=config.shared_towers,
+        joint=config.shared_towers and not config.score.reads_words,
+        frequencies=frequencies,
         replicas=devices.replicas,
         fixed_shapes=xla,
         sources=sources,
     )
     size = data.vocabulary.size
     with devices.strategy.scope():
-        model = build_model(config.tower, config.shared_towers, size, training.precision)
+        model = build_model(config, size, training.precision)
         if first_weights is None and training.idf_start:
             first_weights = idf_scaled_weights(model, data.texts("titles"), data.vocabulary)
         if first_weights is not None:
             assign_all(model.weights, first_weights)
-    ranking_model = build_model(config.tower, config.shared_towers, size)
+    ranking_model = build_model(config, size)
     if first_weights is not None:
         assign_all(ranking_model.weights, first_weights)
     return TrainingLoop(
         model,
         ranking_model,
-        Encoder(ranking_model, data.vocabulary),
+        text_scorer(ranking_model, data.vocabulary, frequencies),
         batches,
         build_loss(config.loss, config.lists),
         config.optimizer,
@@ -290,10 +293,10 @@ def _fit_and_refit(
     console: Console,
 ) -> Result:
     """Fits on the training split, tunes the prior's weight, and refits on all records."""
-    untrained = {} if task is None else task.ndcg(encode_task(loop.encoder, task))
+    untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
     best = loop.fit("fit", ["train"], config.training.epochs, task)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
-    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.encoder)
+    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(
         len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
     )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,6 +14,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import ranks_of, tie_key
+from dssm_tf.model.text_scorer import TextScorer, TextScores
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import Rules
 
@@ -35,14 +35,6 @@ _MAX_SCORES = 1 << 22
 
 Matrix = NDArray[np.float32]
 Values = NDArray[np.float64]
-Encode = Callable[[str, Sequence[str]], Matrix]
-
-
-class TaskVectors(NamedTuple):
-    """Unit vectors of a task's texts, `(queries, dimension)` and `(titles, dimension)`."""
-
-    queries: Matrix
-    titles: Matrix
 
 
 @dataclass(frozen=True)
@@ -140,19 +132,17 @@ class ValidationTask:
             judged_pairs,
         )
 
-    def ndcg(self, vectors: TaskVectors) -> dict[str, float]:
-        """Mean NDCG at each cutoff, by the cosine."""
-        means = self.per_query(vectors)[0].mean(axis=0)
+    def ndcg(self, scores: TextScores) -> dict[str, float]:
+        """Mean NDCG at each cutoff, without a bonus."""
+        means = self.per_query(scores)[0].mean(axis=0)
         return dict(zip(NDCG_NAMES, means.tolist(), strict=True))
 
-    def metrics_with_ci(
-        self, vectors: TaskVectors, bonus: Matrix | float = 0.0
-    ) -> dict[str, float]:
-        """Mean NDCG by the cosine plus a bonus `(titles,)`, with intervals; see `mean_with_ci`."""
-        return mean_with_ci(self.per_query(vectors, [bonus])[0])
+    def metrics_with_ci(self, scores: TextScores, bonus: Matrix | float = 0.0) -> dict[str, float]:
+        """Mean NDCG by the score plus a bonus `(titles,)`, with intervals; see `mean_with_ci`."""
+        return mean_with_ci(self.per_query(scores, [bonus])[0])
 
-    def per_query(self, vectors: TaskVectors, bonuses: Sequence[Matrix | float] = (0.0,)) -> Values:
-        """NDCG of each query by the cosine plus a bonus `(titles,)`, for several bonuses.
+    def per_query(self, scores: TextScores, bonuses: Sequence[Matrix | float] = (0.0,)) -> Values:
+        """NDCG of each query by the score plus a bonus `(titles,)`, for several bonuses.
 
         Queries rank the titles in blocks, so that memory stays bounded.
 
@@ -164,11 +154,11 @@ class ValidationTask:
         block_size = max(1, _MAX_SCORES // max(1, len(self.titles)))
         for start in range(0, len(self.queries), block_size):
             block = slice(start, start + block_size)
-            cosines = vectors.queries[block] @ vectors.titles.T
+            block_scores = scores.scores(block)
             cells = slice(*np.searchsorted(rows, [start, start + block_size]))
             for bonus_ranks, bonus in zip(ranks, bonuses, strict=True):
-                scores = self.mask_unranked(cosines + bonus, block)
-                bonus_ranks[cells] = ranks_of(scores, rows[cells] - start, columns[cells])
+                ranked = self.mask_unranked(block_scores + bonus, block)
+                bonus_ranks[cells] = ranks_of(ranked, rows[cells] - start, columns[cells])
         graded = pl.DataFrame({"query": rows, "grade": self.grades.data.astype(np.float64)})
         values = [
             per_query(graded.with_columns(rank=bonus_ranks), len(self.queries), NDCG_NAMES)
@@ -208,6 +198,6 @@ def format_ndcg(metrics: Mapping[str, float]) -> str:
     return f"NDCG@{'/'.join(map(str, CUTOFFS))} {means} ({intervals})"
 
 
-def encode_task(encode: Encode, task: ValidationTask) -> TaskVectors:
-    """Vectors of a task's queries and titles."""
-    return TaskVectors(encode("query", task.queries), encode("title", task.titles))
+def score_task(scorer: TextScorer, task: ValidationTask) -> TextScores:
+    """The scores of a task's queries and titles."""
+    return scorer.compare(task.queries, task.titles)

@@ -130,11 +130,7 @@ def variants(ranker: SemanticRanker, system: str, seed: int) -> Iterator[str]:
     weights = model.get_weights()
     if system in ("lstm", "rnn"):
         keras.utils.set_random_seed(seed)
-        model.set_weights(
-            build_model(
-                ranker.config.tower, ranker.config.shared_towers, ranker.vocabulary.size
-            ).get_weights()
-        )
+        model.set_weights(build_model(ranker.config, ranker.vocabulary.size).get_weights())
         yield f"{system} untrained"
     if system == "lstm":
         for gate, index in (("i", 2), ("f", 1)):

@@ -72,9 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     features = TextFeatures(ranker.vocabulary)
     names = ("query", "title")
     pairs = read(PAIRS, [*map(raw, names)]).select(names).rows()[:BATCH]
-    untrained = build_model(
-        ranker.config.tower, ranker.config.shared_towers, ranker.vocabulary.size
-    )
+    untrained = build_model(ranker.config, ranker.vocabulary.size)
     for name, model in (("untrained", untrained), ("trained", ranker.model)):
         full = gradient(model, features, pairs)
         for tower in (model.query_tower, model.title_tower):

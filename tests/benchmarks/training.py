@@ -46,9 +46,7 @@ Step = Callable[[Iterator[Any]], Any]
 def our_step(config: Config, data: Preprocessed, devices: Devices) -> Step:
     """A step of `dssm train` on the next batch."""
     with devices.strategy.scope():
-        model = build_model(
-            config.tower, config.shared_towers, data.vocabulary.size, config.training.precision
-        )
+        model = build_model(config, data.vocabulary.size, config.training.precision)
         optimizer = build_optimizer(config.optimizer, 1, config.training.averaging, devices)
         model.compile(optimizer=optimizer, loss=build_loss(config.loss, config.lists))
         model.optimizer.build(model.trainable_variables)

@@ -107,7 +107,7 @@ def test_a_tower_is_written_to_yaml_read_and_built_for_another_vocabulary(tower)
 
 def test_a_model_of_a_custom_tower_has_the_vectors_of_the_tower():
     config = round_trip(tower=CustomTowerConfig.from_tower(Scaled(1, (5, 3), 2.5)))
-    model = build_model(config.tower, config.shared_towers, 6)
+    model = build_model(config, 6)
     tower = Scaled(6, (5, 3), 2.5)
     tower.build()
     tower.set_weights(model.title_tower.get_weights())

@@ -198,8 +198,7 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     compact = CompactRanker.load(export_compact(run, folder / name / "compact"))
     assert_agreement(compact, tf.saved_model.load(str(directory)).signatures, ADVERSARIAL)
     ranker = SemanticRanker.load(run)
-    tower, shared = ranker.config.tower, ranker.config.shared_towers
-    trained = build_model(tower, shared, data.vocabulary.size, "mixed_bfloat16")
+    trained = build_model(ranker.config, data.vocabulary.size, "mixed_bfloat16")
     trained.set_weights(ranker.model.get_weights())
     batch = TextFeatures(data.vocabulary)(strings(ADVERSARIAL))
     # bfloat16 has 8 significant bits. CPUs round or truncate to them, an error of at most 2^-7 per

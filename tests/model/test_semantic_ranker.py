@@ -29,7 +29,7 @@ def ranker() -> SemanticRanker:
     )
     prior = TitlePrior([Title("red fox", 8), Title("green owl", 1)], FOLDED)
     return SemanticRanker(
-        "dssm", config, build_model(config.tower, False, vocabulary.size), vocabulary, prior, 0.1
+        "dssm", config, build_model(config, vocabulary.size), vocabulary, prior, 0.1
     )
 
 

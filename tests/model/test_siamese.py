@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.losses import ClickSoftmax
-from dssm_tf.model.siamese import Siamese, normalize_vectors
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.scores.score import normalize_vectors
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN
 from tests.labels import unmasked_labels

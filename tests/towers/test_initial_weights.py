@@ -18,7 +18,7 @@ def test_the_paper_s_configurations_set_all_parameters_to_small_random_numbers(n
     """P16 algorithm 1: "Set all parameters in Lambda_Q and Lambda_D to small random numbers"."""
     keras.utils.set_random_seed(0)
     config = load_config(find_config(f"paper/{name}"))
-    for weight in build_model(config.tower, config.shared_towers, 20).weights:
+    for weight in build_model(config, 20).weights:
         if not weight.dtype.startswith("float"):
             continue  # the state of a random generator
         values = weight.numpy().ravel()
@@ -31,7 +31,7 @@ def test_the_paper_s_configurations_set_all_parameters_to_small_random_numbers(n
 @pytest.mark.parametrize("name", ["rnn", "lstm", "bilstm"])
 def test_by_default_only_the_forget_gate_has_a_bias(name):
     config = load_config(find_config(name))
-    for weight in build_model(config.tower, config.shared_towers, 20).weights:
+    for weight in build_model(config, 20).weights:
         if weight.path.endswith("/bias"):
             expected = [0, 1, 0, 0] if "lstm" in name else [0]
             blocks = np.split(weight.numpy(), len(expected))

@@ -59,7 +59,7 @@ def batches_of(config: Config, data: Preprocessed, fixed_shapes: bool = False) -
         config.training,
         config.negatives,
         data,
-        shared_towers=config.shared_towers,
+        joint=config.shared_towers,
         replicas=1,
         fixed_shapes=fixed_shapes,
         sources=read_sources(config.lists, data),

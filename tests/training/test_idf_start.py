@@ -34,7 +34,7 @@ def test_rows_are_scaled_by_idf_over_the_root_of_its_mean_square():
     common, rare = 1 + np.log(3 / 3), 1 + np.log(3 / 2)
     assert smoothed_idf(titles, vocabulary)[1:] == approx([common, rare])
     tower = {"name": "dssm", "widths": [4]}
-    model = build_model(parse_config({"tower": tower}).tower, True, vocabulary.size)
+    model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()
     assign_all(model.weights, idf_scaled_weights(model, titles, vocabulary))
     after = model.query_tower.hashing.kernel.numpy()
@@ -45,8 +45,8 @@ def test_rows_are_scaled_by_idf_over_the_root_of_its_mean_square():
 @pytest.mark.parametrize("name", ADDITIVE_TOWERS)
 def test_an_untrained_model_that_adds_up_its_words_has_the_cosines_of_tfidf(name):
     vocabulary = Vocabulary(NGRAMS, FOLDED)
-    tower = parse_config({"tower": ADDITIVE_TOWERS[name]}).tower
-    model = build_model(tower, True, vocabulary.size)
+    config = parse_config({"tower": ADDITIVE_TOWERS[name], "shared_towers": True})
+    model = build_model(config, vocabulary.size)
     random_weights = [weight.numpy().copy() for weight in model.weights]
     weights = idf_scaled_weights(model, TEXTS, vocabulary)
     assign_all(model.weights, weights)

@@ -14,7 +14,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.run_files import load_titles
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.training.validation import ValidationTask, encode_task
+from dssm_tf.training.validation import ValidationTask, score_task
 from tests.training.configuration import CONFIG, EPOCHS, batches_of
 from tests.training.task_vectors import vectors_with_scores
 
@@ -81,7 +81,7 @@ def test_the_saved_metrics_are_those_of_the_loaded_model(run, data):
     metrics = task.metrics_with_ci(
         vectors_with_scores(ranker.score_matrix(task.queries, task.titles))
     )
-    by_cosine = task.ndcg(encode_task(ranker._encode, task))
+    by_cosine = task.ndcg(score_task(ranker.encoder, task))
     metrics |= {f"cosine {name}": value for name, value in by_cosine.items()}
     metrics |= {"queries": len(task.queries), "bm25_weight": ranker.bm25_weight}
     assert metrics == approx(saved["validation"])

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dssm_tf.model.text_scorer import TextVectors
 from dssm_tf.training.search_settings import tune_search_settings
-from dssm_tf.training.validation import TaskVectors, ValidationTask
+from dssm_tf.training.validation import ValidationTask
 
 TITLES = ("red hat", "blue box", "green tie", "felt boots")
 
@@ -15,8 +16,8 @@ def task(*clicked: int) -> ValidationTask:
     return ValidationTask(("hat", "box")[: len(clicked)], TITLES, grades)
 
 
-def vectors(*nearest: int) -> TaskVectors:
-    return TaskVectors(np.eye(4, dtype=np.float32)[list(nearest)], np.eye(4, dtype=np.float32))
+def vectors(*nearest: int) -> TextVectors:
+    return TextVectors(np.eye(4, dtype=np.float32)[list(nearest)], np.eye(4, dtype=np.float32))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_5_percent_of_the_good_first_titles_are_below_the_cutoff():
     cosines[41, 41], cosines[41, 0] = -1.0, -0.5
     queries = tuple(f"q{index}" for index in range(42))
     task = ValidationTask(queries, names, sparse.csr_array(np.eye(42) * 3))
-    vectors = TaskVectors(cosines, np.eye(42, dtype=np.float32))
+    vectors = TextVectors(cosines, np.eye(42, dtype=np.float32))
     # The prior raises all scores but not the cosine. 5 % of 0 to .40 is .02.
     settings = tune_search_settings(task, vectors, np.float32(7.0))
     assert settings["cutoff"] == pytest.approx(0.02)

@@ -19,7 +19,7 @@ from dssm_tf.training import ranking_validation
 from dssm_tf.training.devices import read_cluster
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.resolve import resolve_config
-from dssm_tf.training.validation import ValidationTask, encode_task
+from dssm_tf.training.validation import ValidationTask, score_task
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding_bound
 from tests.training.configuration import BATCH, RECORDED, config, trained
@@ -28,11 +28,11 @@ from tests.training.configuration import BATCH, RECORDED, config, trained
 def test_a_tower_trained_in_reduced_precision_is_validated_in_float32(data, folder, monkeypatch):
     measured = []
 
-    def recorded(encode, task):
-        measured.append(encode_task(encode, task))
+    def recorded(scorer, task):
+        measured.append(score_task(scorer, task))
         return measured[-1]
 
-    monkeypatch.setattr(ranking_validation, "encode_task", recorded)
+    monkeypatch.setattr(ranking_validation, "score_task", recorded)
     changes = {"training__precision": "mixed_bfloat16", "training__epochs": 1}
     result = trained(data, folder / "bfloat16", **changes)
     assert np.isfinite(result.history[0]["loss"])

@@ -12,13 +12,10 @@ from scipy import sparse
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
+from dssm_tf.model.text_scorer import TextVectors
 from dssm_tf.training import validation
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS, best_prior_weight
-from dssm_tf.training.validation import (
-    TaskVectors,
-    ValidationTask,
-    format_ndcg,
-)
+from dssm_tf.training.validation import ValidationTask, format_ndcg
 from tests.clicks import Click, write_data
 from tests.training.task_vectors import vectors_with_scores
 
@@ -89,7 +86,7 @@ def test_titles_beyond_the_limit_are_sampled_independently_of_their_clicks(tmp_p
 
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     random = np.random.default_rng(0)
-    sides = TaskVectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
+    sides = TextVectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
     grades = sparse.csr_array(3 * np.eye(7, 11) + np.eye(7, 11, -6))
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
@@ -109,7 +106,7 @@ def test_a_large_catalogue_is_ranked_in_bounded_memory():
     grades = sparse.eye_array(queries, titles, format="csr") * 3.0
     task = ValidationTask(texts[:queries], texts, grades)
     random = np.random.default_rng(0)
-    sides = TaskVectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
+    sides = TextVectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
     tracemalloc.start()
     task.ndcg(sides)
     peak = tracemalloc.get_traced_memory()[1]

@@ -91,7 +91,7 @@ def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
     now = vocabulary("today", TODAY, before)
     assert len(now.ngrams) > len(before.ngrams)
     settings = parse_config({"tower": {"name": tower}})
-    old, new = (build_model(settings.tower, False, size) for size in (before.size, now.size))
+    old, new = (build_model(settings, size) for size in (before.size, now.size))
     assign_all(new.weights, extend_weights(old, before, now))
     for side in ("query", "title"):
         vectors = Encoder(old, before)(side, TEXTS)

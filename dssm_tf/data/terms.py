@@ -1,0 +1,142 @@
+"""Terms of a training's texts: the IDF of words, and pairs of neighboring words.
+
+The score `maxsim` reads them. `dssm_tf.text.document_frequencies` defines both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.text.document_frequencies import DocumentFrequencies
+
+_PADDING = 8
+"""Numbers of pairs are padded to a multiple of this where shapes are fixed."""
+
+
+class Terms(NamedTuple):
+    """IDF of words and of known pairs, by the word indices of `TextTensors`.
+
+    Args:
+        word_idf: float32 `(words,)`, of each row of `TextTensors.ngrams`.
+        pair_keys: int64 `(pairs,)`, increasing, `first * word_count + second` of each known pair.
+        pair_idf: float32 `(pairs,)`.
+        word_count: number of words that pairs can have.
+    """
+
+    word_idf: NDArray[np.float32]
+    pair_keys: NDArray[np.int64]
+    pair_idf: NDArray[np.float32]
+    word_count: int
+
+    @classmethod
+    def of(cls, words: Sequence[str], frequencies: DocumentFrequencies, count: int) -> Terms:
+        """The terms of words `(words,)`, of which the first `count` can be in pairs."""
+        index = {word: position for position, word in enumerate(words[:count])}
+        pairs = []
+        for pair in frequencies.pairs:
+            first, second = pair.split(" ")
+            if first in index and second in index:
+                pairs.append((index[first] * count + index[second], frequencies.pair_idf(pair)))
+        pairs.sort()
+        return cls(
+            np.array([*map(frequencies.word_idf, words)], np.float32),
+            np.array([key for key, _ in pairs], np.int64),
+            np.array([idf for _, idf in pairs], np.float32),
+            count,
+        )
+
+    def features(
+        self, words: tf.RaggedTensor, texts: tf.Tensor, planned: int
+    ) -> dict[str, tf.Tensor]:
+        """The pairs of texts, each pair once per text: `pairs` and `pair_idf` of a text batch.
+
+        Args:
+            words: `[texts, words]`, word indices.
+            texts: number of texts with padding.
+            planned: number of rows to pad to; 0 for one row of padding.
+        """
+        flat, text = words.flat_values, words.value_rowids()
+        first, second = tf.cast(flat[:-1], tf.int64), tf.cast(flat[1:], tf.int64)
+        is_pair = (text[:-1] == text[1:]) & (first < self.word_count) & (second < self.word_count)
+        keys = tf.boolean_mask(first * self.word_count + second, is_pair)
+        known = tf.constant(np.append(self.pair_keys, np.iinfo(np.int64).max))
+        index = tf.searchsorted(known, keys)
+        is_known = tf.gather(known, index) == keys
+        rows = tf.cast(tf.boolean_mask(tf.boolean_mask(text[:-1], is_pair), is_known), tf.int64)
+        size = len(self.pair_keys) + 1
+        cells, _ = tf.unique(rows * size + tf.boolean_mask(tf.cast(index, tf.int64), is_known))
+        index = cells % size
+        # The last row is padding: its text is the number of texts.
+        missing = tf.maximum(planned - tf.size(cells), 1)
+        if planned:
+            missing += -(tf.size(cells) + missing) % _PADDING
+        texts = tf.cast(texts, tf.int32)
+        pairs = tf.stack([tf.cast(cells // size, tf.int32), 1 + tf.cast(index, tf.int32)], axis=1)
+        padding = tf.tile(tf.stack([texts, 0])[None], [missing, 1])
+        idf = tf.gather(tf.constant(np.append(self.pair_idf, np.float32(0))), index)
+        return {
+            "pairs": tf.concat([pairs, padding], 0),
+            "pair_idf": tf.pad(idf, [[0, missing]]),
+        }
+
+
+def document_frequencies(data: Preprocessed) -> DocumentFrequencies:
+    """Numbers of the directory's titles that contain each word and each pair."""
+    names, _ = data.distinct_words
+    titles = data.words("titles")
+    words = titles.flatten().to_numpy().astype(np.int64)
+    title = titles.value_parent_indices().to_numpy().astype(np.int64)
+    count = len(names)
+    word_ids, word_counts = _titles_with(words, title, count)
+    adjacent = title[:-1] == title[1:]
+    keys = (words[:-1] * count + words[1:])[adjacent]
+    known, key_index = np.unique(keys, return_inverse=True)
+    pair_ids, pair_counts = _titles_with(key_index, title[:-1][adjacent], len(known))
+    pairs = {}
+    for pair, number in zip(pair_ids.tolist(), pair_counts.tolist(), strict=True):
+        if number > 1:
+            first, second = divmod(int(known[pair]), count)
+            pairs[f"{names[first]} {names[second]}"] = number
+    return DocumentFrequencies(
+        len(titles),
+        {
+            names[word]: number
+            for word, number in zip(word_ids.tolist(), word_counts.tolist(), strict=True)
+        },
+        pairs,
+    )
+
+
+def _titles_with(
+    items: NDArray[np.int64], titles: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct items, and for each the number of titles that contain it.
+
+    Args:
+        items: indices below `count`.
+        titles: the title of each item.
+        count: number of possible items.
+    """
+    distinct = np.unique(titles * count + items)
+    found, counts = np.unique(distinct % max(count, 1), return_counts=True)
+    return found, counts
+
+
+def own_rows(ngrams: pa.ListArray, whole_words: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the last n-gram id of each word is that of the whole word, `(words,)`.
+
+    Args:
+        ngrams: the ids of each word.
+        whole_words: the ids of whole words.
+    """
+    lengths = ngrams.value_lengths().to_numpy().astype(np.int64)
+    flat = np.append(ngrams.flatten().to_numpy(), 0)
+    last = np.cumsum(lengths) - 1
+    return (lengths > 1) & np.isin(flat[last], whole_words)

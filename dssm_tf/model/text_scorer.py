@@ -1,0 +1,110 @@
+"""Scores of raw texts while a model is trained: without the prior, by the current weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
+from dssm_tf.scores.maxsim import SCALAR_RATE
+from dssm_tf.scores.maxsim import MaxSim as MaxSimLayer
+from dssm_tf.text.document_frequencies import DocumentFrequencies
+from dssm_tf.text.vocabulary import Vocabulary
+
+Matrix = NDArray[np.float32]
+
+
+class TextScores(Protocol):
+    """The scores of some queries and titles, computed when they are asked for."""
+
+    def scores(self, rows: slice) -> Matrix:
+        """Scores float32 `(queries, titles)` of some of the queries."""
+        ...
+
+
+class TextScorer(Protocol):
+    """A model that scores raw texts by its current weights."""
+
+    def compare(self, queries: Sequence[str], titles: Sequence[str]) -> TextScores:
+        """The scores of queries and titles, without the prior."""
+        ...
+
+
+class TextVectors(NamedTuple):
+    """Unit vectors of queries `(queries, dimension)` and of titles `(titles, dimension)`."""
+
+    queries: Matrix
+    titles: Matrix
+
+    def scores(self, rows: slice) -> Matrix:
+        """Cosines float32 `(queries, titles)` of some of the queries."""
+        return self.queries[rows] @ self.titles.T
+
+
+@dataclass(frozen=True)
+class IndexScores:
+    """Queries, each as a list of words, and an index of the titles."""
+
+    queries: Sequence[Sequence[str]]
+    index: InvertedIndex
+
+    def scores(self, rows: slice) -> Matrix:
+        """Scores float32 `(queries, titles)` of some of the queries."""
+        return np.stack([self.index.scores(words) for words in self.queries[rows]])
+
+
+class WordScorer:
+    """Scores texts by the score `maxsim`, in NumPy, by the current weights of a Keras model.
+
+    Args:
+        model: a `Siamese` with the score `maxsim`.
+        vocabulary: the one that it is trained with.
+        frequencies: document frequencies of the training data.
+    """
+
+    def __init__(
+        self, model: Siamese, vocabulary: Vocabulary, frequencies: DocumentFrequencies
+    ) -> None:
+        self.model = model
+        self.vocabulary = vocabulary
+        self.frequencies = frequencies
+
+    def compare(self, queries: Sequence[str], titles: Sequence[str]) -> IndexScores:
+        """See `TextScorer`."""
+        words = self.vocabulary.words
+        index = InvertedIndex(self.maxsim(), [*map(words, titles)])
+        return IndexScores([*map(words, queries)], index)
+
+    def maxsim(self) -> MaxSim:
+        """The model in NumPy, with its current weights."""
+        return numpy_maxsim(self.model, self.vocabulary, self.frequencies)
+
+
+def numpy_maxsim(
+    model: Siamese, vocabulary: Vocabulary, frequencies: DocumentFrequencies
+) -> MaxSim:
+    """The NumPy form of a Keras model with the score `maxsim`.
+
+    Raises:
+        ValueError: the model has another score.
+    """
+    score = model.score
+    if not isinstance(score, MaxSimLayer):
+        raise ValueError(f"Received a model with the score {type(score).__name__}, not MaxSim.")
+    sides = SCALAR_RATE * score.side_weights.numpy()
+    if score.sides == "query":
+        sides[1] = 0
+    return MaxSim(
+        vocabulary,
+        frequencies,
+        model.query_tower.hashing.kernel.numpy(),
+        score.importance.numpy(),
+        sides,
+        SCALAR_RATE * score.pair_bias.numpy(),
+        score.threshold,
+    )

@@ -1,0 +1,255 @@
+"""MaxSim: each word is compared with its most similar word of the other text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
+
+import keras
+from keras import ops
+
+from dssm_tf.scores.score import Score
+
+IDF_SCALE = 5.0
+"""Divides the IDF in a term's weight, so that the weights of rare and frequent terms differ by a
+factor of about three before training."""
+
+SCALAR_RATE = 3.0
+"""The few numbers of the whole model are stored divided by this. An optimizer such as Adam, whose
+steps do not depend on the size of a gradient, then changes them this many times as fast as the
+weights of words."""
+
+_EPSILON = 1e-9
+
+Sides = Literal["both", "query"]
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class MaxSim(Score):
+    """The sum over the words of the similarity to the best word of the other text.
+
+    `dssm_tf.runtime.maxsim` defines the score and its terms; this layer computes it for training,
+    and in SavedModels.
+
+    Args:
+        vocabulary_size: number of n-gram ids, padding not counted.
+        threshold: similarities below it count as 0, in [0, 1).
+        sides: `both` compares the query's words with the title's and the title's words with the
+            query's; `query` does the first only.
+
+    Call arguments:
+        queries: text batch with `word_vectors` `(distinct_words, dimension)`, unit vectors;
+            `word_idf` `(distinct_words,)`; `pairs` int `(pairs, 2)`, the text and the id of each
+            pair of neighboring words, each pair once per text; `pair_idf` `(pairs,)`. Rows of
+            `pairs` whose text is the number of texts are padding.
+        titles: likewise.
+
+    Returns:
+        Scores float32 `(queries, titles)`; 0 if a text has no words.
+
+    Reference: Khattab and Zaharia 2020, "ColBERT", eq. 3 (maximum similarity); Metzler and Croft
+    2005 (neighboring words as terms).
+    """
+
+    reads_words: ClassVar[bool] = True
+
+    def __init__(
+        self, vocabulary_size: int, threshold: float = 0.2, sides: Sides = "both", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if not 0 <= threshold < 1:
+            raise ValueError(f"MaxSim received threshold={threshold}; expected 0 <= threshold < 1.")
+        if sides not in ("both", "query"):
+            raise ValueError(f"MaxSim received sides={sides!r}; expected 'both' or 'query'.")
+        self.vocabulary_size = vocabulary_size
+        self.threshold = threshold
+        self.sides = sides
+
+    def build(self, *_: Any) -> None:
+        """Makes the weights of terms and sides; no shape depends on the input."""
+        self.importance = self.add_weight(
+            name="importance", shape=(self.vocabulary_size + 1, 2), initializer="zeros"
+        )
+        self.side_weights = self.add_weight(
+            name="side_weights", shape=(2,), initializer=_constant(1.0, 0.3)
+        )
+        self.pair_bias = self.add_weight(
+            name="pair_bias", shape=(2,), initializer=_constant(-2.0, -2.0)
+        )
+        self.built = True
+
+    def call(self, queries: Mapping[str, Any], titles: Mapping[str, Any]) -> keras.KerasTensor:
+        """Scores of every query and every title."""
+        similarity = self._similarity(queries["word_vectors"], titles["word_vectors"])
+        query_pairs, title_pairs = self._pair_weights(0, queries), self._pair_weights(1, titles)
+        of_query, of_title = shared_pairs(queries, titles, query_pairs, title_pairs)
+        best = best_matches(ops.transpose(similarity), titles)
+        scores = self._side(0, queries, query_pairs, best, of_query)
+        if self.sides == "query":
+            return scores
+        best = best_matches(similarity, queries)
+        of_titles = self._side(1, titles, title_pairs, best, ops.transpose(of_title))
+        return scores + ops.transpose(of_titles)
+
+    def _similarity(self, first: keras.KerasTensor, second: keras.KerasTensor) -> keras.KerasTensor:
+        """`max(0, cosine - threshold) / (1 - threshold)`, `(first words, second words)`."""
+        cosines = ops.matmul(first, ops.transpose(second))
+        return ops.relu(cosines - self.threshold) / (1 - self.threshold)
+
+    def _side(
+        self,
+        side: int,
+        texts: Mapping[str, Any],
+        pair_weights: keras.KerasTensor,
+        best: keras.KerasTensor,
+        shared: keras.KerasTensor,
+    ) -> keras.KerasTensor:
+        """One side of the score, `(texts, other texts)`.
+
+        Args:
+            side: 0 for queries, 1 for titles.
+            texts: the text batch whose terms are added up.
+            pair_weights: weights of its pairs, `(pairs,)`.
+            best: `(other texts, words of texts)`, the similarity of each word to its best match.
+            shared: `(texts, other texts)`, the sum of the weights of shared pairs.
+        """
+        weights = self._word_weights(side, texts)
+        matched = sum_of_words(weights[:, None] * ops.transpose(best), texts) + shared
+        count = text_count(texts)
+        total = ops.segment_sum(pair_weights, texts["pairs"][:, 0], count + 1)[:count]
+        total += sum_of_words(weights, texts)
+        side_weight = ops.abs(ops.cast(self.side_weights, self.compute_dtype)[side]) * SCALAR_RATE
+        return side_weight * matched / ops.maximum(total, _EPSILON)[:, None]
+
+    def _pair_weights(self, side: int, texts: Mapping[str, Any]) -> keras.KerasTensor:
+        """The weight of each pair, `softplus(idf / 5 + bias)`, `(pairs,)`."""
+        bias = ops.cast(self.pair_bias, self.compute_dtype)[side] * SCALAR_RATE
+        return ops.softplus(ops.cast(texts["pair_idf"], self.compute_dtype) / IDF_SCALE + bias)
+
+    def _word_weights(self, side: int, texts: Mapping[str, Any]) -> keras.KerasTensor:
+        """The weight of each distinct word, `(distinct_words,)`.
+
+        `softplus(idf / 5 + m)`, where `m` is the mean of the learned importance of its n-grams.
+        """
+        groups = texts["word_ngrams"]
+        importance = ops.cast(self.importance, self.compute_dtype)[:, side]
+        means = []
+        for ids in groups if isinstance(groups, (tuple, list)) else [groups]:
+            present = ops.cast(ops.not_equal(ids, 0), self.compute_dtype)
+            total = ops.sum(ops.take(importance, ids, axis=0) * present, axis=1)
+            means.append(total / ops.maximum(ops.sum(present, axis=1), 1))
+        idf = ops.cast(texts["word_idf"], self.compute_dtype)
+        weights = ops.softplus(idf / IDF_SCALE + ops.concatenate(means))
+        is_word = ops.arange(ops.shape(weights)[0]) > 0  # row 0 is padding
+        return ops.where(is_word, weights, 0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        """Constructor arguments, for `keras.saving`."""
+        config: dict[str, Any] = super().get_config()
+        return config | {
+            "vocabulary_size": self.vocabulary_size,
+            "threshold": self.threshold,
+            "sides": self.sides,
+        }
+
+
+def by_group(
+    texts: Mapping[str, Any], function: Callable[[keras.KerasTensor], keras.KerasTensor]
+) -> keras.KerasTensor:
+    """Applies a function to the token matrix of each length group, `(texts, ...)`."""
+    groups = texts["tokens"]
+    if not isinstance(groups, (tuple, list)):
+        return function(groups)
+    return ops.take(ops.concatenate([*map(function, groups)]), texts["rows"], axis=0)
+
+
+def best_matches(similarity: keras.KerasTensor, texts: Mapping[str, Any]) -> keras.KerasTensor:
+    """The highest similarity of each word to the words of each text, `(texts, words)`.
+
+    Args:
+        similarity: `(distinct words of texts, words)`, at least 0; row 0 is padding and 0.
+        texts: text batch.
+    """
+    return by_group(texts, lambda tokens: ops.max(ops.take(similarity, tokens, axis=0), axis=1))
+
+
+def sum_of_words(values: keras.KerasTensor, texts: Mapping[str, Any]) -> keras.KerasTensor:
+    """The sum of the values of each text's distinct words, `(texts, ...)`.
+
+    Args:
+        values: `(distinct words, ...)`; row 0 is padding and 0.
+        texts: text batch.
+    """
+
+    def sums(tokens: keras.KerasTensor) -> keras.KerasTensor:
+        return ops.sum(ops.take(values, without_repeats(tokens), axis=0), axis=1)
+
+    return by_group(texts, sums)
+
+
+def without_repeats(tokens: keras.KerasTensor) -> keras.KerasTensor:
+    """Tokens `(texts, max_words)`, in which all but the first of equal ones are 0."""
+    position = ops.arange(ops.shape(tokens)[1])
+    is_earlier = position[:, None] > position[None]
+    equal = ops.equal(tokens[:, :, None], tokens[:, None, :])
+    is_repeat = ops.any(ops.logical_and(equal, is_earlier), axis=2)
+    return ops.where(is_repeat, 0, tokens)
+
+
+def text_count(texts: Mapping[str, Any]) -> Any:
+    """The number of texts of a text batch."""
+    return ops.shape(texts["rows"] if "rows" in texts else texts["tokens"])[0]
+
+
+def shared_pairs(
+    queries: Mapping[str, Any],
+    titles: Mapping[str, Any],
+    query_weights: keras.KerasTensor,
+    title_weights: keras.KerasTensor,
+) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Sums of the weights of the pairs that a query and a title share.
+
+    Args:
+        queries: text batch.
+        titles: text batch.
+        query_weights: weight of each row of the queries' `pairs`.
+        title_weights: weight of each row of the titles' `pairs`.
+
+    Returns:
+        Two matrices `(queries, titles)`: sums of the queries' and of the titles' weights.
+    """
+    query_ids, title_ids = queries["pairs"][:, 1], titles["pairs"][:, 1]
+    query_count, title_count = text_count(queries), text_count(titles)
+    columns = title_count + 1  # the last one is for padding
+    known = ops.sort(query_ids)
+    rows = ops.shape(known)[0]
+
+    def row_of(ids: keras.KerasTensor) -> keras.KerasTensor:
+        """The first row of `known` with an id; any row for an unknown id."""
+        return ops.minimum(ops.cast(ops.searchsorted(known, ids), "int32"), rows - 1)
+
+    title_row = row_of(title_ids)
+    is_known = ops.cast(ops.equal(ops.take(known, title_row), title_ids), title_weights.dtype)
+    cells = title_row * columns + titles["pairs"][:, 0]
+
+    def by_pair(values: keras.KerasTensor) -> keras.KerasTensor:
+        """Values of the titles' pairs, for each pair of the queries: `(query pairs, titles)`."""
+        matrix = ops.segment_sum(values, cells, rows * columns)
+        matrix = ops.reshape(matrix, (rows, columns))[:, :title_count]
+        return ops.take(matrix, row_of(query_ids), axis=0)
+
+    def by_query(values: keras.KerasTensor) -> keras.KerasTensor:
+        return ops.segment_sum(values, queries["pairs"][:, 0], query_count + 1)[:query_count]
+
+    of_query = by_query(query_weights[:, None] * by_pair(is_known))
+    return of_query, by_query(by_pair(is_known * title_weights))
+
+
+def _constant(*values: float) -> Callable[..., Any]:
+    """An initializer of the few numbers of the model, which are stored divided by `SCALAR_RATE`."""
+
+    def initializer(shape: Any, dtype: Any = None) -> Any:
+        del shape
+        return ops.convert_to_tensor([value / SCALAR_RATE for value in values], dtype)
+
+    return initializer

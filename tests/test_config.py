@@ -113,7 +113,7 @@ def test_values_are_read_and_other_keys_have_their_defaults(tmp_path):
 
 # Text of a file, and parts of the error message that are separated by ` … `.
 ERRORS_BESIDE_A_TOWER = [
-    ("gama: 1", "gama is not a key … allowed here: tower, shared_towers, whole_words, loss"),
+    ("gama: 1", "gama is not a key … allowed here: tower, score, shared_towers, whole_words, loss"),
     ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
     ("training:", "training: needs keys below it, of epochs … None"),
     ("loss: {gamma: -1}", "loss.gamma: … greater than 0 … received -1"),

@@ -5,7 +5,7 @@ Keras is imported by `build`, so that a configuration is checked without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 class CosineConfig(Component):
     """Cosine of the two semantic vectors, as in the papers (Huang et al. 2013)."""
 
-    reads_words: ClassVar[bool] = False
-
     name: Literal["cosine"] = "cosine"
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether the score compares words; see `dssm_tf.scores.Score`."""
+        return False
 
     def build(self, vocabulary_size: int) -> Score:
         """The score."""
@@ -34,8 +37,6 @@ class CosineConfig(Component):
 class MaxSimConfig(Component):
     """Similarity of each word to its best match (Khattab and Zaharia 2020); see docs/maxsim.md."""
 
-    reads_words: ClassVar[bool] = True
-
     name: Literal["maxsim"] = "maxsim"
     threshold: Fraction = Field(
         0.2, lt=1, description="Cosines of words below it count as 0; the others are rescaled."
@@ -45,6 +46,11 @@ class MaxSimConfig(Component):
         description="`both` also compares the title's words with the query's; `query` compares "
         "only the query's words with the title's.",
     )
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether the score compares words; see `dssm_tf.scores.Score`."""
+        return True
 
     def build(self, vocabulary_size: int) -> Score:
         """The score."""

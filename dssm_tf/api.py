@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.config import Config, find_config, load_config, parse_config
+from dssm_tf.config import DEFAULT_CONFIG, Config, find_config, load_config, parse_config
 
 if TYPE_CHECKING:
     import keras
@@ -35,7 +35,7 @@ class ClickData:
         directory: directory that `dssm preprocess` wrote.
         config: a YAML file; the name of a configuration in the package, such as `lstm` or `dssm`; a
             dictionary, such as `{"tower": {"name": "dssm"}}`; or a `dssm_tf.config.Config`. The
-            default is the configuration of `start`, or else `dssm`.
+            default is the configuration of `start`, or else `maxsim`.
         overrides: settings that override those of the file or the named configuration, as for
             `dssm train --set`: `["tower.cells=64", "training.batch_size=128"]`.
         start: a finished run to start from, as for `dssm train --from`; `directory` must be from
@@ -66,7 +66,7 @@ class ClickData:
         loss: RankingLoss | str | None = None,
     ) -> None:
         if config is None:
-            config = "dssm" if start is None else Path(start) / "config.yaml"
+            config = DEFAULT_CONFIG if start is None else Path(start) / "config.yaml"
         self.config = _read_config(config, overrides)
         load_tensorflow()
         import tensorflow as tf

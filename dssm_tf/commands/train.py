@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
@@ -40,13 +39,13 @@ def train(
     weight is not a number, or if no click has a negative. It warns if no epoch ranks better than
     the untrained model.
 
-        dssm train --config dssm --data DATA --out RUN
+        dssm train --data DATA --out RUN
 
     Args:
         data: directory that preprocess wrote.
         out: directory of the run.
         config: YAML file, or the name of a configuration in the package, such as dssm; by default
-            the configuration of --from.
+            maxsim, or the configuration of --from.
         judgments: also learn from this table of query, title, grade; add --set
             training.clicks=false to learn only from it.
         teacher: also learn from this table of query, title, score of another model; see dssm teach.
@@ -66,18 +65,17 @@ def train(
     Raises:
         UserError: see `load_config` and `dssm_tf.training.train`.
     """
-    from dssm_tf.config import find_config, load_config
+    from dssm_tf.config import DEFAULT_CONFIG, find_config, load_config
     from dssm_tf.model.run_files import CONFIG
 
     settings = []
     for name, file in (("judgments", judgments), ("teacher", teacher)):
         if file:  # replaces the configuration's file and the hash of its content
             settings += [f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""']
-    if config is None and start is None:
-        raise UserError(
-            "give --config, such as dssm, or --from RUN to use the configuration of RUN."
-        )
-    path = find_config(config) if config else Path(start or "") / CONFIG
+    if config is None and start is not None:
+        path = Path(start) / CONFIG
+    else:
+        path = find_config(config or DEFAULT_CONFIG)
     resolved = load_config(path, [*settings, *overrides])
     resolved.check_files()
     load_tensorflow()

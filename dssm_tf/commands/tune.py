@@ -13,7 +13,7 @@ from dssm_tf.common.quiet import load_tensorflow
 
 def tune(
     *,
-    config: str,
+    config: str = "maxsim",
     data: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)],
     out: Path,
     grid: tuple[str, ...],
@@ -30,7 +30,7 @@ def tune(
     all settings, OUT/trials.tsv. If OUT has earlier trials, they are reused, also with another
     grid, and failed settings are retried.
 
-        dssm tune --config lstm --data DATA --out OUT --grid loss.gamma=5,10,15
+        dssm tune --data DATA --out OUT --grid loss.gamma=5,10,15
 
     Args:
         config: YAML file, or the name of a configuration in the package, such as lstm.

@@ -6,6 +6,7 @@ optimizers.
 """
 
 from dssm_tf.config.load import (
+    DEFAULT_CONFIG,
     config_directories,
     find_config,
     load_baseline,
@@ -15,6 +16,7 @@ from dssm_tf.config.load import (
 from dssm_tf.config.model import Config
 
 __all__ = [
+    "DEFAULT_CONFIG",
     "Config",
     "config_directories",
     "find_config",

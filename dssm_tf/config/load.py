@@ -14,6 +14,9 @@ from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config.messages import explain, explain_override
 from dssm_tf.config.model import Config
 
+DEFAULT_CONFIG = "maxsim"
+"""The configuration of a training that names none."""
+
 _BASELINE = "baseline"
 """The key of a file that configures a baseline; other files have `tower`."""
 

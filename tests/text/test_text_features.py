@@ -12,7 +12,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dssm_tf import text_features
+from dssm_tf import character_ops
 from dssm_tf.text.characters import SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR, split_mark
 from dssm_tf.text.letter_ngrams import letter_ngrams
@@ -66,7 +66,7 @@ GRAPHS = {
 }
 NORMALIZE = {
     rules: tf.function(
-        lambda texts, rules=rules: text_features.normalize(texts, rules),
+        lambda texts, rules=rules: character_ops.normalize(texts, rules),
         input_signature=SIGNATURE,
         autograph=False,
     )
@@ -114,7 +114,7 @@ def test_normalized_texts_equal_those_of_python_and_only_long_ones_are_truncated
     keys = [rules.key(decoded(text)).encode() for text in some_texts]
     raw = tf.constant(encoded(some_texts), tf.string)
     assert NORMALIZE[rules](raw).numpy().tolist() == keys
-    truncated_keys = text_features.normalize(raw, rules, longest).numpy()
+    truncated_keys = character_ops.normalize(raw, rules, longest).numpy()
     for key, truncated in zip(keys, truncated_keys.tolist(), strict=True):
         assert truncated == key if len(key) <= longest else len(truncated) > longest
 
@@ -124,7 +124,7 @@ def test_letters_become_at_least_a_third_of_their_bytes(keep):
     for code, letters in character_map(keep).items():
         if letters not in (None, SPACE) and chr(code).isalpha():
             size = len((letters if isinstance(letters, str) else chr(letters)).encode())
-            assert len(chr(code).encode()) <= text_features._SHRINKS * size
+            assert len(chr(code).encode()) <= character_ops._SHRINKS * size
 
 
 # Runs of deleted characters, separators and letters, near and far beyond every limit. The string
@@ -185,7 +185,8 @@ def test_a_text_of_any_length_is_read_up_to_the_limit_of_words(unit):
 
 LIMITED = """
 import resource, sys, tensorflow as tf
-from dssm_tf.text_features import TextFeatures, normalize
+from dssm_tf.character_ops import normalize
+from dssm_tf.text_features import TextFeatures
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 features = TextFeatures(Vocabulary(["#ca", "cat", "at#"], FOLDED))

@@ -1,10 +1,10 @@
-"""Converts texts to letter trigrams in TensorFlow ops, by the same rules as `dssm_tf.text`.
+"""Converts texts to letter n-grams in TensorFlow ops, by the same rules as `dssm_tf.text`.
 
 A *text batch* has each distinct word of its texts once. So the values that are equal for every
-occurrence of a word (its trigrams, and the product with the first matrix) are computed once per
-batch:
+occurrence of a word (its letter n-grams, and the product with the first matrix) are computed once
+per batch:
 
-    word_ngrams  int32 (distinct_words, max_ngrams_per_word)  trigram ids of each word, and the id
+    word_ngrams  int32 (distinct_words, max_ngrams_per_word)  ids of each word's letter n-grams, and
                                                               of the whole word if it has a row;
                                                               0 is padding, and row 0 is empty
     tokens       int32 (texts, max_words)                     rows of word_ngrams, 0 is padding
@@ -39,8 +39,11 @@ from dssm_tf.text.letter_ngrams import (
     BUCKET_MODULUS,
     BUCKET_MULTIPLIERS,
     FIELD_MULTIPLIER,
-    without_mark,
+    KIND_TERMS,
+    WHOLE_WORD,
+    parse_ngram,
 )
+from dssm_tf.text.rules import NgramKind
 from dssm_tf.text.vocabulary import Vocabulary
 
 TextBatch = dict[str, tf.Tensor]
@@ -49,12 +52,12 @@ TextBatch = dict[str, tf.Tensor]
 class TextFeatures:
     """Turns a string tensor into a text batch.
 
-    Differs from `keras.layers.TextVectorization` by letter trigrams, by computing each distinct
+    Differs from `keras.layers.TextVectorization` by letter n-grams, by computing each distinct
     word once, and by character rules that do not depend on the serving machine's Unicode version or
     locale.
 
     Args:
-        vocabulary: trigrams, whole words and text rules.
+        vocabulary: letter n-grams, whole words and text rules.
 
     Call arguments:
         texts: string `(texts,)`, UTF-8; invalid UTF-8 separates words.
@@ -67,17 +70,22 @@ class TextFeatures:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.rules = vocabulary.rules
         self.known = len(vocabulary.ngrams)
-        whole_words = vocabulary.whole_words
-        trigrams = {
-            _key(ngram): row
-            for row, ngram in enumerate(vocabulary.ngrams, start=1)
-            if ngram not in whole_words
-        }
-        self._trigrams = IdTable.of(np.array([*trigrams], np.int64), [*trigrams.values()])
         no_mark = "0" if self.rules.own_fields > 1 else ""
-        names = [(mark or no_mark) + word[1:-1] for mark, word in map(without_mark, whole_words)]
-        hashes = hash_texts(tf.constant(names, tf.string)).numpy()
-        self._whole_words = IdTable.of(hashes, [*whole_words.values()]) if whole_words else None
+        id_of_key: dict[str, dict[int, int]] = {kind: {} for kind in self.rules.letter_ngrams}
+        id_of_name = {}
+        for id, ngram in enumerate(vocabulary.ngrams, start=1):
+            mark, kind, characters = parse_ngram(ngram)
+            if kind == WHOLE_WORD:
+                id_of_name[(mark or no_mark) + characters[1:-1]] = id
+            else:
+                id_of_key[kind][_key(mark, characters)] = id
+        # One table for each kind: the numbers of fields and three code points fill a key.
+        self._ngrams = {
+            kind: IdTable.of(np.array([*ids], np.int64), [*ids.values()])
+            for kind, ids in id_of_key.items()
+        }
+        hashes = hash_texts(tf.constant([*id_of_name], tf.string)).numpy()
+        self._whole_words = IdTable.of(hashes, [*id_of_name.values()]) if id_of_name else None
         letter_tables(self.rules.keep_accents)  # computed now, so that the first text is fast
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
@@ -91,7 +99,7 @@ class TextFeatures:
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
         hashed = hash_texts(distinct)
-        fields = tf.zeros_like(index[:0])
+        fields = tf.zeros_like(hashed)
         if rules.own_fields > 1:
             fields = tf.strings.to_number(tf.strings.substr(distinct, 0, 1), tf.int64)
             distinct = tf.strings.substr(distinct, 1, 4 * rules.max_letters)
@@ -102,14 +110,21 @@ class TextFeatures:
         word = tf.searchsorted(starts, offset, side="right", out_type=tf.int64) - 1
         position = offset - tf.gather(starts, word)
         is_last = offset + 1 == tf.gather(starts, word + 1)
-        cells = tf.stack([word + 1, position], 1)
-        ids = self._ngram_ids(letters, position == 0, is_last, fields, word)
+        cells, ids = [], []
+        column = tf.zeros_like(starts[:-1])  # the next free one of each word
+        for kind in self.rules.letter_ngrams:
+            characters, word_of_ngram, index_of_ngram = _ngrams(
+                kind, letters, word, position, is_last
+            )
+            columns = tf.gather(column, word_of_ngram) + index_of_ngram
+            cells.append(tf.stack([word_of_ngram + 1, columns], 1))
+            ids.append(self._ids(kind, characters, tf.gather(fields, word_of_ngram)))
+            column += decoded.row_lengths() + (kind == "pairs")
         if self._whole_words is not None:
-            rows = 1 + tf.range(tf.size(hashed, tf.int64))
-            cells = tf.concat([cells, tf.stack([rows, decoded.row_lengths()], 1)], 0)
-            ids = tf.concat([ids, self._whole_words(hashed)], 0)
+            cells.append(tf.stack([1 + tf.range(tf.size(hashed, tf.int64)), column], 1))
+            ids.append(self._whole_words(hashed))
         return {
-            "word_ngrams": _matrix(cells, ids, tf.size(distinct) + 1),
+            "word_ngrams": _matrix(tf.concat(cells, 0), tf.concat(ids, 0), tf.size(distinct) + 1),
             "tokens": _matrix(positions, index + 1, tf.size(texts)),
         }
 
@@ -140,41 +155,62 @@ class TextFeatures:
         words = tf.boolean_mask(words, within_limit)
         return positions, words, tf.boolean_mask(field, within_limit)
 
-    def _ngram_ids(
-        self,
-        letters: tf.Tensor,
-        is_first: tf.Tensor,
-        is_last: tf.Tensor,
-        fields: tf.Tensor,
-        word: tf.Tensor,
+    def _ids(
+        self, kind: NgramKind, characters: Sequence[tf.Tensor], fields: tf.Tensor
     ) -> tf.Tensor:
-        """The id of the trigram around each letter; 0 if it is unknown and has no hash bucket.
+        """The id of each n-gram of a kind; 0 if it is unknown and has no hash bucket.
 
         Args:
-            letters: code points of all words, one word after another.
-            is_first: whether each letter is the first of its word.
-            is_last: whether each letter is the last of its word.
-            fields: the field of each word; ignored if no field has its own rows.
-            word: the index of each letter's word.
+            kind: the kind.
+            characters: the code points at each place of the n-grams, int64 `(n-grams,)` each.
+            fields: the field of each n-gram; 0 if no field has its own rows.
         """
-        boundary = tf.constant(ord(BOUNDARY), tf.int32)
-        left = tf.where(is_first, boundary, tf.roll(letters, 1, 0))
-        right = tf.where(is_last, boundary, tf.roll(letters, -1, 0))
-        trigram = [tf.cast(codes, tf.int64) for codes in (left, letters, right)]
-        field = None
-        key = tf.zeros_like(trigram[0])
-        if self.rules.own_fields > 1:
-            key = field = tf.gather(fields, word)
-        for codes in trigram:
+        key = fields
+        for codes in characters:
             key = key * CODE_POINTS + codes
-        ids = self._trigrams(key)
+        ids = self._ngrams[kind](key)
         if not self.rules.hash_buckets:
             return ids
-        mixed = tf.add_n([m * c for m, c in zip(BUCKET_MULTIPLIERS, trigram, strict=True)])
-        if field is not None:
-            mixed += FIELD_MULTIPLIER * field
+        mixed = KIND_TERMS[kind] + FIELD_MULTIPLIER * fields
+        for multiplier, codes in zip(BUCKET_MULTIPLIERS, characters, strict=False):
+            mixed += multiplier * codes
         buckets = mixed % BUCKET_MODULUS % self.rules.hash_buckets
         return tf.where(ids > 0, ids, 1 + self.known + tf.cast(buckets, tf.int32))
+
+
+def _ngrams(
+    kind: NgramKind, letters: tf.Tensor, word: tf.Tensor, position: tf.Tensor, is_last: tf.Tensor
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """The letter n-grams of words, as `dssm_tf.text.letter_ngrams` finds them.
+
+    Args:
+        kind: the kind.
+        letters: code points of all words, one word after another.
+        word: the index of each letter's word.
+        position: the position of each letter in its word.
+        is_last: whether each letter is the last of its word.
+
+    Returns:
+        The code points at each place of the n-grams, int64 `(n-grams,)` each; the word of each
+        n-gram; and its position among those of its word.
+    """
+    letters = tf.cast(letters, tf.int64)
+    boundary = tf.constant(ord(BOUNDARY), tf.int64)
+    left = tf.where(position == 0, boundary, tf.roll(letters, 1, 0))
+    if kind == "pairs":
+        # Each letter with its left one, then the last letters with the boundary.
+        last = tf.boolean_mask(letters, is_last)
+        left = tf.concat([left, last], 0)
+        right = tf.concat([letters, tf.fill(tf.shape(last), boundary)], 0)
+        word = tf.concat([word, tf.boolean_mask(word, is_last)], 0)
+        position = tf.concat([position, tf.boolean_mask(position, is_last) + 1], 0)
+        return [left, right], word, position
+    right = tf.where(is_last, boundary, tf.roll(letters, -1, 0))
+    if kind == "trigrams":
+        return [left, letters, right], word, position
+    lowest = tf.minimum(tf.minimum(left, letters), right)
+    highest = tf.maximum(tf.maximum(left, letters), right)
+    return [lowest, left + letters + right - lowest - highest, highest], word, position
 
 
 class IdTable(NamedTuple):
@@ -209,11 +245,11 @@ def hash_texts(texts: tf.Tensor) -> tf.Tensor:
     return tf.strings.to_hash_bucket_fast(texts, 1 << 62)
 
 
-def _key(ngram: str) -> int:
-    """A trigram as an integer: its field and code points are the digits in base `CODE_POINTS`."""
-    key = int(ngram[:-3] or 0)
-    for letter in ngram[-3:]:
-        key = key * CODE_POINTS + ord(letter)
+def _key(mark: str, characters: str) -> int:
+    """An n-gram as an integer: its field and code points are the digits in base `CODE_POINTS`."""
+    key = int(mark or 0)
+    for character in characters:
+        key = key * CODE_POINTS + ord(character)
     return key
 
 

@@ -33,7 +33,7 @@ def build_model(
     Args:
         tower: the tower's section.
         shared_towers: one tower for queries and titles, or two.
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         precision: a Keras dtype policy; training passes `training.precision`. Ranking computes in
             float32, the precision of all weights: in bfloat16, a vector would depend on the CPU and
             on the other texts of its batch.
@@ -120,7 +120,7 @@ class SemanticRanker(VectorRanker):
         name: its name in tables.
         config: the configuration it was built and trained with.
         model: the trained towers.
-        vocabulary: the trigrams of the towers.
+        vocabulary: the letter n-grams of the towers.
         prior: the log-prior of titles.
         prior_weight: weight of the log-prior; with 0 the score is the cosine.
         bm25_weight: see `VectorRanker`.

@@ -5,8 +5,8 @@ JSON, other titles do not contain it, and it separates words, see `characters`. 
 string everywhere, and code without support for fields reads the words of all fields.
 
 Fields share the rows of the first matrix. With the text rule `Rules.own_fields`, fields after the
-first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the trigrams `1#so`,
-`1son`, `1ony` and `1ny#`.
+first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the trigrams `1␟#so`,
+`1␟son`, `1␟ony` and `1␟ny#`.
 """
 
 from __future__ import annotations

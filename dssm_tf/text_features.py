@@ -70,15 +70,15 @@ class TextFeatures:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.rules = vocabulary.rules
         self.known = len(vocabulary.ngrams)
-        no_mark = "0" if self.rules.own_fields > 1 else ""
+        no_field = "0" if self.rules.own_fields > 1 else ""
         id_of_key: dict[str, dict[int, int]] = {kind: {} for kind in self.rules.letter_ngrams}
         id_of_name = {}
         for id, ngram in enumerate(vocabulary.ngrams, start=1):
-            mark, kind, characters = parse_ngram(ngram)
+            field, kind, characters = parse_ngram(ngram)
             if kind == WHOLE_WORD:
-                id_of_name[(mark or no_mark) + characters[1:-1]] = id
+                id_of_name[(field or no_field) + characters[1:-1]] = id
             else:
-                id_of_key[kind][_key(mark, characters)] = id
+                id_of_key[kind][_key(field, characters)] = id
         # One table for each kind: the numbers of fields and three code points fill a key.
         self._ngrams = {
             kind: IdTable.of(np.array([*ids], np.int64), [*ids.values()])
@@ -245,9 +245,9 @@ def hash_texts(texts: tf.Tensor) -> tf.Tensor:
     return tf.strings.to_hash_bucket_fast(texts, 1 << 62)
 
 
-def _key(mark: str, characters: str) -> int:
+def _key(field: str, characters: str) -> int:
     """An n-gram as an integer: its field and code points are the digits in base `CODE_POINTS`."""
-    key = int(mark or 0)
+    key = int(field or 0)
     for character in characters:
         key = key * CODE_POINTS + ord(character)
     return key

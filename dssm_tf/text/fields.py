@@ -52,12 +52,12 @@ def mark_word(word: str, field: int) -> str:
 
 
 def split_mark(word: str) -> tuple[str, str]:
-    """Splits a word into the number of its field, `""` for field 0, and the word itself.
+    """Splits a word into its mark, `""` for field 0, and the word itself.
 
     >>> split_mark("1␟sony"), split_mark("halo")
-    (('1', 'sony'), ('', 'halo'))
+    (('1␟', 'sony'), ('', 'halo'))
     """
-    return (word[0], word[2:]) if word[1:2] == SEPARATOR else ("", word)
+    return (word[:2], word[2:]) if word[1:2] == SEPARATOR else ("", word)
 
 
 def truncate_word(word: str, letters: int) -> str:

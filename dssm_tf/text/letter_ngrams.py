@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from dssm_tf.text.fields import SEPARATOR, split_mark
+from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import NgramKind, Rules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
@@ -43,17 +43,17 @@ def letter_ngrams(
     >>> letter_ngrams("1␟a")
     ['1␟#a#']
     """
-    prefix, word = _split_prefix(word)
+    mark, word = split_mark(word)
     bounded = f"{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
     ngrams: list[str] = []
     for kind in kinds:
         if kind == "pairs":
-            ngrams += [prefix + bounded[i : i + 2] for i in range(len(bounded) - 1)]
+            ngrams += [mark + bounded[i : i + 2] for i in range(len(bounded) - 1)]
         elif kind == "trigrams":
-            ngrams += [prefix + bounded[i : i + 3] for i in range(len(bounded) - 2)]
+            ngrams += [mark + bounded[i : i + 3] for i in range(len(bounded) - 2)]
         else:
             ngrams += [
-                f"{prefix}{SORTED}{''.join(sorted(bounded[i : i + 3]))}"
+                f"{mark}{SORTED}{''.join(sorted(bounded[i : i + 3]))}"
                 for i in range(len(bounded) - 2)
             ]
     return ngrams
@@ -65,26 +65,20 @@ def whole_word(word: str, max_letters: int = Rules.max_letters) -> str:
     >>> whole_word("cat"), whole_word("1␟cat")
     ('#cat#', '1␟#cat#')
     """
-    prefix, word = _split_prefix(word)
-    return f"{prefix}{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
-
-
-def _split_prefix(word: str) -> tuple[str, str]:
-    """Splits a word into the beginning of its n-grams, such as `1␟`, and the word itself."""
-    mark, rest = split_mark(word)
-    return (f"{mark}{SEPARATOR}" if mark else ""), rest
+    mark, word = split_mark(word)
+    return f"{mark}{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
 
 
 class Ngram(NamedTuple):
     """The parts of an n-gram.
 
     Args:
-        mark: number of its field, `""` for field 0.
+        field: number of its field, `""` for field 0.
         kind: kind of letter n-gram, or `WHOLE_WORD`.
         characters: two, three, or the word between boundary marks.
     """
 
-    mark: str
+    field: str
     kind: NgramKind | Literal["whole_word"]
     characters: str
 
@@ -98,11 +92,12 @@ def parse_ngram(ngram: str) -> Ngram:
     ('trigrams', 'whole_word')
     """
     mark, rest = split_mark(ngram)
+    field = mark[:1]
     if rest[:1] == SORTED:
-        return Ngram(mark, "sorted_trigrams", rest[1:])
+        return Ngram(field, "sorted_trigrams", rest[1:])
     if len(rest) == 2:
-        return Ngram(mark, "pairs", rest)
-    return Ngram(mark, "trigrams" if len(rest) == 3 else WHOLE_WORD, rest)
+        return Ngram(field, "pairs", rest)
+    return Ngram(field, "trigrams" if len(rest) == 3 else WHOLE_WORD, rest)
 
 
 # An unseen n-gram's bucket: a linear hash of its code points, exact in signed 64-bit integers
@@ -119,7 +114,7 @@ KIND_TERMS: dict[str, int] = {
 
 def bucket(ngram: str, buckets: int) -> int:
     """The hash bucket, `0 <= bucket < buckets`, of a letter n-gram outside the vocabulary."""
-    mark, kind, characters = parse_ngram(ngram)
+    field, kind, characters = parse_ngram(ngram)
     mixed = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, characters, strict=False))
-    mixed += KIND_TERMS[kind] + FIELD_MULTIPLIER * int(mark or 0)
+    mixed += KIND_TERMS[kind] + FIELD_MULTIPLIER * int(field or 0)
     return mixed % BUCKET_MODULUS % buckets

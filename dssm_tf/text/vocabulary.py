@@ -195,8 +195,8 @@ def most_frequent(counts: Mapping[str, int], sizes: Mapping[str, int], min_count
     frequent = []
     for ngram, count in counts.items():
         if count >= min_count:
-            mark, kind, characters = parse_ngram(ngram)
-            frequent.append((-count, mark + characters, ngram, kind))
+            field, kind, characters = parse_ngram(ngram)
+            frequent.append((-count, field + characters, ngram, kind))
     frequent.sort()
     number_of_kind, result = Counter[str](), []
     for *_, ngram, kind in frequent:
@@ -211,8 +211,8 @@ def _is_ngram(line: str, rules: Rules) -> bool:
 
     Either may begin with the number of a field.
     """
-    mark, kind, characters = parse_ngram(line)
-    if mark not in ("", *"12345"):
+    field, kind, characters = parse_ngram(line)
+    if field not in ("", *"12345"):
         return False
     if kind == WHOLE_WORD:
         bounded = len(characters) > 3 and characters[0] == characters[-1] == BOUNDARY

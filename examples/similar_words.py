@@ -66,7 +66,7 @@ def contexts(
 def neighbors(
     tower: Tower, vocabulary: Vocabulary, word: str, candidates: Iterable[str]
 ) -> list[tuple[str, float]]:
-    """The nearest words by the cosine of the sums of their trigrams' rows in the first matrix.
+    """The nearest words by the cosine of the sums of their n-grams' rows in the first matrix.
 
     Args:
         tower: tower with the first matrix.
@@ -78,14 +78,14 @@ def neighbors(
         Words and cosines, nearest first.
 
     Raises:
-        UserError: the vocabulary has no trigram of the word.
+        UserError: the vocabulary has no letter n-gram of the word.
 
     Reference: Wu et al. 2014, table 2, for DSE.
     """
     distinct = dict.fromkeys([word, *candidates])
     words = [candidate for candidate in distinct if vocabulary.ngram_ids(candidate)]
     if word not in words:
-        raise UserError(f"the vocabulary has no letter trigram of {word!r}.")
+        raise UserError(f"the vocabulary has no letter n-gram of {word!r}.")
     kernel = tower.hashing.kernel.numpy()
     sums = np.stack([kernel[list(vocabulary.ngram_ids(w))].sum(axis=0) for w in words])
     return _by_similarity(sums, words[1:])

@@ -111,19 +111,20 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
 
 
 def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
-    """Sums the occurrences of words and of their letter trigrams.
+    """Sums the occurrences of words and of their letter n-grams.
 
     Yields:
         main         (bucket of words, its words);
         fingerprints (bucket, fingerprints of its words);
-        ngrams       dict[str, int], counts of letter trigrams in the training split.
+        ngrams       dict[str, int], counts of letter n-grams in the training split.
     """
     bucket, shards = group
+    rules = context.options.rules
     words = sum_shards(shards_by_kind(shards)["words"], "words")
     words = words.unique("fp", keep="first", maintain_order=True)
     ngrams: Counter[str] = Counter()
     for word, times in words.filter(col.times > 0).select("word", "times").iter_rows():
-        for ngram in letter_ngrams(word, context.options.max_letters):
+        for ngram in letter_ngrams(word, rules.max_letters, rules.letter_ngrams):
             ngrams[ngram] += times
     yield from context.emit("words", words, to=bucket)
     yield from context.emit("fingerprints", words.select("fp"), "fingerprints", to=bucket)

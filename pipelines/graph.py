@@ -38,7 +38,7 @@ class Manifest(NamedTuple):
 
     Args:
         counts: by name.
-        vocabulary: the letter trigrams.
+        vocabulary: the letter n-grams.
         files: the written files, by kind and bucket.
         rejects: files of pickled rejects, in the order of their rows.
         curve: examination probabilities by which clicks are weighted.
@@ -73,7 +73,7 @@ def build(
         pieces: of the log; none if there is only a corpus.
         context: settings of all steps.
         corpus: pieces of tables with the titles to rank.
-        known: an earlier vocabulary whose trigrams keep their ids; may be empty.
+        known: an earlier vocabulary whose n-grams keep their ids; may be empty.
     """
     options = context.options
     # Empty buckets become files too.
@@ -110,8 +110,8 @@ def build(
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
-        | "Count trigrams" >> beam.CombineGlobally(sum_counts)
-        | "ChooseTrigrams"
+        | "Count n-grams" >> beam.CombineGlobally(sum_counts)
+        | "ChooseNgrams"
         >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
     )
     known_texts = pvalue.AsIter(words.fingerprints), pvalue.AsIter(titles.all), Shared()

@@ -70,7 +70,10 @@ def preprocess(
     corpus, more_notes = find_files(options.corpus, "--corpus", ignore_others=ignore)
     say(*notes, *more_notes, to=sys.stderr)
     size = unpacked_size([*files, *corpus])
-    block_list, known = _block_list(options), _known(options)
+    known = _known(options)
+    # With --vocabulary-from, its kinds of letter n-grams are the default.
+    options = replace(options, letter_ngrams=",".join(known.rules.letter_ngrams))
+    block_list = _block_list(options)
     required = () if options.position_weights == NONE else (POSITION,)
     pieces = plan(files, options.layout, log_columns(*required))
     titles = plan(corpus, options.layout.corpus, CORPUS_TITLES)
@@ -125,7 +128,10 @@ def _known(options: PreprocessOptions) -> Vocabulary:
         return Vocabulary((), options.rules)
     directory = Path(options.vocabulary_from)
     known = load_vocabulary(directory, Spec.load(directory))
-    known.rules.check_same(options.rules, f"--vocabulary-from {directory}")
+    rules = options.rules
+    if not options.letter_ngrams:
+        rules = replace(rules, letter_ngrams=known.rules.letter_ngrams)
+    known.rules.check_same(rules, f"--vocabulary-from {directory}")
     return known
 
 
@@ -227,7 +233,7 @@ def _finish(
     Spec(
         rules=options.rules,
         title_fields=options.fields,
-        trigrams=len(vocabulary.ngrams),
+        ngrams=len(vocabulary.ngrams),
         fingerprint=vocabulary.fingerprint,
         negatives=options.negatives,
         negative_alpha=options.negative_alpha,

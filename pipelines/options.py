@@ -13,7 +13,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MAX_OWN_FIELDS, parse_fields
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import NGRAM_KINDS, NgramKind, Rules, ordered_kinds
 
 TRAIN, VALIDATION = "train", "validation"
 NONE = "none"
@@ -62,19 +62,21 @@ class PreprocessOptions:
         max_clicks_per_session: drop sessions with more clicks (spam); 0: keep all.
         max_robot_fraction: fail if these two limits drop a larger fraction of the rows, or
             of the clicks.
-        vocabulary_size: maximum number of letter trigrams, chosen by frequency in the training
-            split and in titles without clicks there.
-        vocabulary_from: a run or an earlier output of preprocess: its letter trigrams keep their
-            ids and new ones follow, as `dssm train --from` needs; flags about texts must be
-            unchanged.
-        min_ngram_count: drop rarer letter trigrams.
-        hash_buckets: ids shared by trigrams not in the vocabulary; 0: they are dropped.
+        letter_ngrams: kinds of letter n-grams of each word, separated by commas; a model uses those
+            that its configuration names; by default those of --vocabulary-from, or without it
+            pairs,trigrams,sorted_trigrams.
+        vocabulary_size: maximum number of letter n-grams of each kind, chosen by frequency in the
+            training split and in titles without clicks there.
+        vocabulary_from: a run or an earlier output of preprocess: its letter n-grams keep their ids
+            and new ones follow, as `dssm train --from` needs; flags about texts must be unchanged.
+        min_ngram_count: drop rarer letter n-grams.
+        hash_buckets: ids shared by letter n-grams not in the vocabulary; 0: they are dropped.
         keep_accents: distinguish words that differ only in accents, such as pâté and pate; by
             default leixoes finds leixões.
         max_words: maximum words per text; further words are ignored.
         max_letters: maximum letters per word; further letters are ignored.
-        field_rows: own: trigrams of a title's further fields have rows of their own; shared: a
-            trigram is the same in every field.
+        field_rows: own: letter n-grams of a title's further fields have rows of their own; shared:
+            they are the same in every field.
         validation_fraction: fraction of the queries held out for validation.
         negatives: unclicked titles to record with each pair.
         negative_alpha: draw titles in proportion to clicks ** this; 0: with equal probability.
@@ -107,6 +109,7 @@ class PreprocessOptions:
     max_clicks_per_session: Natural = 500
     max_robot_fraction: Annotated[float, Field(ge=0, le=1)] = 0.5
 
+    letter_ngrams: str = ""
     vocabulary_size: Positive = 30_000
     vocabulary_from: str = ""
     min_ngram_count: Natural = 1
@@ -140,6 +143,7 @@ class PreprocessOptions:
                 f"--field-rows own is for 2 to {MAX_OWN_FIELDS} fields; --title-fields names "
                 f"{len(self.fields)}."
             )
+        _ = self.kinds
 
     @property
     def layout(self) -> Layout:
@@ -154,11 +158,28 @@ class PreprocessOptions:
         return parse_fields(self.title_fields)
 
     @property
+    def kinds(self) -> tuple[NgramKind, ...]:
+        """The kinds of letter n-grams; all without the flag."""
+        if not self.letter_ngrams:
+            return NGRAM_KINDS
+        try:
+            return ordered_kinds([name.strip() for name in self.letter_ngrams.split(",")])
+        except ValueError:
+            raise UserError(
+                f"--letter-ngrams is {self.letter_ngrams!r}; expected one or more of "
+                f"{', '.join(NGRAM_KINDS)}, separated by commas, each once."
+            ) from None
+
+    @property
     def rules(self) -> Rules:
-        """Rules by which texts become words."""
-        separate_fields = len(self.fields) if self.field_rows == "own" else 1
+        """Rules by which texts become words and letter n-grams."""
         return Rules(
-            self.keep_accents, self.max_words, self.max_letters, self.hash_buckets, separate_fields
+            keep_accents=self.keep_accents,
+            max_words=self.max_words,
+            max_letters=self.max_letters,
+            hash_buckets=self.hash_buckets,
+            own_fields=len(self.fields) if self.field_rows == "own" else 1,
+            letter_ngrams=self.kinds,
         )
 
 

@@ -18,8 +18,8 @@ def preprocess(
 ) -> None:
     """Turn search click logs, a catalog of titles, or both into training records.
 
-    Parses, cleans, sums clicks, splits by query, chooses the letter-trigram vocabulary, draws
-    negatives, hashes, shuffles and writes.
+    Parses, cleans, sums clicks, splits by query, chooses the vocabulary of letter n-grams,
+    draws negatives, hashes, shuffles and writes.
 
         dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
         dssm preprocess --corpus corpus.tsv --output DATA

@@ -33,7 +33,7 @@ def example(**features: tuple[int, bytes]) -> bytes:
 
 
 def word_records(words: Iterable[tuple[str, Sequence[int]]]) -> bytes:
-    """TFRecords `{ngrams: int64*, word: bytes}` of words and the ids of their trigrams."""
+    """TFRecords `{ngrams: int64*, word: bytes}` of words and the ids of their n-grams."""
     return _tfrecords(
         example(ngrams=(INTEGERS, b"".join(map(_varint, ids))), word=(BYTES, word.encode()))
         for word, ids in words

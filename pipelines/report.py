@@ -29,7 +29,10 @@ def build_report(manifest: Manifest, options: PreprocessOptions, tally: Tally) -
     """
     counts = {
         **{name: number for name, number in manifest.counts.items() if ": " in name},
-        "letter trigrams: in all": len(manifest.vocabulary.ngrams),
+        **{
+            f"letter n-grams: {kind.replace('_', ' ')}": manifest.vocabulary.counts[kind]
+            for kind in options.kinds
+        },
     }
     curve = manifest.curve
     lines = tally.lines() + count_lines(counts)

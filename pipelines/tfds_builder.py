@@ -27,7 +27,7 @@ _LIST = tfds.features.Sequence
 _FEATURES = {
     "clicks": np.float32,
     "query": _TEXT,
-    "query_ngrams": _LIST(_LIST(_INTEGER)),  # ids of the trigrams of each word
+    "query_ngrams": _LIST(_LIST(_INTEGER)),  # ids of the letter n-grams of each word, of all kinds
     "query_number": _INTEGER,
     "titles": _LIST(_TEXT),  # the clicked title, then the negatives
     "title_ngrams": _LIST(_LIST(_LIST(_INTEGER))),
@@ -37,7 +37,7 @@ _FEATURES = {
 
 
 class ClickLog(tfds.core.GeneratorBasedBuilder):
-    """Query and clicked title pairs with negatives, hashed to letter trigrams.
+    """Query and clicked title pairs with negatives, hashed to letter n-grams.
 
     Differs from the batches of `dssm_tf.data` by using the files, splits and caching of tfds. Texts
     are looked up in the tables by number. Examples are in the order of the records.

@@ -38,7 +38,7 @@ BucketShard = tuple[int, Shard]
 def write_words(
     element: BucketShard, context: PipelineContext, vocabulary: Vocabulary
 ) -> OutputFile:
-    """Hashes the words of a bucket to ids of letter trigrams and writes its file of words."""
+    """Hashes the words of a bucket to ids of letter n-grams and writes its file of words."""
     bucket, shard = element
     words = shard.frame["word"].to_list()
     records = word_records((word, vocabulary.ngram_ids(word)) for word in words)

@@ -108,7 +108,7 @@ def write_data(
         clicks[rules.key(title)] += count
         query_counts[rules.key(title)] += 1
         for word in (*rules.words(query), *rules.words(title)):
-            ngrams.update(letter_ngrams(word))
+            ngrams.update(letter_ngrams(word, rules.max_letters, rules.letter_ngrams))
     vocabulary = grow(earlier_vocabulary or Vocabulary([], rules), ngrams, 10_000)
     texts = {
         "queries": _by_fingerprint(queries, rules), "titles": _by_fingerprint(titles, rules)
@@ -163,7 +163,7 @@ def write_data(
     spec = Spec(
         rules=vocabulary.rules,
         title_fields=("title",),
-        trigrams=len(vocabulary.ngrams),
+        ngrams=len(vocabulary.ngrams),
         fingerprint=vocabulary.fingerprint,
         negatives=negatives,
         negative_alpha=ALPHA,

@@ -25,6 +25,7 @@ def finished_run(
     """Writes the directory of a finished run and returns it."""
     settings = parse_config(dict(config))
     records = Preprocessed(data.path)
+    records = records.with_letter_ngrams(settings.letter_ngrams)
     if settings.whole_words:
         records = records.with_whole_words()
     start_run(settings, records, out)

@@ -103,7 +103,10 @@ def test_values_are_read_and_other_keys_have_their_defaults(tmp_path):
         "optimizer: {name: nesterov, learning_rate: 1e-3, clip_norm: 5}\n"
         "training: {epochs: 3}\nranking: {prior: 0.05}\n"
     )
+    text += "letter_ngrams: [sorted_trigrams, pairs]\n"
     config = load_config(write_config(tmp_path, text))
+    assert config.letter_ngrams == ("pairs", "sorted_trigrams")  # in their fixed order
+    assert Config(tower=config.tower).letter_ngrams == ("trigrams",)
     assert config.tower == DSSMConfig(widths=(288, 96), dropout=0.1)
     assert (config.shared_towers, config.loss.gamma, config.ranking.prior) == (True, 7.5, 0.05)
     assert config.optimizer.learning_rate == 0.001  # YAML reads 1e-3 as text
@@ -113,7 +116,16 @@ def test_values_are_read_and_other_keys_have_their_defaults(tmp_path):
 
 # Text of a file, and parts of the error message that are separated by ` … `.
 ERRORS_BESIDE_A_TOWER = [
-    ("gama: 1", "gama is not a key … allowed here: tower, score, shared_towers, whole_words, loss"),
+    (
+        "gama: 1",
+        "gama is not a key … allowed here: tower, score, shared_towers, letter_ngrams",
+    ),
+    ("letter_ngrams: [words]", "letter_ngrams.0: … 'pairs', 'trigrams' … received 'words'"),
+    ("letter_ngrams: []", "letter_ngrams: … one or more kinds … received []"),
+    (
+        "letter_ngrams: [pairs, pairs]",
+        "letter_ngrams: … each kind once; received ['pairs', 'pairs']",
+    ),
     ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
     ("training:", "training: needs keys below it, of epochs … None"),
     ("loss: {gamma: -1}", "loss.gamma: … greater than 0 … received -1"),

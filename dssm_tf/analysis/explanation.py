@@ -211,7 +211,7 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         title: raw text.
 
     Raises:
-        UserError: a text has no word, or the model's vocabulary has none of its trigrams.
+        UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
     """
     texts = {"query": query, "title": title}
     has_vectors = hasattr(ranker, "weighted_prior")
@@ -273,13 +273,13 @@ def _unknown_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     """Notes about the words of a text that the model does not read.
 
     Raises:
-        UserError: the vocabulary has no trigram of the text.
+        UserError: the vocabulary has no letter n-gram of the text.
     """
     words, notes = vocabulary.words(text), []
     unknown = [word for word in words if not vocabulary.ngram_ids(word)]
     if words and len(unknown) == len(words):
         raise UserError(
-            f"the vocabulary has no letter trigram of the {side} {text!r}: the training log had "
+            f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
             "no similar word, so the score is meaningless."
         )
     if dropped := len(vocabulary.rules.words(text)) - len(words):
@@ -288,5 +288,5 @@ def _unknown_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
         )
     if unknown:
         names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
-        notes.append(f"The vocabulary has no letter trigram of {names} in the {side}.")
+        notes.append(f"The vocabulary has no letter n-gram of {names} in the {side}.")
     return notes

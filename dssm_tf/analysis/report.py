@@ -154,7 +154,7 @@ def _explain_query(
         yield f"**{plain(title)}** ({note})"
         other_explanations = []
         for other in others:
-            with suppress(UserError):  # its vocabulary has no trigram of a text
+            with suppress(UserError):  # its vocabulary has no n-gram of a text
                 other_explanations.append(explain(other, text, title))
         try:
             yield markdown(explain(ranker, text, title), other_explanations)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.errors import UserError
@@ -22,6 +23,20 @@ from dssm_tf.config.training import (
     TrainingConfig,
     ValidationConfig,
 )
+from dssm_tf.text.rules import NgramKind, ordered_kinds
+
+
+def _order_kinds(kinds: tuple[NgramKind, ...]) -> tuple[NgramKind, ...]:
+    if not kinds or len({*kinds}) < len(kinds):
+        raise PydanticCustomError("kinds", "input should have one or more kinds, each once")
+    return ordered_kinds(kinds)
+
+
+LetterNgrams = Annotated[
+    tuple[NgramKind, ...],
+    AfterValidator(_order_kinds),
+    Field(json_schema_extra={"minItems": 1, "uniqueItems": True}),
+]
 
 
 class Config(Section):
@@ -33,6 +48,12 @@ class Config(Section):
     )
     shared_towers: Bool = Field(
         False, description="Whether queries and titles share one tower; the papers have two."
+    )
+    letter_ngrams: LetterNgrams = Field(
+        ("trigrams",),
+        description="Kinds of letter n-grams of a word: `trigrams` as in the papers, `pairs` of "
+        "letters, `sorted_trigrams`, which words with swapped letters share. Preprocess must have "
+        "written them.",
     )
     whole_words: Bool = Field(
         False,

@@ -53,7 +53,7 @@ class TowerOptions(DropoutOptions):
 
 
 class DSSMConfig(TowerOptions):
-    """A bag of letter trigrams through tanh layers (Huang et al. 2013)."""
+    """A bag of letter n-grams through tanh layers (Huang et al. 2013)."""
 
     name: Literal["dssm"] = "dssm"
     widths: Widths = Field(

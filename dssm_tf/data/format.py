@@ -20,7 +20,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
-_FORMAT = 5
+_FORMAT = 6
 _REBUILD_HINT = "Run preprocess again."
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"
@@ -59,7 +59,7 @@ class Spec:
     Args:
         rules: how texts become words.
         title_fields: columns that a title is joined from; see `dssm_tf.text.fields`.
-        trigrams: number of letter trigrams in the vocabulary, without hash buckets.
+        ngrams: number of n-grams in the vocabulary, without hash buckets.
         fingerprint: hash of the vocabulary.
         negatives: number of negatives recorded with each pair. A row with fewer negatives is
             padded with the clicked title.
@@ -71,7 +71,7 @@ class Spec:
 
     rules: Rules
     title_fields: tuple[str, ...]
-    trigrams: int
+    ngrams: int
     fingerprint: str
     negatives: int
     negative_alpha: float
@@ -81,8 +81,8 @@ class Spec:
 
     @property
     def vocabulary_size(self) -> int:
-        """Letter trigrams and hash buckets."""
-        return self.trigrams + self.rules.hash_buckets
+        """N-grams and hash buckets."""
+        return self.ngrams + self.rules.hash_buckets
 
     def save(self, directory: Path) -> None:
         """Writes `spec.json`."""
@@ -110,7 +110,7 @@ class Spec:
                 f"{path} is damaged or was changed since it was written. {_REBUILD_HINT}"
             )
         del raw["format"]
-        raw["rules"], raw["title_fields"] = Rules(**raw["rules"]), tuple(raw["title_fields"])
+        raw["rules"], raw["title_fields"] = Rules.of_json(raw["rules"]), tuple(raw["title_fields"])
         return cls(**raw)
 
     def count(self, *kinds: str) -> int:

@@ -87,7 +87,7 @@ class GradedSource:
             yield (
                 f"WARNING: {len(self.unknown_pairs):,} of {self.pairs:,} pairs of {self.name} have "
                 f"a title that is not in the data directory, such as {title!r:.60} for "
-                f"{query!r:.40}; letter trigrams that only those titles have are not learned."
+                f"{query!r:.40}; letter n-grams that only those titles have are not learned."
             )
 
 

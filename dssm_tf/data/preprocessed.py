@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -15,8 +15,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.format import Spec, Title, load_vocabulary
+from dssm_tf.text.rules import NgramKind, ordered_kinds
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 8192
@@ -75,7 +77,7 @@ class Preprocessed:
         self.spec = Spec.load(directory)
         self.rules = self.spec.rules
         self.spec.check(directory)
-        # Read when first used. `with_whole_words` and `fold` replace these in a copy.
+        # Read when first used. `_with_vocabulary` and `fold` replace these in a copy.
         self._vocabulary: Vocabulary | None = None
         self._distinct_words: tuple[list[str], pa.ListArray] | None = None
         self._splits: Mapping[str, Pairs] | None = None
@@ -83,7 +85,7 @@ class Preprocessed:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The letter trigrams that words were hashed with."""
+        """The letter n-grams that words were hashed with."""
         if self._vocabulary is None:
             self._vocabulary = load_vocabulary(self.directory, self.spec)
         return self._vocabulary
@@ -117,7 +119,7 @@ class Preprocessed:
 
     @property
     def distinct_words(self) -> tuple[list[str], pa.ListArray]:
-        """The distinct words of all texts, and the trigram ids of each."""
+        """The distinct words of all texts, and the n-gram ids of each."""
         if self._distinct_words is None:
             records = self._records(
                 "words",
@@ -136,10 +138,43 @@ class Preprocessed:
         occurrences = pa.concat_arrays([self.words("queries"), self.words("titles")]).flatten()
         counts = np.bincount(occurrences, minlength=len(words))
         frequent = (word for word, count in zip(words, counts, strict=True) if count >= _MIN_COUNT)
-        vocabulary = self.vocabulary.with_words(frequent)
-        result = copy(self)
+        return self._with_vocabulary(self.vocabulary.with_words(frequent))
+
+    def with_letter_ngrams(self, kinds: Collection[NgramKind]) -> Preprocessed:
+        """A copy whose vocabulary has only the letter n-grams of these kinds.
+
+        Their order stays, so their ids do not depend on the kinds that preprocess wrote besides.
+
+        Args:
+            kinds: at least one.
+
+        Raises:
+            UserError: see `check_letter_ngrams`.
+        """
+        self.check_letter_ngrams(kinds)
+        if len(kinds) == len(self.rules.letter_ngrams):
+            return self
+        return self._with_vocabulary(self.vocabulary.with_letter_ngrams(kinds))
+
+    def check_letter_ngrams(self, kinds: Collection[NgramKind]) -> None:
+        """Raises UserError if preprocess did not write the letter n-grams of a kind."""
+        written = self.rules.letter_ngrams
+        if not {*kinds} <= {*written}:
+            raise UserError(
+                f"letter_ngrams: received {', '.join(kinds)}, but {self.directory} has "
+                f"{', '.join(written)}; run preprocess with --letter-ngrams "
+                f"{','.join(ordered_kinds({*written, *kinds}))}."
+            )
+
+    def _with_vocabulary(self, vocabulary: Vocabulary) -> Preprocessed:
+        """A copy with another vocabulary, in which the words are looked up again."""
+        result, words = copy(self), self.distinct_words[0]
+        result.rules = vocabulary.rules
         result.spec = replace(
-            self.spec, trigrams=len(vocabulary.ngrams), fingerprint=vocabulary.fingerprint
+            self.spec,
+            rules=vocabulary.rules,
+            ngrams=len(vocabulary.ngrams),
+            fingerprint=vocabulary.fingerprint,
         )
         result._vocabulary = vocabulary
         result._distinct_words = words, pa.array(map(vocabulary.look_up, words), INT_LISTS)

@@ -1,4 +1,4 @@
-"""Texts as tensors of word and trigram indices, padded in groups of similar length.
+"""Texts as tensors of word and n-gram indices, padded in groups of similar length.
 
 A matrix of texts is as wide as its longest text. A batch with one text of 34 words would spend two
 thirds of its work on padding if the others have 12. Rows are therefore put in two *length groups*,
@@ -35,7 +35,7 @@ class TextTensors(NamedTuple):
 
     Args:
         words: `[texts, words]`, the word indices of each text.
-        ngrams: `[words, trigrams]`, the trigram ids of each word. With typing errors, `SPELLINGS`
+        ngrams: `[words, n-grams]`, the n-gram ids of each word. With typing errors, `SPELLINGS`
             misspelled variants of each word follow after the last word.
         clicked: `[texts, titles]`, for each text as a query the indices of its clicked titles,
             increasing. A title as a query has itself.
@@ -167,7 +167,7 @@ def text_batch(
     ngrams = tf.gather(texts.ngrams, distinct)
     if letters_only is not None:
         ngrams = _without_last(ngrams, tf.gather(letters_only, distinct))
-    # Row 0 has no trigrams: padding tokens read it.
+    # Row 0 has no n-grams: padding tokens read it.
     word_rows = tf.RaggedTensor.from_row_splits(
         ngrams.values, tf.pad(ngrams.row_splits, [[1, 0]]), validate=False
     )
@@ -264,7 +264,7 @@ class LengthGroup(NamedTuple):
 
 
 class TextShape(NamedTuple):
-    """Length groups of a text batch: texts by words, and words by trigrams. () is one group.
+    """Length groups of a text batch: texts by words, and words by n-grams. () is one group.
 
     `pairs` is the number of pairs to pad to; 0 does not pad.
     """

@@ -55,7 +55,7 @@ class BagPair(keras.Model, abc.ABC):
 class DSETower(keras.layers.Layer):
     """Maps word features to a semantic vector through RBMs used as feed-forward layers.
 
-    Not a `Tower`: that class starts from the letter trigrams of a text batch and zeroes the
+    Not a `Tower`: that class starts from the letter n-grams of a text batch and zeroes the
     vectors of empty texts, whereas this network, as the paper has it, reads vectors over the
     most frequent words, from which an empty text cannot be recognized.
 

@@ -16,28 +16,28 @@ from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.significance import Comparison
 from dssm_tf.evaluation.task import RankingTask
 
-UNKNOWN_TRIGRAMS = "unknown_trigrams"
-"""Key of `SeedResult.about`: fraction of the queries' trigrams that the vocabulary lacks."""
+UNKNOWN_NGRAMS = "unknown_ngrams"
+"""Key of `SeedResult.about`: fraction of the queries' letter n-grams that the vocabulary lacks."""
 
 PRIOR_SUFFIX = "+prior"
 """Suffix of the name of a row that adds the titles' prior to another row."""
 
-_UNKNOWN_WARNING_FRACTION = 1 / 3  # of the queries' letter trigrams
+_UNKNOWN_WARNING_FRACTION = 1 / 3  # of the queries' letter n-grams
 
 
 def about_vocabulary(unknown_fraction: float) -> dict[str, Any]:
-    """Entries for `SeedResult.about`, with a warning if many trigrams are unknown.
+    """Entries for `SeedResult.about`, with a warning if many letter n-grams are unknown.
 
     Args:
-        unknown_fraction: fraction of the queries' letter trigrams that the vocabulary lacks.
+        unknown_fraction: fraction of the queries' letter n-grams that the vocabulary lacks.
     """
     notes = []
     if unknown_fraction >= _UNKNOWN_WARNING_FRACTION:
         notes.append(
-            f"lacks {100 * unknown_fraction:.0f} % of the letter trigrams of the judged queries: "
+            f"lacks {100 * unknown_fraction:.0f} % of the letter n-grams of the judged queries: "
             "was it trained on texts like these?"
         )
-    return {UNKNOWN_TRIGRAMS: unknown_fraction, "notes": notes}
+    return {UNKNOWN_NGRAMS: unknown_fraction, "notes": notes}
 
 
 @dataclass(frozen=True)

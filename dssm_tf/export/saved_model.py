@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from dssm_tf.character_ops import normalize
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
@@ -21,7 +22,7 @@ from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors
-from dssm_tf.text_features import IdTable, hash_texts, normalize
+from dssm_tf.text_features import IdTable, hash_texts
 
 _REBUILD_HINT = "Copy the export again, or write it again with `dssm export`."
 

@@ -1,4 +1,4 @@
-"""The first learned matrix of every tower, applied to words as bags of letter trigrams."""
+"""The first learned matrix of every tower, applied to words as bags of letter n-grams."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class WordHashing(keras.layers.Layer):
-    """Multiplies each word's letter-trigram counts by a matrix, once per distinct word.
+    """Multiplies each word's letter n-gram counts by a matrix, once per distinct word.
 
     In the papers a word enters as `W l(t)` with `l(t) = W_h x(t)`, its trigram counts. The product
     is equal for every occurrence of the word, so it is computed once for each distinct word of the
     batch and then gathered. This is exact: it gives the same numbers as a `keras.layers.Embedding`
-    that is summed over the trigrams of every word, with a fraction of the work.
+    that is summed over the n-grams of every word, with a fraction of the work.
 
     Args:
-        vocabulary_size: number of trigram ids, padding (id 0) not counted.
+        vocabulary_size: number of n-gram ids, padding (id 0) not counted.
         units: columns of the matrix.
         initializer: of the matrix, `(vocabulary_size + 1, units)`; row 0 is never used.
-        dropout: fraction of the trigrams of the batch's distinct words that is dropped in training;
+        dropout: fraction of the n-grams of the batch's distinct words that is dropped in training;
             the others are scaled up. This resembles typing errors and rare inflections.
 
     Call arguments:
@@ -71,8 +71,8 @@ class WordHashing(keras.layers.Layer):
         tokens: keras.KerasTensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor:
-        """Sums the matrix rows of each word's trigrams, then gathers the words of each text."""
-        # TensorFlow's gradient of a gather is a list of rows, with one row per read of a trigram.
+        """Sums the matrix rows of each word's n-grams, then gathers the words of each text."""
+        # TensorFlow's gradient of a gather is a list of rows, with one row per read of an n-gram.
         # Keras squares these rows one by one for norms and Adam's variance, which is not the square
         # of the gradient. The reshape makes the gradient a plain matrix.
         kernel = ops.reshape(self.kernel, (self.vocabulary_size + 1, self.units))
@@ -81,13 +81,13 @@ class WordHashing(keras.layers.Layer):
             words = ops.concatenate(sums)
         else:
             words = self._sums(kernel, word_ngrams, training)
-        # Word 0 has no trigrams, so padding tokens gather zeros.
+        # Word 0 has no n-grams, so padding tokens gather zeros.
         return words if tokens is None else ops.take(words, tokens, axis=0)
 
     def _sums(
         self, kernel: keras.KerasTensor, word_ngrams: keras.KerasTensor, training: bool
     ) -> keras.KerasTensor:
-        """The sum of the matrix rows of each word's trigrams, `(words, units)`."""
+        """The sum of the matrix rows of each word's n-grams, `(words, units)`."""
         present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
         present = self.drop(present, training=training)
         rows = ops.take(kernel, word_ngrams, axis=0)

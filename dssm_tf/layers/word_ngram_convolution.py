@@ -20,7 +20,7 @@ class WordNgramConvolution(keras.layers.Layer):
     of the window. Differs from `keras.layers.Conv1D` by that, and by the padding word `<s>`.
 
     The paper puts `<s>` before and after the text "so that a full window for a word at any
-    position can be formed", and does not define its vector. A word has the counts of its trigrams,
+    position can be formed", and does not define its vector. A word has the counts of its n-grams,
     and those of `#<s>#` occur in no other word, because punctuation is removed. So the columns of
     `W_c` for `<s>` are free parameters: `padding_word`, one vector per position of the window. The
     middle position never has `<s>`, because windows are formed for words only.

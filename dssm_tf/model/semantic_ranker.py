@@ -139,7 +139,7 @@ class SemanticRanker(VectorRanker):
         name: its name in tables.
         config: the configuration it was built and trained with.
         model: the trained towers.
-        vocabulary: the trigrams of the towers.
+        vocabulary: the letter n-grams of the towers.
         prior: the log-prior of titles.
         prior_weight: weight of the log-prior; with 0 the score is the cosine.
         bm25_weight: see `VectorRanker`.

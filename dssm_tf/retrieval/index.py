@@ -200,7 +200,7 @@ class Index:
         """Returns the best `k` titles by each of `SYSTEMS`.
 
         BM25 has no hits if no title has a word of the query. The model has none if its vocabulary
-        has no letter trigram of the query. The hybrid ranking then equals the other one.
+        has no letter n-gram of the query. The hybrid ranking then equals the other one.
 
         Args:
             query: any text.
@@ -212,7 +212,7 @@ class Index:
         matching = np.flatnonzero(bm25)
         lexical_rows = matching[top_columns(bm25[matching], depth)]
 
-        # The query's unit vector (zeros if it has no known trigram), followed by 1.
+        # The query's unit vector (zeros if it has no known n-gram), followed by 1.
         vector = self.model.encode_queries([query], prior=True)[0]
         known = bool(vector[:-1].any())
         semantic_rows = self.nearest.search(vector, depth)[1] if known else np.zeros(0, np.int64)

@@ -4,7 +4,7 @@ compact.json    `format`; `name`; `tower`, its configuration; `sides`, which are
                 unless the towers are shared, `title_tower`; text `rules`; `prior_weight`;
                 `mean_prior`; `bm25_weight`; `cutoff`; `unseen`, the log-prior of a title without
                 clicks
-vocabulary.txt  letter trigrams, one per line, by id from 1
+vocabulary.txt  letter n-grams, one per line, by id from 1
 weights.npz     arrays by tower and Keras name, such as `query_tower/hashing/kernel`; an int8
                 kernel has an additional array `scale`
 prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
@@ -34,7 +34,7 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 7
+FORMAT = 8
 """Increased when older versions of this package cannot read the files."""
 
 Arrays = dict[str, NDArray[Any]]

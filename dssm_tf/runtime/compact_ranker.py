@@ -84,7 +84,7 @@ class _Encoder:
 
     Args:
         tower: the tower's section of the configuration.
-        vocabulary: the letter trigrams.
+        vocabulary: the letter n-grams.
         weights: arrays of all towers, by tower and Keras name.
         tower_name: `query_tower` or `title_tower`.
     """

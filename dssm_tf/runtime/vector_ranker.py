@@ -38,7 +38,7 @@ class VectorRanker(ABC):
 
     Attributes:
         name: its name in tables.
-        vocabulary: its letter trigrams and text rules.
+        vocabulary: its letter n-grams and text rules.
         prior_weight: weight of the title's log-prior, the log of its fraction of all clicks.
         mean_prior: the mean of `weighted_prior` over the clicked titles.
         bm25_weight: weight of BM25 in hybrid search, see `dssm_tf.evaluation.fusion`.

@@ -18,8 +18,8 @@ class WordVectors:
     A full table is emptied. Several threads may use one object.
 
     Args:
-        vocabulary: the trigrams and their ids.
-        kernel: `(1 + trigrams, units)`, rows by trigram id; row 0 means no trigram and is zero.
+        vocabulary: the letter n-grams and their ids.
+        kernel: `(1 + n-grams, units)`, rows by id; row 0 means no n-gram and is zero.
         constant: a bias that is added for each word, `(units,)` or `(1,)`.
         size: number of words in the table; at least the number of words per call.
     """

@@ -30,7 +30,7 @@ def explode_words(forms: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np
 
     Returns:
         The words of all texts in one series, marked with their field if fields have separate
-        trigrams (`Rules.own_fields`); and the number of words of each text.
+        letter n-grams (`Rules.own_fields`); and the number of words of each text.
     """
     max_letters = rules.max_letters
     if rules.own_fields > 1:

@@ -5,8 +5,8 @@ JSON, other titles do not contain it, and it separates words, see `characters`. 
 string everywhere, and code without support for fields reads the words of all fields.
 
 Fields share the rows of the first matrix. With the text rule `Rules.own_fields`, fields after the
-first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the trigrams `1#so`,
-`1son`, `1ony` and `1ny#`.
+first have separate rows: `sony` of field 1 is then the word `1␟sony`, with the trigrams `1␟#so`,
+`1␟son`, `1␟ony` and `1␟ny#`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def mark_word(word: str, field: int) -> str:
 
 
 def split_mark(word: str) -> tuple[str, str]:
-    """Splits a word into the number of its field, `""` for field 0, and the word itself.
+    """Splits a word into its mark, `""` for field 0, and the word itself.
 
     >>> split_mark("1␟sony"), split_mark("halo")
-    (('1', 'sony'), ('', 'halo'))
+    (('1␟', 'sony'), ('', 'halo'))
     """
-    return (word[0], word[2:]) if word[1:2] == SEPARATOR else ("", word)
+    return (word[:2], word[2:]) if word[1:2] == SEPARATOR else ("", word)
 
 
 def truncate_word(word: str, letters: int) -> str:

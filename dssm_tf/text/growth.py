@@ -1,4 +1,4 @@
-"""Extends a vocabulary by new letter trigrams; existing ones keep their ids."""
+"""Extends a vocabulary by new letter n-grams; existing ones keep their ids."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import bucket
-from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.text.vocabulary import Vocabulary, most_frequent
 
 
 def grow(
     known: Vocabulary, counts: Mapping[str, int], max_size: int, min_count: int = 1
 ) -> Vocabulary:
-    """Appends the most frequent new trigrams to a vocabulary.
+    """Appends the most frequent new letter n-grams to a vocabulary.
 
     Args:
-        known: the vocabulary to extend; all of its trigrams stay.
-        counts: of all trigrams, known or new.
-        max_size: maximum number of trigrams, known ones included; if `known` has as many, none is
-            added.
-        min_count: rarer new trigrams are left out.
+        known: the vocabulary to extend; all of its n-grams stay.
+        counts: of all letter n-grams, known or new.
+        max_size: maximum number of letter n-grams of each kind, known ones included; if `known`
+            has as many of a kind, none is added.
+        min_count: rarer new n-grams are left out.
 
     >>> from dssm_tf.text.rules import FOLDED
     >>> grow(Vocabulary(["#ca", "cat"], FOLDED), {"cat": 9, "dog": 1, "#do": 2}, 3).ngrams
@@ -27,9 +27,11 @@ def grow(
     """
     known_ngrams = set(known.ngrams)
     new = {ngram: count for ngram, count in counts.items() if ngram not in known_ngrams}
-    max_new = max(0, max_size - len(known.ngrams))
-    added = Vocabulary.from_counts(new, max_new, known.rules, min_count)
-    return Vocabulary((*known.ngrams, *added.ngrams), known.rules)
+    known_counts = known.counts
+    sizes: dict[str, int] = {
+        kind: max_size - known_counts[kind] for kind in known.rules.letter_ngrams
+    }
+    return Vocabulary((*known.ngrams, *most_frequent(new, sizes, min_count)), known.rules)
 
 
 def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
@@ -43,7 +45,7 @@ def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
     before.rules.check_same(now.rules, source)
     if now.ngrams[: len(before.ngrams)] != before.ngrams:
         raise UserError(
-            f"the data's vocabulary ({now.fingerprint}, {len(now.ngrams):,} letter trigrams) does "
+            f"the data's vocabulary ({now.fingerprint}, {len(now.ngrams):,} letter n-grams) does "
             f"not begin with that of {source} ({before.fingerprint}, {len(before.ngrams):,}); "
             f"run preprocess with --vocabulary-from {source}."
         )
@@ -52,8 +54,8 @@ def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
 def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
     """The earlier id of each id of the current vocabulary, padding included.
 
-    The earlier id of a new trigram is that of its hash bucket. It is None without hash buckets, and
-    for a new whole word. Ids of hash buckets follow those of trigrams, so they change.
+    The earlier id of a new letter n-gram is that of its hash bucket. It is None without hash
+    buckets, and for a new whole word. Ids of hash buckets follow those of n-grams, so they change.
 
     >>> from dssm_tf.text.rules import FOLDED
     >>> earlier_ids(Vocabulary(["#ca"], FOLDED), Vocabulary(["#ca", "cat"], FOLDED))

@@ -1,63 +1,120 @@
-"""Letter trigrams of a word between boundary marks: `#word#` (Huang et al. 2013, S14 sec. 3.2)."""
+"""Letter n-grams of a word between boundary marks, `#word#`, of up to three kinds.
+
+    pairs            #c ca at t#        runs of two characters: one more than the word has letters
+    trigrams         #ca cat at#        runs of three (Huang et al. 2013, S14 sec. 3.2)
+    sorted_trigrams  ~#ac ~act ~#at     trigrams whose characters are in code point order, so that
+                                        words with swapped letters share them; after a tilde
+
+The rule `Rules.letter_ngrams` says which of them a word has. In a vocabulary, a whole word is
+written as `#cat#`. N-grams of a further field begin with its number: `1␟cat`, see `fields`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
 from dssm_tf.text.fields import split_mark
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import NgramKind, Rules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
+SORTED = "~"  # the same
+WHOLE_WORD: Final = "whole_word"
 
 
-def letter_ngrams(word: str, max_letters: int = Rules.max_letters) -> list[str]:
-    """The letter trigrams of `#word#`, in order and with repetition: one per letter.
+def letter_ngrams(
+    word: str,
+    max_letters: int = Rules.max_letters,
+    kinds: Sequence[NgramKind] = Rules.letter_ngrams,
+) -> list[str]:
+    """The letter n-grams of `#word#`, in order and with repetition, one kind after another.
 
-    A word is truncated to `max_letters`, so that a pasted blob cannot widen a batch. Trigrams of a
-    marked word begin with the number of its field, see `fields`.
+    A word is truncated to `max_letters`, so that a pasted blob cannot widen a batch.
+
+    Args:
+        word: may be marked with the number of its field.
+        max_letters: maximum number of letters.
+        kinds: in the order of the result.
 
     >>> letter_ngrams("cat")
     ['#ca', 'cat', 'at#']
-    >>> letter_ngrams("a")
-    ['#a#']
-    >>> letter_ngrams("1␟cat")
-    ['1#ca', '1cat', '1at#']
+    >>> letter_ngrams("cat", kinds=("pairs", "sorted_trigrams"))
+    ['#c', 'ca', 'at', 't#', '~#ac', '~act', '~#at']
+    >>> letter_ngrams("1␟a")
+    ['1␟#a#']
     """
     mark, word = split_mark(word)
     bounded = f"{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
-    return [mark + bounded[i : i + 3] for i in range(len(bounded) - 2)]
+    ngrams: list[str] = []
+    for kind in kinds:
+        if kind == "pairs":
+            ngrams += [mark + bounded[i : i + 2] for i in range(len(bounded) - 1)]
+        elif kind == "trigrams":
+            ngrams += [mark + bounded[i : i + 3] for i in range(len(bounded) - 2)]
+        else:
+            ngrams += [
+                f"{mark}{SORTED}{''.join(sorted(bounded[i : i + 3]))}"
+                for i in range(len(bounded) - 2)
+            ]
+    return ngrams
 
 
 def whole_word(word: str, max_letters: int = Rules.max_letters) -> str:
     """A word between boundary marks, which is an n-gram itself if it has two letters or more.
 
     >>> whole_word("cat"), whole_word("1␟cat")
-    ('#cat#', '1#cat#')
+    ('#cat#', '1␟#cat#')
     """
     mark, word = split_mark(word)
     return f"{mark}{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
 
 
-def without_mark(ngram: str) -> tuple[str, str]:
-    """Splits an n-gram into the number of its field, `""` for field 0, and the rest.
+class Ngram(NamedTuple):
+    """The parts of an n-gram.
 
-    If the rest has more than three characters, it is a whole word.
-
-    >>> [without_mark(ngram) for ngram in ("cat", "1cat", "#cat#", "1#cat#", "1#a#")]
-    [('', 'cat'), ('1', 'cat'), ('', '#cat#'), ('1', '#cat#'), ('1', '#a#')]
+    Args:
+        field: number of its field, `""` for field 0.
+        kind: kind of letter n-gram, or `WHOLE_WORD`.
+        characters: two, three, or the word between boundary marks.
     """
-    is_marked = len(ngram) > 3 and ngram[0] != BOUNDARY
-    return (ngram[0], ngram[1:]) if is_marked else ("", ngram)
+
+    field: str
+    kind: NgramKind | Literal["whole_word"]
+    characters: str
 
 
-# An unseen trigram's bucket: a linear hash of its code points, exact in signed 64-bit integers
+def parse_ngram(ngram: str) -> Ngram:
+    """Splits an n-gram of a vocabulary into its parts.
+
+    >>> tuple(parse_ngram("1␟ca")), tuple(parse_ngram("~act"))
+    (('1', 'pairs', 'ca'), ('', 'sorted_trigrams', 'act'))
+    >>> parse_ngram("cat").kind, parse_ngram("#cat#").kind
+    ('trigrams', 'whole_word')
+    """
+    mark, rest = split_mark(ngram)
+    field = mark[:1]
+    if rest[:1] == SORTED:
+        return Ngram(field, "sorted_trigrams", rest[1:])
+    if len(rest) == 2:
+        return Ngram(field, "pairs", rest)
+    return Ngram(field, "trigrams" if len(rest) == 3 else WHOLE_WORD, rest)
+
+
+# An unseen n-gram's bucket: a linear hash of its code points, exact in signed 64-bit integers
 # (each product is below 2**61), so that Python and TensorFlow agree.
 BUCKET_MULTIPLIERS = (1_000_003_337, 2_654_435_761, 1_620_619_981)
 FIELD_MULTIPLIER = 1_181_783_497
 BUCKET_MODULUS = 2_147_483_647
+KIND_TERMS: dict[str, int] = {
+    "pairs": 1_442_695_041,
+    "trigrams": 0,
+    "sorted_trigrams": 1_732_050_807,
+}
 
 
 def bucket(ngram: str, buckets: int) -> int:
-    """The hash bucket, `0 <= bucket < buckets`, of a trigram that is not in the vocabulary."""
-    letters = ngram[-3:]
-    mixed = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, letters, strict=True))
-    mixed += FIELD_MULTIPLIER * int(ngram[:-3] or 0)
+    """The hash bucket, `0 <= bucket < buckets`, of a letter n-gram outside the vocabulary."""
+    field, kind, characters = parse_ngram(ngram)
+    mixed = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, characters, strict=False))
+    mixed += KIND_TERMS[kind] + FIELD_MULTIPLIER * int(field or 0)
     return mixed % BUCKET_MODULUS % buckets

@@ -6,10 +6,10 @@ stemming (S14 sec. 4). Accents are removed, see `characters`, or kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NewType
+from typing import TYPE_CHECKING, Any, Literal, NewType, get_args
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.characters import character_map, compose
@@ -19,6 +19,10 @@ from dssm_tf.text.stable_hash import fingerprint64
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+NgramKind = Literal["pairs", "trigrams", "sorted_trigrams"]
+NGRAM_KINDS: tuple[NgramKind, ...] = get_args(NgramKind)
+"""Kinds of letter n-grams, in the order of the ids of a word; see `letter_ngrams`."""
 
 Key = NewType("Key", str)
 """The normal form of a text: equal for texts that are equal for every model."""
@@ -35,8 +39,10 @@ class Rules:
         keep_accents: whether words keep their accents, see `characters`.
         max_words: words of a text beyond this many are dropped.
         max_letters: letters of a word beyond this many are dropped.
-        hash_buckets: number of extra ids for unseen trigrams; 0: they are dropped.
-        own_fields: number of fields with separate trigrams, see `fields`; 1: all fields share them.
+        hash_buckets: number of extra ids for unseen letter n-grams; 0: they are dropped.
+        own_fields: number of fields with separate letter n-grams, see `fields`; 1: all fields share
+            them.
+        letter_ngrams: kinds of letter n-grams of a word, in the order of `NGRAM_KINDS`.
     """
 
     keep_accents: bool
@@ -44,6 +50,7 @@ class Rules:
     max_letters: int = 64
     hash_buckets: int = 0
     own_fields: int = 1
+    letter_ngrams: tuple[NgramKind, ...] = ("trigrams",)
 
     @classmethod
     def of_json(cls, saved: dict[str, Any]) -> Rules:
@@ -54,6 +61,7 @@ class Rules:
             ValueError: a value is out of range.
         """
         rules = cls(**saved)
+        rules = replace(rules, letter_ngrams=ordered_kinds(rules.letter_ngrams))
         if not isinstance(rules.keep_accents, bool):
             raise ValueError(f"keep_accents is {rules.keep_accents!r:.60}; expected true or false")
         for name, low, high in (
@@ -136,8 +144,8 @@ class Rules:
                 ", ".join(_flag(name, rules[name]) for name in changed) for rules in (old, new)
             )
             raise UserError(
-                f"{source} was made with {earlier}; now it is {current}. Trigrams depend on these "
-                "text rules. Run preprocess with the earlier flags."
+                f"{source} was made with {earlier}; now it is {current}. Letter n-grams depend on "
+                "these text rules. Run preprocess with the earlier flags."
             )
 
 
@@ -152,6 +160,27 @@ def _ascii_translation() -> bytes:
     return bytes(mapping.get(code, code) for code in range(128)) + bytes(128)
 
 
+def ordered_kinds(names: Collection[Any]) -> tuple[NgramKind, ...]:
+    """Kinds of letter n-grams in their fixed order.
+
+    Args:
+        names: of `NGRAM_KINDS`, in any order.
+
+    Raises:
+        ValueError: a name is unknown or repeated, or there is none.
+
+    >>> ordered_kinds(["trigrams", "pairs"])
+    ('pairs', 'trigrams')
+    """
+    kinds = tuple(kind for kind in NGRAM_KINDS if kind in names)
+    if not kinds or len(kinds) < len(names):
+        raise ValueError(
+            f"letter_ngrams is {names!r:.80}; expected one or more of {', '.join(NGRAM_KINDS)}, "
+            "each once"
+        )
+    return kinds
+
+
 def _flag(name: str, value: object) -> str:
     """A text rule as flags of preprocess.
 
@@ -163,6 +192,8 @@ def _flag(name: str, value: object) -> str:
             f"--field-rows own with {value} --title-fields" if value != 1 else "--field-rows shared"
         )
     flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, tuple):
+        return f"{flag} {','.join(value)}"
     if isinstance(value, bool):
         return flag if value else f"no {flag}"
     return f"{flag} {value}"

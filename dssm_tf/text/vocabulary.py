@@ -1,8 +1,10 @@
-"""The letter trigrams of a model, most frequent first, and the ids of the n-grams of a word."""
+"""The letter n-grams of a model, most frequent first, and the ids of the n-grams of a word."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,22 +13,23 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.text.fields import truncate_word
 from dssm_tf.text.letter_ngrams import (
     BOUNDARY,
+    WHOLE_WORD,
     bucket,
     letter_ngrams,
+    parse_ngram,
     whole_word,
-    without_mark,
 )
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import NgramKind, Rules
 
 
 class Vocabulary:
-    """Maps letter trigrams to ids: 0 is padding, then known trigrams from 1, then hash buckets.
+    """Maps letter n-grams to ids: 0 is padding, then known ones from 1, then hash buckets.
 
     Records, checkpoints and exported models contain its fingerprint, so that they are used with
     the same ids.
 
     Args:
-        ngrams: distinct trigrams, most frequent first; may end with whole words, `#hammer#`.
+        ngrams: distinct letter n-grams, most frequent first; may end with whole words, `#hammer#`.
         rules: by which texts become words.
     """
 
@@ -36,12 +39,19 @@ class Vocabulary:
         self._ids = {ngram: i for i, ngram in enumerate(self.ngrams, start=1)}
         if len(self._ids) != len(self.ngrams):
             raise ValueError(
-                f"The vocabulary lists {len(self.ngrams)} trigrams, but only "
+                f"The vocabulary lists {len(self.ngrams)} letter n-grams, but only "
                 f"{len(self._ids)} are distinct; list each one once."
             )
-        self.whole_words = {
-            ngram: row for ngram, row in self._ids.items() if len(without_mark(ngram)[1]) > 3
-        }
+        self.whole_words: dict[str, int] = {}
+        for ngram, id in self._ids.items():
+            kind = parse_ngram(ngram).kind
+            if kind == WHOLE_WORD:
+                self.whole_words[ngram] = id
+            elif kind not in rules.letter_ngrams:
+                raise ValueError(
+                    f"The vocabulary lists {ngram!r}, of kind {kind}; its rules have "
+                    f"{', '.join(rules.letter_ngrams)}."
+                )
         self._word_cache: dict[str, tuple[int, ...]] = {}
 
     @classmethod
@@ -52,10 +62,19 @@ class Vocabulary:
         rules: Rules,
         min_count: int,
     ) -> Vocabulary:
-        """The `max_size` most frequent trigrams; equal counts in code point order."""
-        frequent = [ngram for ngram, count in counts.items() if count >= min_count]
-        frequent.sort(key=lambda ngram: (-counts[ngram], ngram))
-        return cls(frequent[:max_size], rules)
+        """The `max_size` most frequent letter n-grams of each kind; see `most_frequent`."""
+        sizes: dict[str, int] = dict.fromkeys(rules.letter_ngrams, max_size)
+        return cls(most_frequent(counts, sizes, min_count), rules)
+
+    def with_letter_ngrams(self, kinds: Collection[NgramKind]) -> Vocabulary:
+        """A copy with the letter n-grams of some kinds only, in the same order; words stay.
+
+        Args:
+            kinds: of the kinds of this vocabulary, at least one.
+        """
+        kept = tuple(kind for kind in self.rules.letter_ngrams if kind in kinds)
+        ngrams = (ngram for ngram in self.ngrams if parse_ngram(ngram).kind in (*kept, WHOLE_WORD))
+        return Vocabulary(ngrams, replace(self.rules, letter_ngrams=kept))
 
     def with_words(self, words: Iterable[str]) -> Vocabulary:
         """A copy with new whole words at the end; words of one letter are left out."""
@@ -63,7 +82,7 @@ class Vocabulary:
         new = [
             ngram
             for ngram in candidates
-            if ngram not in self._ids and len(without_mark(ngram)[1]) > 3
+            if ngram not in self._ids and parse_ngram(ngram).kind == WHOLE_WORD
         ]
         return Vocabulary((*self.ngrams, *new), self.rules)
 
@@ -73,8 +92,13 @@ class Vocabulary:
         return len(self.ngrams) + self.rules.hash_buckets
 
     @property
+    def counts(self) -> Counter[str]:
+        """Number of n-grams of each kind, `WHOLE_WORD` included; see `parse_ngram`."""
+        return Counter(parse_ngram(ngram).kind for ngram in self.ngrams)
+
+    @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with any trigram, their order or a rule."""
+        """16 hexadecimal digits that change with any n-gram, their order or a rule."""
         content = "\n".join([repr(self.rules), *self.ngrams])
         return sha256(content.encode()).hexdigest()[:16]
 
@@ -96,12 +120,13 @@ class Vocabulary:
         return ids
 
     def look_up(self, word: str) -> tuple[int, ...]:
-        """Ids of the trigrams of a word, with repetition, then the id of the word if it has one.
+        """Ids of the letter n-grams of a word, then the id of the word if it has one.
 
-        Unseen trigrams get the id of a hash bucket, or are dropped without hash buckets.
+        Ids are in the order of `letter_ngrams`, with repetition. Unseen n-grams get the id of a
+        hash bucket, or are dropped without hash buckets.
         """
         ids = []
-        for ngram in letter_ngrams(word, self.rules.max_letters):
+        for ngram in letter_ngrams(word, self.rules.max_letters, self.rules.letter_ngrams):
             known = self._ids.get(ngram)
             if known is not None:
                 ids.append(known)
@@ -111,14 +136,14 @@ class Vocabulary:
         return (*ids,) if word_id is None else (*ids, word_id)
 
     def unknown_fraction(self, texts: Iterable[str]) -> float:
-        """The fraction of the letter trigrams of texts that are not in the vocabulary."""
-        trigrams = [
+        """The fraction of the letter n-grams of texts that are not in the vocabulary."""
+        ngrams = [
             ngram
             for text in texts
             for word in self.words(text)
-            for ngram in letter_ngrams(word, self.rules.max_letters)
+            for ngram in letter_ngrams(word, self.rules.max_letters, self.rules.letter_ngrams)
         ]
-        return sum(ngram not in self._ids for ngram in trigrams) / max(1, len(trigrams))
+        return sum(ngram not in self._ids for ngram in ngrams) / max(1, len(ngrams))
 
     def save(self, path: Path) -> None:
         """Writes one n-gram per line, most frequent first, in UTF-8."""
@@ -130,7 +155,7 @@ class Vocabulary:
         """Reads a file written by `save`.
 
         Raises:
-            UserError: the file is missing, or a line is not a trigram.
+            UserError: the file is missing, or a line is not an n-gram of the rules' kinds.
         """
         try:
             lines = Path(path).read_text("utf-8").split("\n")
@@ -141,10 +166,11 @@ class Vocabulary:
         if lines[-1] == "":
             lines.pop()
         for number, line in enumerate(lines, start=1):
-            if not _is_ngram(line):
+            if not _is_ngram(line, rules):
+                examples = ", ".join(_EXAMPLES[kind] for kind in rules.letter_ngrams)
                 raise UserError(
-                    f"{path}:{number} holds {line[:20]!r}; expected a letter trigram "
-                    "such as '#ca', or a word such as '#cat#', one per line."
+                    f"{path}:{number} holds {line[:20]!r}; expected a letter n-gram such as "
+                    f"{examples}, or a word such as #cat#, one per line."
                 )
         try:
             return cls(lines, rules)
@@ -156,14 +182,49 @@ class Vocabulary:
         return Vocabulary, (self.ngrams, self.rules)
 
 
-def _is_ngram(line: str) -> bool:
-    """Whether a line is a trigram or a whole word, with or without the number of a field."""
-    mark, ngram = without_mark(line)
-    if mark not in ("", *"12345"):
+def most_frequent(counts: Mapping[str, int], sizes: Mapping[str, int], min_count: int) -> list[str]:
+    """The most frequent letter n-grams of each kind, the most frequent first.
+
+    Equal counts are in code point order of the characters, after the number of the field.
+
+    Args:
+        counts: of n-grams.
+        sizes: maximum number by kind.
+        min_count: rarer n-grams are left out.
+    """
+    frequent = []
+    for ngram, count in counts.items():
+        if count >= min_count:
+            field, kind, characters = parse_ngram(ngram)
+            frequent.append((-count, field + characters, ngram, kind))
+    frequent.sort()
+    number_of_kind, result = Counter[str](), []
+    for *_, ngram, kind in frequent:
+        number_of_kind[kind] += 1
+        if number_of_kind[kind] <= sizes[kind]:
+            result.append(ngram)
+    return result
+
+
+def _is_ngram(line: str, rules: Rules) -> bool:
+    """Whether a line is a whole word or a letter n-gram of the rules' kinds.
+
+    Either may begin with the number of a field.
+    """
+    field, kind, characters = parse_ngram(line)
+    if field not in ("", *"12345"):
         return False
-    if len(ngram) > 3:
-        return ngram[0] == ngram[-1] == BOUNDARY and BOUNDARY not in ngram[1:-1]
-    return len(ngram) == 3 and ngram[1] != BOUNDARY
+    if kind == WHOLE_WORD:
+        bounded = len(characters) > 3 and characters[0] == characters[-1] == BOUNDARY
+        return bounded and BOUNDARY not in characters[1:-1]
+    if kind not in rules.letter_ngrams:
+        return False
+    if kind == "pairs":
+        return characters != 2 * BOUNDARY
+    if kind == "trigrams":
+        return characters[1] != BOUNDARY
+    return len(characters) == 3 and characters == "".join(sorted(characters)) != 3 * BOUNDARY
 
 
 _CACHED_WORDS = 1_000_000
+_EXAMPLES = {"pairs": "#c", "trigrams": "#ca", "sorted_trigrams": "~#ac"}

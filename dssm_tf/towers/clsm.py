@@ -16,7 +16,7 @@ from dssm_tf.towers.tower import Tower
 class CLSM(Tower):
     """A convolution over windows of words, and for each feature the maximum over the text.
 
-        h_t = tanh(W_c l_t), l_t the trigram counts of the window around word t
+        h_t = tanh(W_c l_t), l_t the letter n-gram counts of the window around word t
         v(i) = max_t h_t(i), over the words of the text
         y = tanh(W_s v)
 
@@ -24,7 +24,7 @@ class CLSM(Tower):
     layer has a bias, as in the paper.
 
     Args:
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         window: words in a window, odd; S14 has 1, 3 and 5.
         features: units of the convolution (K); S14 has 300, P16 288.
         widths: units of each tanh layer after the maximum (W_s); the last is the semantic

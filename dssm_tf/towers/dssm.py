@@ -1,4 +1,4 @@
-"""DSSM: the deep structured semantic model on a bag of letter trigrams."""
+"""DSSM: the deep structured semantic model on a bag of letter n-grams."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dssm_tf.towers.tower import Tower
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class DSSM(Tower):
-    """A feed-forward tower: a bag of letter trigrams through tanh layers.
+    """A feed-forward tower: a bag of letter n-grams through tanh layers.
 
     The bag of a text is the sum of its words' bags, so the first layer is the sum of the hashed
     words plus a bias. Differs from CLSM and LSTM-RNN by ignoring the order of the words.
 
     Args:
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         widths: units of each tanh layer; the last is the semantic vector's length. S14 has
             300-300-128, P16 288-96.
         initializer: see `Tower`.

@@ -19,7 +19,7 @@ class LSTMRNN(RecurrentTower):
     matrices x 96 cells x 25,000 trigrams.
 
     Args:
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         cells: number of LSTM cells, the semantic vector's length. P16 has 32, 64 and 96.
         peepholes: whether the gates also read the cell state.
         forget_gate: whether the forget gate is learned; without it, its value is 1.

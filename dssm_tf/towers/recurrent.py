@@ -29,7 +29,7 @@ class RecurrentTower(Tower):
     A subclass chooses the cell. The first matrix turns each word into the cell's input.
 
     Args:
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         cell: class of the cell, such as `PeepholeLSTMCell`.
         units: size of the cell's output.
         matrices_per_word: number of matrices that multiply a word, with `units` columns each.

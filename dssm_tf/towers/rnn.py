@@ -17,7 +17,7 @@ class RNN(RecurrentTower):
     Differs from `LSTMRNN` by having no cell state: each step overwrites the hidden layer.
 
     Args:
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         hidden: neurons, the semantic vector's length. P16 has 288.
         recurrent_initializer: of `W_rec`; see `RecurrentTower`.
         bias_initializer: of the bias; see `RecurrentTower`.

@@ -20,11 +20,11 @@ class Tower(keras.layers.Layer, abc.ABC):
     an empty text, so that its cosine with any text is 0.
 
     Args:
-        vocabulary_size: number of trigram ids, padding not counted.
+        vocabulary_size: number of n-gram ids, padding not counted.
         hashed_units: columns of the first matrix.
         initializer: of the first matrix.
         dropout: fraction of the hashed words' entries dropped in training, in [0, 1).
-        ngram_dropout: fraction of the words' trigrams dropped in training, in [0, 1).
+        ngram_dropout: fraction of the words' letter n-grams dropped in training, in [0, 1).
         kwargs: Keras's own arguments: `name`, `dtype`.
 
     Call arguments:
@@ -55,7 +55,7 @@ class Tower(keras.layers.Layer, abc.ABC):
                 )
         self.vocabulary_size = vocabulary_size
         # Words are hashed in the precision of the weights. A gradient sums over all occurrences of
-        # a trigram: in bfloat16 the later ones would be lost, and a GPU adds bfloat16 to one row a
+        # an n-gram: in bfloat16 the later ones would be lost, and a GPU adds bfloat16 to one row a
         # hundred times more slowly.
         full_precision = self.variable_dtype
         self.hashing = WordHashing(

@@ -71,13 +71,13 @@ def write_model_card(
     )
     if not config.training.clicks:
         sources += "| clicks | not used: `training.clicks: false` |\n"
-    trigrams = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
+    ngrams = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
     earlier_run = validation_note = ""
     if warm_start is not None:
-        new = spec.trigrams - warm_start.ngrams
+        new = spec.ngrams - warm_start.ngrams
         earlier_run = (
             f"\n| started from | `{warm_start.run}`, fingerprint {warm_start.fingerprint:.16}, "
-            f"with {new:,} new letter trigrams; the pairs and clicks below are only "
+            f"with {new:,} new letter n-grams; the pairs and clicks below are only "
             "those of the new data; the log-prior also counts the clicks of the earlier run, "
             f"multiplied by {config.ranking.earlier_clicks:g} |"
         )
@@ -105,7 +105,7 @@ def write_model_card(
 | pairs (query, clicked title) | {spec.count("train"):,} |
 | clicks | {spec.clicks:,} |
 | a title is | {_fields(spec)} |
-{sources}| letter trigrams | {trigrams} |
+{sources}| letter n-grams | {ngrams} |
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
 | negatives | {", ".join(negatives)} |
@@ -135,8 +135,8 @@ prior. `dssm embed --cosine` returns these; they are the same vectors without th
 The model ranks titles for queries like those of the log. Clicks are not relevance: users cannot
 click titles that they did not see, and they click high ranks more often. Unclicked titles have the
 smallest log-prior. Titles that are neither in the log nor in a corpus were not trained on; their
-scores come from letter trigrams that they share with other titles. Queries can contain personal
-data. This run contains titles (`titles.tsv`), letter trigrams, and a hash of each query
+scores come from letter n-grams that they share with other titles. Queries can contain personal
+data. This run contains titles (`titles.tsv`), letter n-grams, and a hash of each query
 (`query_ids.npy`, with which an evaluation recognizes new queries), but no text of a query. A
 guessed query can be checked against the hashes; ranking does not need the file.
 """

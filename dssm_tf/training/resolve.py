@@ -26,13 +26,15 @@ def resolve_files(config: Config) -> Config:
 def resolve_config(config: Config, data: Preprocessed) -> tuple[Config, Preprocessed]:
     """The configuration with all values fixed, and the data with the configured vocabulary.
 
-    This sets the SHA-256 of each file of lists and replaces `loss.gamma: auto`. With `whole_words`,
-    the vocabulary gets rows for whole words.
+    This sets the SHA-256 of each file of lists and replaces `loss.gamma: auto`. The vocabulary
+    keeps the letter n-grams of the configured kinds. With `whole_words`, it gets rows for whole
+    words.
 
     Raises:
-        UserError: see `resolve_files`.
+        UserError: see `resolve_files` and `Preprocessed.with_letter_ngrams`.
     """
     config = resolve_files(config)
     loss = config.loss.resolve(data.spec.count("titles"))
     config = config.model_copy(update={"loss": loss})
+    data = data.with_letter_ngrams(config.letter_ngrams)
     return config, data.with_whole_words() if config.whole_words else data

@@ -24,7 +24,7 @@ from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.growth import check_grown, earlier_ids
-from dssm_tf.text.rules import Rules
+from dssm_tf.text.rules import NgramKind, Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _FREE_SETTINGS = ("dropout", "initializer")  # settings of a tower that do not affect its shape
@@ -34,15 +34,15 @@ _FREE_SETTINGS = ("dropout", "initializer")  # settings of a tower that do not a
 class WarmStart:
     """Weights, titles and query ids from an earlier run, whose records are not read again.
 
-    A new letter trigram starts with the row of the first matrix that it had before: the row of its
-    hash bucket, or zeros if unknown trigrams were dropped. So at the start, every text has the same
-    vector as in the earlier run, and a new trigram is learned as a difference from it. With an
-    initializer, the random row of a new trigram would change every text that contains it.
+    A new letter n-gram starts with the row of the first matrix that it had before: the row of its
+    hash bucket, or zeros if unknown ones were dropped. So at the start, every text has the same
+    vector as in the earlier run, and a new n-gram is learned as a difference from it. With an
+    initializer, the random row of a new n-gram would change every text that contains it.
 
     Args:
         run: the earlier run.
         fingerprint: SHA-256 of all its files.
-        ngrams: number of letter trigrams in its vocabulary.
+        ngrams: number of n-grams in its vocabulary.
         weights: initial weights of the model to train, in the order of `Siamese.weights`.
         titles: titles of the earlier run and of the new data. Their clicks are the new ones plus
             `ranking.earlier_clicks` times those of the earlier run.
@@ -72,7 +72,7 @@ class WarmStart:
             tower: section of the model to train; the earlier run's must have equal weights.
             shared_towers: whether the model to train has shared towers.
             earlier_clicks: weight of the earlier run's clicks in the prior, 0 to 1.
-            data: the preprocessed directory to train on.
+            data: the preprocessed directory to train on, with the vocabulary of the model.
 
         Raises:
             UserError: the run is missing, unfinished or damaged, has another tower, or the
@@ -80,7 +80,7 @@ class WarmStart:
         """
         run = Path(run)
         earlier = SemanticRanker.load(run)
-        _check_same_model(earlier.config, tower, shared_towers, run)
+        _check_same_model(earlier.config, tower, shared_towers, data.rules.letter_ngrams, run)
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
         return cls(
             run,
@@ -96,7 +96,7 @@ class WarmStart:
         summary = {
             "run": str(self.run),
             "fingerprint": self.fingerprint,
-            "trigrams": self.ngrams,
+            "ngrams": self.ngrams,
         }
         with atomic_write(out / EARLIER_RUN) as file:
             json.dump(summary, file, indent=2)
@@ -109,19 +109,32 @@ def earlier_fingerprint(out: Path) -> str | None:
     return read_json(path, "Train the run again.")["fingerprint"] if path.exists() else None
 
 
-def _check_same_model(earlier: Config, tower: TowerConfig, shared_towers: bool, run: Path) -> None:
+def _check_same_model(
+    earlier: Config,
+    tower: TowerConfig,
+    shared_towers: bool,
+    letter_ngrams: Sequence[NgramKind],
+    run: Path,
+) -> None:
     """Raises UserError if the earlier run's weights do not fit the model to train."""
 
-    def describe(tower: TowerConfig, shared_towers: bool) -> dict[str, Any]:
+    def describe(
+        tower: TowerConfig, shared_towers: bool, letter_ngrams: Sequence[NgramKind]
+    ) -> dict[str, Any]:
         settings = tower.model_dump(mode="json")
         fixed = {
             key: value
             for key, value in settings.items()
             if key.split("_")[-1] not in _FREE_SETTINGS
         }
-        return {"tower": fixed, "shared_towers": shared_towers}
+        return {
+            "tower": fixed,
+            "shared_towers": shared_towers,
+            "letter_ngrams": [*letter_ngrams],
+        }
 
-    before, now = describe(earlier.tower, earlier.shared_towers), describe(tower, shared_towers)
+    before = describe(earlier.tower, earlier.shared_towers, earlier.letter_ngrams)
+    now = describe(tower, shared_towers, letter_ngrams)
     if before != now:
         raise UserError(
             f"--from {run} has another model, whose weights do not fit "
@@ -216,7 +229,7 @@ def idf_scaled_weights(
     """The weights of an untrained model, with rows of the first matrices scaled by `smoothed_idf`.
 
     Random projections preserve inner products on average. A text's sum of random rows is a random
-    projection of its trigram counts. If each row is scaled by the IDF of its trigram, the sum is a
+    projection of its n-gram counts. If each row is scaled by the IDF of its n-gram, the sum is a
     random projection of the text's TF-IDF vector. The mean square of the factors is 1, so the next
     layer's input has the same scale as before.
 

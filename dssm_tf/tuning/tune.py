@@ -65,6 +65,7 @@ def tune(
                 "--validation-fraction, or --set training.folds=5."
             )
         check_data(resolve_files(config).negatives, config.training, log)
+        log.check_letter_ngrams(config.letter_ngrams)
         config.optimizer.check()
     check_replaceable(out, (STUDY, "*"))
     out.mkdir(parents=True, exist_ok=True)

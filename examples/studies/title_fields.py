@@ -1,4 +1,4 @@
-"""Measures the benefit of further title fields, with separate or shared trigram rows.
+"""Measures the benefit of further title fields, with separate or shared rows of letter n-grams.
 
     python -m examples.studies.title_fields --data wikispeedia --seeds 3
 

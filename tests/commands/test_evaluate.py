@@ -74,7 +74,7 @@ def test_models_baselines_and_runs_are_in_one_table(evaluate, capsys):
         assert expected in output
 
 
-def test_known_and_new_queries_and_unknown_trigrams_are_reported(evaluate, capsys):
+def test_known_and_new_queries_and_unknown_ngrams_are_reported(evaluate, capsys):
     evaluation = evaluate("lstm", corpus="c.tsv")
     red, blue = map(evaluation.task.queries.index, ("red hat", "blue box"))
     assert evaluation.in_log.tolist() == [index == red for index in range(2)]
@@ -84,7 +84,7 @@ def test_known_and_new_queries_and_unknown_trigrams_are_reported(evaluate, capsy
     assert (known["ndcg@1"], new["ndcg@1"]) == (values[red], values[blue])
     assert new["queries"] == 1
     # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
-    assert lstm["about"][0]["unknown_trigrams"] == pytest.approx(7 / 13)
+    assert lstm["about"][0]["unknown_ngrams"] == pytest.approx(7 / 13)
     output = " ".join(capsys.readouterr().out.split())
     for expected in (
         "lstm lacks 54 % of the letter trigrams of the judged queries",
@@ -93,7 +93,7 @@ def test_known_and_new_queries_and_unknown_trigrams_are_reported(evaluate, capsy
         "The means are based on 2 queries, fewer than 200",
     ):
         assert expected in output
-    assert "unknown_trigrams" not in systems["bm25"]["about"][0]
+    assert "unknown_ngrams" not in systems["bm25"]["about"][0]
 
 
 def test_metrics_json_names_inputs_models_and_versions(evaluate):

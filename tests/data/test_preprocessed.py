@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
 from tests.clicks import Click, click_log, seal, write_data
 
 
@@ -58,7 +59,7 @@ def test_titles_have_the_clicks_of_the_training_split(data, read):
         assert (title.clicks, title.queries) == (clicks[title.text], pairs[title.text])
 
 
-def test_words_are_those_of_the_texts_with_their_trigrams(data, read):
+def test_words_are_those_of_the_texts_with_their_ngrams(data, read):
     words, ngrams = read.distinct_words
     for kind in ("queries", "titles"):
         word_indices = read.words(kind)
@@ -66,6 +67,32 @@ def test_words_are_those_of_the_texts_with_their_trigrams(data, read):
             assert [words[index] for index in word_indices[row].as_py()] == FOLDED.words(text)
     for row, word in enumerate(words):
         assert tuple(ngrams[row].as_py()) == data.vocabulary.look_up(word)
+
+
+@pytest.mark.parametrize("buckets", [0, 5])
+def test_ids_of_one_kind_do_not_depend_on_the_kinds_that_were_written(tmp_path, buckets):
+    def read(name, kinds):
+        rules = Rules(False, hash_buckets=buckets, letter_ngrams=kinds)
+        return Preprocessed(write_data(tmp_path / name, click_log(), rules=rules).path)
+
+    every, alone = read("every", NGRAM_KINDS), read("alone", ("trigrams",))
+    kept = every.with_letter_ngrams(["trigrams"])
+    assert kept.distinct_words == alone.distinct_words
+    assert kept.vocabulary.fingerprint == alone.vocabulary.fingerprint == kept.spec.fingerprint
+    assert kept.rules == kept.spec.rules == alone.rules
+    assert kept.spec.vocabulary_size == kept.vocabulary.size == alone.spec.vocabulary_size
+    assert kept.with_whole_words().distinct_words == alone.with_whole_words().distinct_words
+    assert every.rules.letter_ngrams == NGRAM_KINDS  # unchanged
+    assert every.with_letter_ngrams(NGRAM_KINDS) is every
+
+
+def test_kinds_that_were_not_written_are_an_error_that_names_the_flag(data, read):
+    message = (
+        f"letter_ngrams: received pairs, but {data.path} has trigrams; run preprocess with "
+        "--letter-ngrams pairs,trigrams."
+    )
+    with pytest.raises(UserError, match=re.escape(message)):
+        read.with_letter_ngrams(["pairs"])
 
 
 def test_texts_are_compared_under_the_text_rules(read):
@@ -97,7 +124,7 @@ def test_a_damaged_or_missing_file_is_refused_in_one_line(copy, kind):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "has format 99; this version reads 5. Run preprocess"),
+        ({"format": 99}, "has format 99; this version reads 6. Run preprocess"),
         ({"clicks": None}, "damaged or was changed"),
         ({"negatives": 3}, "damaged or was changed"),
         ({"sha256": None}, "damaged or was changed"),

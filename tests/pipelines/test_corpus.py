@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import NGRAM_KINDS
 
 ALL = ("--validation_fraction", "0")
 
@@ -23,7 +24,8 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(
     # without a word is dropped.
     assert data.titles == without.titles | {"Zephyr quux": (0, 0), "red fox": (0, 0)}
     assert data.records() == without.records()
-    new = {gram for word in ("zephyr", "quux", "red", "fox") for gram in letter_ngrams(word)}
+    words = ("zephyr", "quux", "red", "fox")
+    new = {ngram for word in words for ngram in letter_ngrams(word, kinds=NGRAM_KINDS)}
     assert {*data.vocabulary.ngrams} == {*without.vocabulary.ngrams} | new
     names = "in all", "clicked in the training part", "of the corpus"
     assert [data.report["counts"][f"titles: {name}"] for name in names] == [27, 25, 3]

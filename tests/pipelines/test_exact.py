@@ -15,9 +15,11 @@ from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import sources
 from pipelines.options import PreprocessOptions
 from tests.pipelines.loop import run
+from tests.reference.letter_trigrams import pairs, sorted_trigrams, trigrams
 
 QUERIES = ["red hat", "Red Hat!", "tie", "Łódź", "box of ties", "hat", "!!", "red", "Tie"]
 TITLES = ["Red Hat", "red-hat", "A Tie", "Box", "Ties, 3", "Łódź", "?", "Hat Box", "The Tie Box"]
+LETTER_NGRAMS = {"pairs": pairs, "trigrams": trigrams, "sorted_trigrams": sorted_trigrams}
 ROW = st.tuples(
     st.sampled_from(QUERIES), st.sampled_from(TITLES), st.integers(0, 4),
     st.sampled_from(["", "", "", "s1", "s2", "robot"]), st.integers(0, 2),
@@ -37,6 +39,7 @@ OPTIONS = st.fixed_dictionaries(
         "max_words": st.sampled_from([2, 64]),
         "vocabulary_size": st.sampled_from([9, 1000]),
         "min_ngram_count": st.integers(1, 2),
+        "letter_ngrams": st.sampled_from(["", "trigrams", "sorted_trigrams,pairs"]),
     }
 )
 
@@ -175,7 +178,8 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
     training_texts += offered - {title for _, title in train}
     ngrams, plain = Counter(), Vocabulary([], options.rules)
     for word in (word for text in training_texts for word in plain.words(text)):
-        ngrams.update(f"#{word}#"[at : at + 3] for at in range(len(word)))
+        for kind in flags["letter_ngrams"].split(",") if flags["letter_ngrams"] else LETTER_NGRAMS:
+            ngrams.update(LETTER_NGRAMS[kind](word))
     vocabulary = Vocabulary.from_counts(
         ngrams, flags["vocabulary_size"], options.rules, flags["min_ngram_count"]
     )

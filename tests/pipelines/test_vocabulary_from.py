@@ -1,4 +1,4 @@
-"""Preprocess with the letter trigrams of an earlier output."""
+"""Preprocess with the letter n-grams of an earlier output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ TODAY = "query\ttitle\nblue cat\tthe owl\n"
 ALL = ("--validation-fraction", "0")
 
 
-def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run, refused, tmp_path):
-    before = run(YESTERDAY, *ALL)
+def test_the_earlier_ngrams_keep_their_ids_and_records_use_the_new_ones(run, refused, tmp_path):
+    before = run(YESTERDAY, *ALL, "--letter-ngrams", "trigrams")
     earlier = (*ALL, "--vocabulary-from", str(before.path))
     now = run(TODAY, *earlier)
     old, new = before.vocabulary.ngrams, now.vocabulary.ngrams
@@ -20,11 +20,13 @@ def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run, r
     # The trigrams of "blue cat" and "the owl" that yesterday's texts lack.
     added = {"#bl", "blu", "lue", "ue#", "#ow", "owl", "wl#"}
     assert {*new[len(old) :]} == added
-    assert now.report["counts"]["letter trigrams: in all"] == len(new)
+    assert now.report["counts"]["letter n-grams: trigrams"] == len(new)
     assert now.words["owl"] == now.vocabulary.ngram_ids("owl")
     assert len(now.words["owl"]) == 3
     message = "--max-words 64; now it is --max-words 9"
     assert message in refused(TODAY, *earlier, "--max-words", "9")
+    message = "--letter-ngrams trigrams; now it is --letter-ngrams pairs,trigrams"
+    assert message in refused(TODAY, *earlier, "--letter-ngrams", "trigrams,pairs")
     assert "does not exist" in refused(TODAY, "--vocabulary-from", str(tmp_path / "none"))
 
 
@@ -32,6 +34,8 @@ def test_words_of_a_run_keep_their_ids_and_new_words_follow(run, tmp_path):
     tower = {"name": "dssm", "widths": [4]}
     finished_run(tmp_path / "RUN", run(YESTERDAY, *ALL), {"tower": tower, "whole_words": True})
     now = run(TODAY + "owl\tthe owl\n", *ALL, "--vocabulary-from", str(tmp_path / "RUN"))
+    assert now.spec.rules.letter_ngrams == ("trigrams",)  # those of the run
+    assert now.report["settings"]["letter_ngrams"] == "trigrams"
     extended = Preprocessed(now.path).with_whole_words().vocabulary
     before = SemanticRanker.load(tmp_path / "RUN").vocabulary
     assert {"#red#", "#the#", "#cat#"} <= {*before.whole_words}

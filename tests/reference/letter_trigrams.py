@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,17 @@ def trigrams(word: str) -> list[str]:
     """All runs of three characters of `#word#`."""
     marked = "#" + word + "#"
     return ["".join(run) for run in zip(marked, marked[1:], marked[2:], strict=False)]
+
+
+def pairs(word: str) -> list[str]:
+    """All runs of two characters of `#word#`."""
+    marked = "#" + word + "#"
+    return ["".join(run) for run in pairwise(marked)]
+
+
+def sorted_trigrams(word: str) -> list[str]:
+    """The trigrams, each with its characters in code point order, after a tilde."""
+    return ["~" + "".join(sorted(trigram)) for trigram in trigrams(word)]
 
 
 def count_matrix(words: Sequence[str], known: Sequence[str]) -> NDArray[np.float64]:

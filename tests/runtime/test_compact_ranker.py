@@ -19,6 +19,7 @@ from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime import CompactRanker, RankedTitle
 from dssm_tf.runtime.word_vectors import WordVectors
+from dssm_tf.text.rules import NGRAM_KINDS
 from tests.clicks import Click, write_data
 from tests.components import TOWER_CONFIGS, changed_values, small_sizes
 from tests.runs import finished_run
@@ -64,7 +65,11 @@ def both(tmp_path):
         data = write_data(
             tmp_path / "data", log, validation=(), negatives=1, rules=replace(RULES, **rules)
         )
-        config = {"tower": {"name": "dssm"}, "whole_words": whole_words}
+        config = {
+            "tower": {"name": "dssm"},
+            "whole_words": whole_words,
+            "letter_ngrams": [*rules.get("letter_ngrams", RULES.letter_ngrams)],
+        }
         run = finished_run(tmp_path / "run", data, config, WEIGHT)
         return SemanticRanker.load(run), CompactRanker.load(
             export_compact(run, tmp_path / "compact")
@@ -91,7 +96,7 @@ def of_two_fields(second: str | None = None) -> list[Click]:
 
 def test_models_with_own_trigrams_for_fields_are_equal(both):
     trained, compact = both(of_two_fields(), own_fields=2)
-    assert any(len(ngram) == 4 for ngram in trained.vocabulary.ngrams)
+    assert "1␟fox" in trained.vocabulary.ngrams
     titles = ["red␟fox", "red fox", "fox␟red", "Red ␟ FOX ␟", "Red Fox␟fox", "␟", "a␟b␟c"]
     assert_equal(compact, trained, titles)
     for system in (trained, compact):
@@ -102,8 +107,16 @@ def test_models_with_own_trigrams_for_fields_are_equal(both):
 
 def test_models_with_whole_words_are_equal(both):
     trained, compact = both(of_two_fields("fox"), whole_words=True, own_fields=2)
-    assert {"#fox#", "1#fox#"} <= {*trained.vocabulary.whole_words}
+    assert {"#fox#", "1␟#fox#"} <= {*trained.vocabulary.whole_words}
     assert_equal(compact, trained, ["red␟fox", "red foxes", "fox␟red", "Red Fox␟fox", "a␟b␟c"])
+
+
+@pytest.mark.parametrize("fields", [1, 2])
+def test_models_with_every_kind_of_letter_ngrams_are_equal(both, fields):
+    log = LOG if fields == 1 else of_two_fields()
+    trained, compact = both(log, True, own_fields=fields, letter_ngrams=NGRAM_KINDS)
+    assert {"ox", "fox", "~fox", "#fox#"} <= {*compact.vocabulary.ngrams}
+    assert_equal(compact, trained, [*TEXTS, "red␟fox", "fxo", "fox␟red", "Red Fox␟fox", "a␟b␟c"])
 
 
 def test_vectors_have_the_order_of_the_texts(ranker):

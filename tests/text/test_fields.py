@@ -18,7 +18,7 @@ FIELDS = st.lists(texts, min_size=1, max_size=5).map(SEPARATOR.join)
 
 
 def test_words_of_further_fields_have_separate_trigrams():
-    vocabulary = Vocabulary(["#so", "son", "1#so", "1son", "2#so"], SEPARATE)
+    vocabulary = Vocabulary(["#so", "son", "1␟#so", "1␟son", "2␟#so"], SEPARATE)
     title = "So: Sony␟SONY␟so␟sons"
     # The fourth field is part of the third, which is the last field with separate trigrams.
     assert vocabulary.words(title) == ["so", "sony", "1␟sony", "2␟so", "2␟sons"]
@@ -37,7 +37,7 @@ def test_rules_count_words_of_all_fields_and_letters_without_the_mark():
 
 
 def test_a_bucket_depends_on_the_field():
-    buckets = {bucket(mark + "abc", 2_000_003) for mark in ("", "1", "2", "3", "4", "5")}
+    buckets = {bucket(mark + "abc", 2_000_003) for mark in ("", "1␟", "2␟", "3␟", "4␟", "5␟")}
     assert len(buckets) == 6
 
 
@@ -59,12 +59,12 @@ def test_titles_differ_if_their_fields_differ():
 
 
 def test_the_rule_is_part_of_the_fingerprint_and_of_the_file(tmp_path):
-    plain, separate = Vocabulary(["cat"], FOLDED), Vocabulary(["cat", "1cat"], SEPARATE)
+    plain, separate = Vocabulary(["cat"], FOLDED), Vocabulary(["cat", "1␟cat"], SEPARATE)
     assert plain.fingerprint != Vocabulary(["cat"], SEPARATE).fingerprint
     separate.save(tmp_path / "vocabulary.txt")
     assert Vocabulary.load(tmp_path / "vocabulary.txt", SEPARATE).ngrams == separate.ngrams
-    (tmp_path / "bad.txt").write_text("cat\n6cat\n", "utf-8")
-    with pytest.raises(UserError, match=r"bad\.txt:2 holds '6cat'"):
+    (tmp_path / "bad.txt").write_text("cat\n6␟cat\n", "utf-8")
+    with pytest.raises(UserError, match=r"bad\.txt:2 holds '6␟cat'"):
         Vocabulary.load(tmp_path / "bad.txt", SEPARATE)
 
 

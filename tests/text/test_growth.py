@@ -50,6 +50,22 @@ def test_the_earlier_id_of_a_new_trigram_is_that_of_its_bucket():
     assert earlier_ids(Vocabulary(["cat"], rules), now) == [0, 1, 2 + bucket("dog", 4), 2, 3, 4, 5]
 
 
+def test_each_kind_of_letter_ngrams_has_a_maximum_of_its_own():
+    rules = Rules(False, letter_ngrams=("pairs", "trigrams"))
+    known = Vocabulary(["cat", "#ca", "#cat#", "ca"], rules)
+    counts = {"dog": 9, "do": 7, "og": 8, "#do": 3, "#d": 1}
+    # Two more pairs and one more trigram; a whole word counts as neither.
+    assert grow(known, counts, 3).ngrams == (*known.ngrams, "dog", "og", "do")
+    assert grow(known, counts, 2).ngrams == (*known.ngrams, "og")
+    assert grow(known, counts, 1).ngrams == known.ngrams
+
+
+def test_the_error_names_kinds_of_letter_ngrams_that_differ():
+    rules = Rules(False, letter_ngrams=("pairs", "trigrams"))
+    with pytest.raises(UserError, match="--letter-ngrams pairs,trigrams; now it is --letter-ngram"):
+        rules.check_same(FOLDED, "RUN")
+
+
 def test_a_vocabulary_with_another_order_or_fewer_trigrams_is_not_an_extension():
     before = Vocabulary(["cat", "#ca"], FOLDED)
     for ngrams in (["#ca", "cat", "dog"], ["cat", "dog", "#ca"], ["cat"]):
@@ -61,6 +77,6 @@ def test_the_error_names_text_rules_that_differ():
     with pytest.raises(UserError) as caught:
         Rules(False, max_words=9, hash_buckets=5).check_same(Rules(False, hash_buckets=5), "RUN")
     assert str(caught.value) == (
-        "RUN was made with --max-words 9; now it is --max-words 64. Trigrams depend on these text "
-        "rules. Run preprocess with the earlier flags."
+        "RUN was made with --max-words 9; now it is --max-words 64. Letter n-grams depend on these "
+        "text rules. Run preprocess with the earlier flags."
     )

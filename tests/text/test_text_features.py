@@ -5,32 +5,33 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from itertools import chain
+from itertools import chain, combinations
 
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dssm_tf import text_features
+from dssm_tf import character_ops
 from dssm_tf.text.characters import SPACE, character_map
-from dssm_tf.text.fields import SEPARATOR, split_mark
+from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
 from tests.reference.unicode_strategies import AXES, raw_bytes, texts
 
 WITH_ACCENTS = Rules(keep_accents=True)
 KNOWN_TEXT = "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
-KNOWN = list(
-    dict.fromkeys(
-        ngram
-        for rules in (FOLDED, WITH_ACCENTS)
-        for word in rules.words(KNOWN_TEXT)
-        for ngram in letter_ngrams(word)
-    )
-)
+WORDS = [word for rules in (FOLDED, WITH_ACCENTS) for word in rules.words(KNOWN_TEXT)]
+
+
+def known_ngrams(kinds, fields=()) -> list[str]:
+    """The n-grams of the known words, first those of marked words."""
+    words = [*(f"{field}{SEPARATOR}{word}" for field in fields for word in WORDS), *WORDS]
+    return list(dict.fromkeys(n for word in words for n in letter_ngrams(word, kinds=kinds)))
+
+
 RULES = {
     "defaults": FOLDED,
     "buckets": Rules(False, hash_buckets=11),
@@ -41,14 +42,25 @@ RULES = {
     "own fields": Rules(False, hash_buckets=11, own_fields=6),
     "tight, own fields": Rules(False, max_words=3, max_letters=2, own_fields=2),
 }
-FIELD_NGRAMS = [f"{field}{ngram}" for field in (1, 2, 5) for ngram in KNOWN]
-VOCABULARIES = {name: Vocabulary(KNOWN, rules) for name, rules in RULES.items()} | {
+RULES |= {
+    ", ".join(kinds): Rules(False, hash_buckets=7, own_fields=3, letter_ngrams=kinds)
+    for count in (1, 2, 3)
+    for kinds in combinations(NGRAM_KINDS, count)
+} | {
+    "every kind, no buckets": Rules(False, letter_ngrams=NGRAM_KINDS),
+    "every kind, tight": Rules(True, 2, 3, 5, 6, NGRAM_KINDS),
+    "pairs of one letter": Rules(False, max_letters=1, letter_ngrams=("pairs",)),
+}
+VOCABULARIES = {
+    name: Vocabulary(
+        known_ngrams(rules.letter_ngrams, (1, 2, 5) if rules.own_fields > 1 else ()), rules
+    )
+    for name, rules in RULES.items()
+} | {
     "empty": Vocabulary([], FOLDED),
     "only buckets": Vocabulary([], Rules(False, hash_buckets=3)),
-    "own fields": Vocabulary([*FIELD_NGRAMS, *KNOWN], RULES["own fields"]),
-    "tight, own fields": Vocabulary([*KNOWN, *FIELD_NGRAMS], RULES["tight, own fields"]),
+    "every kind, only buckets": Vocabulary([], Rules(False, 9, 9, 3, 2, NGRAM_KINDS)),
 }
-WORDS = [word for rules in (FOLDED, WITH_ACCENTS) for word in rules.words(KNOWN_TEXT)]
 VOCABULARIES |= {
     f"{name}, whole words": vocabulary.with_words(
         [*WORDS, *(f"{field}{SEPARATOR}{word}" for word in WORDS for field in (1, 5))]
@@ -66,7 +78,7 @@ GRAPHS = {
 }
 NORMALIZE = {
     rules: tf.function(
-        lambda texts, rules=rules: text_features.normalize(texts, rules),
+        lambda texts, rules=rules: character_ops.normalize(texts, rules),
         input_signature=SIGNATURE,
         autograph=False,
     )
@@ -103,8 +115,9 @@ def assert_same(name: str, some_texts) -> None:
     assert [tuple(filter(None, ids)) for ids in table.tolist()] == [
         (), *map(vocabulary.ngram_ids, rows)
     ]  # fmt: skip
-    letters = (len(split_mark(word)[1]) for word in rows)
-    assert table.shape[1] == (max(letters, default=0) + bool(vocabulary.whole_words) or 1)
+    kinds = vocabulary.rules.letter_ngrams
+    ngrams = (len(letter_ngrams(word, kinds=kinds)) for word in rows)
+    assert table.shape[1] == (max(ngrams, default=0) + bool(vocabulary.whole_words) or 1)
 
 
 @given(st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.integers(0, 12), RULE)
@@ -114,7 +127,7 @@ def test_normalized_texts_equal_those_of_python_and_only_long_ones_are_truncated
     keys = [rules.key(decoded(text)).encode() for text in some_texts]
     raw = tf.constant(encoded(some_texts), tf.string)
     assert NORMALIZE[rules](raw).numpy().tolist() == keys
-    truncated_keys = text_features.normalize(raw, rules, longest).numpy()
+    truncated_keys = character_ops.normalize(raw, rules, longest).numpy()
     for key, truncated in zip(keys, truncated_keys.tolist(), strict=True):
         assert truncated == key if len(key) <= longest else len(truncated) > longest
 
@@ -124,7 +137,7 @@ def test_letters_become_at_least_a_third_of_their_bytes(keep):
     for code, letters in character_map(keep).items():
         if letters not in (None, SPACE) and chr(code).isalpha():
             size = len((letters if isinstance(letters, str) else chr(letters)).encode())
-            assert len(chr(code).encode()) <= text_features._SHRINKS * size
+            assert len(chr(code).encode()) <= character_ops._SHRINKS * size
 
 
 # Runs of deleted characters, separators and letters, near and far beyond every limit. The string
@@ -151,7 +164,7 @@ EXAMPLES = {axis: (25, some_texts) for axis, some_texts in AXES.items()} | {
 
 
 @pytest.mark.parametrize("axis", EXAMPLES)
-def test_texts_of_each_axis_have_the_same_trigrams_as_in_python(axis):
+def test_texts_of_each_axis_have_the_same_ngrams_as_in_python(axis):
     count, some_texts = EXAMPLES[axis]
 
     @settings(max_examples=count)
@@ -185,7 +198,8 @@ def test_a_text_of_any_length_is_read_up_to_the_limit_of_words(unit):
 
 LIMITED = """
 import resource, sys, tensorflow as tf
-from dssm_tf.text_features import TextFeatures, normalize
+from dssm_tf.character_ops import normalize
+from dssm_tf.text_features import TextFeatures
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 features = TextFeatures(Vocabulary(["#ca", "cat", "at#"], FOLDED))
@@ -239,6 +253,18 @@ def test_a_batch_by_hand():
     assert batch["word_ngrams"].numpy().tolist() == [[0, 0, 0], [4, 0, 0], [1, 2, 3], [0, 0, 0]]
     assert batch["tokens"].numpy().tolist() == [[1, 2, 0], [0, 0, 0], [2, 3, 2]]
     assert batch["word_ngrams"].dtype == batch["tokens"].dtype == tf.int32
+
+
+def test_a_batch_of_every_kind_by_hand():
+    rules = Rules(False, letter_ngrams=NGRAM_KINDS)
+    ngrams = ["#c", "ca", "at", "t#", "#ca", "cat", "at#", "~#ac", "~act", "~#at", "#cat#"]
+    batch = TextFeatures(Vocabulary(ngrams, rules))(tf.constant(["act at"]))
+    # act: #a ac ct t#, #ac act ct#, ~#ac ~act ~#ct, #act#;  at: #a at t#, #at at#, ~#at ~#at, #at#
+    assert batch["word_ngrams"].numpy().tolist() == [
+        [0] * 11,
+        [0, 0, 0, 4, 0, 0, 0, 8, 9, 0, 0],
+        [0, 3, 4, 0, 7, 10, 10, 0, 0, 0, 0],
+    ]
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)

@@ -15,6 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.text.rules import NGRAM_KINDS, Rules
 from dssm_tf.training import ranking_validation
 from dssm_tf.training.devices import read_cluster
 from dssm_tf.training.loop import TrainingLoop
@@ -22,7 +23,7 @@ from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.validation import ValidationTask, score_task
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding_bound
-from tests.training.configuration import BATCH, RECORDED, config, trained
+from tests.training.configuration import BATCH, RECORDED, config, equal, trained
 
 
 def test_a_tower_trained_in_reduced_precision_is_validated_in_float32(data, folder, monkeypatch):
@@ -165,6 +166,7 @@ def test_compiled_by_xla_the_losses_are_the_same(data, folder):
             {"negatives": {"recorded": 5}},
             r"negatives.recorded: received 5, .* has 4 .*negatives 5",
         ),
+        ({"letter_ngrams": ["pairs"]}, "letter_ngrams: received pairs, .*ngrams pairs,trigrams"),
         ({"negatives": {"in_batch": False}}, "negatives: there are none. .* Set negatives.in_"),
         ({"negatives": {"mined": 2, "mined_from": "no.tsv"}}, "no.tsv cannot be read"),
         ({"training__folds": 1_000}, r"training.folds: 1000 folds of \d+ queries"),
@@ -178,6 +180,21 @@ def test_settings_that_cannot_train_are_refused_before_anything_is_written(
     with pytest.raises(UserError, match=message):
         trained(data, tmp_path / "run", **changes)
     assert changes.get("training__folds") or not (tmp_path / "run").exists()
+
+
+def test_a_model_learns_from_the_letter_ngrams_that_its_configuration_names(folder, tmp_path, run):
+    rules = Rules(False, letter_ngrams=NGRAM_KINDS)
+    data = write_data(tmp_path / "data", click_log(), rules=rules)
+    trained(data, tmp_path / "trigrams")
+    assert equal(tmp_path / "trigrams", run[0])  # of data with trigrams only
+    trained(data, tmp_path / "two", letter_ngrams=["sorted_trigrams", "pairs"])
+    ranker = SemanticRanker.load(tmp_path / "two")
+    assert ranker.vocabulary.rules.letter_ngrams == ("pairs", "sorted_trigrams")
+    counts = data.vocabulary.counts
+    assert ranker.vocabulary.size == counts["pairs"] + counts["sorted_trigrams"]
+    # Swapped letters of one word: their pairs differ, their sorted trigrams do not.
+    vectors = ranker.encode_titles(["whlae", "whale", "fox"])
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
 
 
 def test_records_without_any_negatives_are_refused(tmp_path):

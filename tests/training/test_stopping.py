@@ -81,5 +81,5 @@ def test_a_run_of_another_configuration_or_data_is_not_replaced(run, data, tmp_p
     with pytest.raises(UserError, match=rf"{message}.* \(training.seed was 0, now 3\)"):
         trained(data, out, training__seed=3)
     other = write_data(tmp_path / "other", click_log(30))
-    with pytest.raises(UserError, match=rf"{message}.* \(data\.trigrams was .*; choose another"):
+    with pytest.raises(UserError, match=rf"{message}.* \(data\.ngrams was .*; choose another"):
         trained(other, out)

@@ -15,7 +15,7 @@ from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.run_files import load_titles, training_query_ids
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
-from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.run_directory import load_finished_result, start_run
 from dssm_tf.training.train import validation_task
@@ -99,6 +99,21 @@ def test_before_the_first_step_every_text_has_the_vector_of_the_earlier_run(
         assert np.ptp(vectors, axis=0).any()
 
 
+def test_data_with_further_kinds_of_letter_ngrams_extend_a_run_with_some_of_them(tmp_path):
+    rules = Rules(False, letter_ngrams=NGRAM_KINDS)
+    yesterday = write_data(tmp_path / "yesterday", click_log(), rules=rules)
+    today = write_data(
+        tmp_path / "today", TODAY, rules=rules, earlier_vocabulary=yesterday.vocabulary
+    )
+    changes = {"letter_ngrams": ["pairs", "trigrams"], "training__epochs": 1}
+    trained(yesterday, tmp_path / "run", **changes)
+    trained(today, tmp_path / "warm", start=tmp_path / "run", **changes)
+    before, now = (SemanticRanker.load(tmp_path / name).vocabulary for name in ("run", "warm"))
+    assert now.ngrams[: len(before.ngrams)] == before.ngrams
+    assert now.counts["pairs"] > before.counts["pairs"]
+    assert {*now.counts} == {"pairs", "trigrams"}
+
+
 def test_new_trigrams_are_trained_from_zero_rows(warm, data):
     kernel = np.asarray(SemanticRanker.load(warm[0]).model.title_tower.hashing.kernel)
     known = len(data.vocabulary.ngrams)
@@ -153,11 +168,13 @@ def test_keras_fit_starts_from_the_earlier_run(earlier, start, today):
         ({"tower__widths": [8, 4]}, r"\(tower.widths was \[8, 6\], now \[8, 4\]\)"),
         ({"tower": {"name": "clsm"}}, "tower.name was 'dssm', now 'clsm'"),
         ({"shared_towers": True}, "shared_towers was False, now True"),
+        ({"letter_ngrams": ["pairs"]}, r"letter_ngrams was \['trigrams'\], now \['pairs'\]"),
         ({"tower__dropout": 0.0}, "preprocess with --vocabulary-from"),
     ],
 )
 def test_a_start_that_does_not_fit_is_refused(tmp_path, earlier, changes, message):
-    records = write_data(tmp_path / "other", TODAY)
+    rules = Rules(False, letter_ngrams=("pairs", "trigrams"))
+    records = write_data(tmp_path / "other", TODAY, rules=rules)
     with pytest.raises(UserError, match=message):
         trained(records, tmp_path / "no", start=earlier, **changes)
     assert not (tmp_path / "no").exists()

@@ -315,6 +315,10 @@ def test_other_directories_and_untrainable_settings_are_refused(folder, tmp_path
         tune(search(folder, "loss.gamma=5"), [data], tmp_path / "out")
     with pytest.raises(UserError, match=r"negatives\.recorded: received 9"):
         tune(search(folder, "negatives.recorded=2,9"), [folder / "data"], tmp_path / "out")
+    with pytest.raises(UserError, match=r"letter_ngrams: received pairs, .*--letter-ngrams pairs,"):
+        tune(
+            search(folder, "letter_ngrams=[trigrams],[pairs]"), [folder / "data"], tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
 
 

@@ -59,7 +59,7 @@ def test_another_format_is_an_error(copy):
     settings = json.loads((copy / "compact.json").read_text())
     (copy / "compact.json").write_text(json.dumps(settings | {"format": 9}))
     write_checksums(copy, sorted(FILES - {"SHA256SUMS"}))
-    with pytest.raises(UserError, match=r"is of format 9; this version reads 7\. Install"):
+    with pytest.raises(UserError, match=r"is of format 9; this version reads 8\. Install"):
         CompactRanker.load(copy)
 
 

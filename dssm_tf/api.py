@@ -136,7 +136,7 @@ class ClickData:
         import keras
 
         from dssm_tf.common.keras_internals import build_nothing_more
-        from dssm_tf.model.semantic_ranker import build_model
+        from dssm_tf.model.build import build_model
         from dssm_tf.training.model_state import assign_all
 
         config = self.config
@@ -183,7 +183,8 @@ class ClickData:
         Raises:
             UserError: the data have no validation split.
         """
-        from dssm_tf.model.semantic_ranker import build_model, text_scorer
+        from dssm_tf.model.build import build_model
+        from dssm_tf.model.semantic_ranker import text_scorer
         from dssm_tf.training.ranking_validation import RankingValidation
         from dssm_tf.training.train import validation_task
 
@@ -242,9 +243,10 @@ class ClickData:
         """
         import keras
 
+        from dssm_tf.model.build import build_model
         from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
-        from dssm_tf.model.semantic_ranker import build_model, text_scorer
+        from dssm_tf.model.semantic_ranker import text_scorer
         from dssm_tf.training.model_state import assign_all
         from dssm_tf.training.prior_weight import tune_prior_weight
         from dssm_tf.training.run_directory import Result, finish_run, start_run

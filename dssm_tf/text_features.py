@@ -20,11 +20,9 @@ model needs no initialization and loads in a standard TensorFlow Serving.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from dssm_tf.character_ops import (
     MAX_CODES_PER_LETTER,
@@ -32,7 +30,10 @@ from dssm_tf.character_ops import (
     replace_letters,
     replace_separators,
 )
+from dssm_tf.id_table import IdTable, hash_texts
+from dssm_tf.term_features import TermFeatures
 from dssm_tf.text.characters import CODE_POINTS
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import (
     BOUNDARY,
@@ -58,17 +59,25 @@ class TextFeatures:
 
     Args:
         vocabulary: letter n-grams, whole words and text rules.
+        frequencies: document frequencies, for models that compare words; see
+            `dssm_tf.term_features`.
 
     Call arguments:
         texts: string `(texts,)`, UTF-8; invalid UTF-8 separates words.
 
     Returns:
         A text batch: `word_ngrams` int32 `(1 + distinct words, longest word)` and `tokens`
-        int32 `(texts, longest text)`, both at least one column wide.
+        int32 `(texts, longest text)`, both at least one column wide; with `frequencies` also the
+        terms.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, frequencies: DocumentFrequencies | None = None
+    ) -> None:
         self.rules = vocabulary.rules
+        self._terms = None
+        if frequencies is not None:
+            self._terms = TermFeatures(frequencies, self.rules.own_fields)
         self.known = len(vocabulary.ngrams)
         no_field = "0" if self.rules.own_fields > 1 else ""
         id_of_key: dict[str, dict[int, int]] = {kind: {} for kind in self.rules.letter_ngrams}
@@ -99,6 +108,9 @@ class TextFeatures:
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
         hashed = hash_texts(distinct)
+        terms = {}
+        if self._terms is not None:
+            terms = self._terms(words, positions[:, 0], hashed, tf.size(texts))
         fields = tf.zeros_like(hashed)
         if rules.own_fields > 1:
             fields = tf.strings.to_number(tf.strings.substr(distinct, 0, 1), tf.int64)
@@ -126,7 +138,7 @@ class TextFeatures:
         return {
             "word_ngrams": _matrix(tf.concat(cells, 0), tf.concat(ids, 0), tf.size(distinct) + 1),
             "tokens": _matrix(positions, index + 1, tf.size(texts)),
-        }
+        } | terms
 
     def _words(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Words within the limits: positions `(words, 2)` as (text, word index); words; fields."""
@@ -211,38 +223,6 @@ def _ngrams(
     lowest = tf.minimum(tf.minimum(left, letters), right)
     highest = tf.maximum(tf.maximum(left, letters), right)
     return [lowest, left + letters + right - lowest - highest, highest], word, position
-
-
-class IdTable(NamedTuple):
-    """Ids by key, looked up by binary search instead of a table resource.
-
-    Args:
-        keys: int64, increasing; the last one is a sentinel, the largest int64.
-        ids: int32 `(keys,)`; 0 for the sentinel.
-    """
-
-    keys: NDArray[np.int64]
-    ids: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> IdTable:
-        """A table from keys `(keys,)` in any order to the ids at the same index."""
-        order = np.argsort(keys)
-        return cls(
-            np.append(keys[order], np.iinfo(np.int64).max),
-            np.append(np.array(ids, np.int32)[order], 0).astype(np.int32),
-        )
-
-    def __call__(self, keys: tf.Tensor) -> tf.Tensor:
-        """The id of each key; 0 for a key that is not in the table."""
-        index = tf.searchsorted(tf.constant(self.keys), keys)
-        is_known = tf.gather(tf.constant(self.keys), index) == keys
-        return tf.where(is_known, tf.gather(tf.constant(self.ids), index), 0)
-
-
-def hash_texts(texts: tf.Tensor) -> tf.Tensor:
-    """A 62-bit hash of each text. Among a million texts, a collision has probability 1e-7."""
-    return tf.strings.to_hash_bucket_fast(texts, 1 << 62)
 
 
 def _key(field: str, characters: str) -> int:

@@ -10,7 +10,7 @@ import keras
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.model.build import build_model
 from dssm_tf.training.run_directory import Result, finish_run, start_run
 from tests.clicks import Data
 

@@ -10,7 +10,7 @@ import pytest
 
 from dssm_tf.baselines.skip_thought.baseline import SkipThought
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
-from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.model.build import build_model
 from dssm_tf.optimizers import ScheduledNesterov
 from tests.reference.paper_settings import (
     OFF_IN_PAPERS,

@@ -157,10 +157,10 @@ def _baseline(context: FitContext) -> list[Candidate]:
 
 def _tower(context: FitContext) -> list[Candidate]:
     """Trains a tower and ranks by its cosine. The benchmark adds the prior in a row of its own."""
+    from dssm_tf import runtime
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
-    from dssm_tf.model.semantic_ranker import SemanticRanker
-    from dssm_tf.runtime import CompactRanker
+    from dssm_tf.model.load_run import load_run
     from dssm_tf.training.train import train
 
     job, folder = context.job, context.folder
@@ -169,7 +169,7 @@ def _tower(context: FitContext) -> list[Candidate]:
     resumed = model.exists()
     loaded = load_config(config, [f"training.seed={job['seed']}"])
     result = train(loaded, context.inputs.data(job["negatives"]), model, quiet=True)
-    ranker = SemanticRanker.load(model, job["name"])
+    ranker = load_run(model, job["name"])
     shutil.rmtree(folder / "compact", ignore_errors=True)
     compact = export_compact(model, folder / "compact")
     about = {
@@ -183,7 +183,7 @@ def _tower(context: FitContext) -> list[Candidate]:
     }
     if result.convergence_warning:
         about["notes"] += [f"may have learned nothing: {result.convergence_warning}"]
-    deployed = cosine_scorer(CompactRanker.load(compact))
+    deployed = cosine_scorer(runtime.load(compact))
     return [Candidate(about, cosine_scorer(ranker), timed=deployed)]
 
 

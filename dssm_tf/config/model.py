@@ -108,6 +108,11 @@ class Config(Section):
         sections = {"judgments": self.judgments, "teacher": self.teacher}
         return {name: section for name, section in sections.items() if section is not None}
 
+    @property
+    def model_name(self) -> str:
+        """The name of the model in tables: the score's if it compares words, else the tower's."""
+        return self.score.name if self.score.reads_words else self.tower.name
+
     def check_files(self) -> None:
         """Raises UserError if a file to train on is missing."""
         for name, section in self.lists.items():

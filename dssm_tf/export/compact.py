@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dssm_tf import runtime
 from dssm_tf.common.checksums import files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
@@ -22,17 +24,20 @@ from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import (
     COMPACT,
     COSINE,
+    DOCUMENT_FREQUENCIES,
     FORMAT,
+    MAXSIM,
     PRIOR,
     VOCABULARY,
     WEIGHTS,
     Arrays,
 )
-from dssm_tf.runtime.compact_ranker import CompactRanker
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES
 from dssm_tf.text.stable_hash import fingerprint64
 
 if TYPE_CHECKING:
+    from dssm_tf.model.load_run import RunRanker
+    from dssm_tf.model.maxsim_run import MaxSimRun
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
 TableName = Literal["float32", "float16", "int8"]
@@ -62,9 +67,9 @@ def export_compact(
     Raises:
         UserError: the run is unusable, or the written model differs from the trained one.
     """
-    from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.model.load_run import load_run
 
-    ranker = SemanticRanker.load(run, name)
+    ranker = load_run(run, name)
     target = next_version(Path(out) / ranker.name)
     with atomic_directory(target) as directory:
         write_compact(ranker, Path(run), directory, table)
@@ -96,7 +101,7 @@ def copy_compact(model: Path, directory: Path) -> None:
 
 
 def write_compact(
-    ranker: SemanticRanker,
+    ranker: RunRanker,
     run: Path,
     directory: Path,
     table: TableName = "float32",
@@ -111,30 +116,71 @@ def write_compact(
             f"{run} has a custom tower, and a compact model supports only the towers of this "
             "package; export a SavedModel: dssm_tf.export_model(model=RUN, out=EXPORT)."
         )
-    tower_names = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
+    from dssm_tf.model.maxsim_run import MaxSimRun
+
+    if isinstance(ranker, MaxSimRun):
+        score, arrays = _maxsim_weights(ranker, table)
+        ranker.frequencies.save(directory / DOCUMENT_FREQUENCIES)
+    else:
+        tower_names = ["query_tower"] if ranker.model.shared else ["query_tower", "title_tower"]
+        score = {
+            "score": {"name": COSINE},
+            "tower": ranker.config.model_dump(mode="json")["tower"],
+            "sides": tower_names,
+        }
+        arrays = _stored_weights(ranker, tower_names, table)
     prior = ranker.prior
     fingerprints = np.array([fingerprint64(title) for title in prior.log_priors], np.int64)
     order = np.argsort(fingerprints)
     log_priors = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
-        "score": {"name": COSINE},
-        "tower": ranker.config.model_dump(mode="json")["tower"],
-        "sides": tower_names,
+        **score,
         "rules": asdict(ranker.vocabulary.rules),
         "unseen": prior.unseen,
         **{name: getattr(ranker, name) for name in SETTING_NAMES},
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     ranker.vocabulary.save(directory / VOCABULARY)
-    arrays = _stored_weights(ranker, tower_names, table)
     # NumPy's stubs take one of the arrays for the argument `allow_pickle`.
     np.savez(directory / WEIGHTS, **arrays)  # type: ignore[arg-type]
     np.savez(directory / PRIOR, titles=fingerprints[order], log_priors=log_priors[order])
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
-    verify(CompactRanker.load(directory), ranker)
+    verify(runtime.load(directory), ranker)
+
+
+def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any], Arrays]:
+    """The settings and weights of a model that compares words.
+
+    The matrix of `ranker` is changed to the rounded values, so that `verify` finds no difference by
+    rounding.
+    """
+    from dssm_tf.model.text_scorer import numpy_maxsim
+
+    maxsim, hashing = ranker.maxsim, ranker.model.query_tower.hashing
+    stored, kernel = _rounded(hashing.kernel.numpy(), table)
+    hashing.kernel.assign(kernel)
+    ranker.maxsim = numpy_maxsim(ranker.model, ranker.vocabulary, ranker.frequencies)
+    arrays = {
+        **stored,
+        "importance": ranker.model.score.importance.numpy(),
+        "sides": maxsim.sides.astype(np.float32),
+        "pair_bias": maxsim.pair_bias.astype(np.float32),
+    }
+    return {"score": {"name": MAXSIM, "threshold": maxsim.threshold}}, arrays
+
+
+def _rounded(kernel: NDArray[np.float32], table: TableName) -> tuple[Arrays, NDArray[np.float32]]:
+    """A first matrix as it is stored, as `kernel` and for int8 `scale`; and its rounded values."""
+    kernel[0] = 0.0  # the row of padding, which Keras never reads
+    if table == "int8":
+        scale = np.abs(kernel).max(axis=1, keepdims=True) / 127
+        quantized = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
+        return {"kernel": quantized, "scale": scale}, quantized * scale
+    stored = kernel.astype(table)
+    return {"kernel": stored}, stored.astype(np.float32)
 
 
 def _stored_weights(ranker: SemanticRanker, tower_names: Sequence[str], table: TableName) -> Arrays:
@@ -151,14 +197,7 @@ def _stored_weights(ranker: SemanticRanker, tower_names: Sequence[str], table: T
             components = weight.path.partition(f"{tower_name}/")[2].split("/")
             parts = dict.fromkeys((tower_name, components[0], components[-1]))
             arrays["/".join(parts)] = weight.numpy()
-        kernel = arrays[f"{tower_name}/{_KERNEL}"]
-        kernel[0] = 0.0  # the row of padding, which Keras never reads
-        if table == "int8":
-            scale = np.abs(kernel).max(axis=1, keepdims=True) / 127
-            quantized = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
-            arrays |= {f"{tower_name}/{_KERNEL}": quantized, f"{tower_name}/hashing/scale": scale}
-            kernel = quantized * scale
-        else:
-            arrays[f"{tower_name}/{_KERNEL}"] = kernel = kernel.astype(table)
-        tower.hashing.kernel.assign(kernel.astype(np.float32))
+        stored, kernel = _rounded(arrays[f"{tower_name}/{_KERNEL}"], table)
+        arrays |= {f"{tower_name}/hashing/{name}": array for name, array in stored.items()}
+        tower.hashing.kernel.assign(kernel)
     return arrays

@@ -122,12 +122,12 @@ def _load_ranker(location: ModelLocation) -> TrainedRanker:
         return runtime.load(location.path)
     load_tensorflow()
     if location.kind == "run":
-        from dssm_tf.model.semantic_ranker import SemanticRanker
+        from dssm_tf.model.load_run import load_run
 
-        return SemanticRanker.load(location.path)
-    from dssm_tf.export.saved_model import ExportedRanker
+        return load_run(location.path)
+    from dssm_tf.export.saved_model import load_export
 
-    return ExportedRanker(location.path)
+    return load_export(location.path)
 
 
 def load_model(path: Path | str) -> TrainedRanker:

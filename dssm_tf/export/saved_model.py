@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +16,48 @@ from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.plain_data import read_json
+from dssm_tf.config import load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
+from dssm_tf.id_table import IdTable, hash_texts
+from dssm_tf.model.load_run import RunRanker, load_run
+from dssm_tf.model.maxsim_run import MaxSimRun
+from dssm_tf.model.pair_scores import pair_score_function
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
-from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
-from dssm_tf.runtime.trained_ranker import SETTING_NAMES, Vectors
+from dssm_tf.model.semantic_ranker import encode_distinct
+from dssm_tf.runtime.trained_ranker import SETTING_NAMES, TrainedRanker, Vectors, texts_of
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker
-from dssm_tf.text_features import IdTable, hash_texts
+from dssm_tf.text_features import TextFeatures
 
 _REBUILD_HINT = "Copy the export again, or write it again with `dssm export`."
 
 
-def _signatures(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
+def _signature(function: Callable[..., dict[str, tf.Tensor]]) -> Any:
+    """A function of raw texts as a signature of its name."""
+    specs = [tf.TensorSpec([None], tf.string, name) for name in INPUTS[function.__name__]]
+    # If killed, autograph would leave files in the temporary directory.
+    return tf.function(function, input_signature=specs, autograph=False)
+
+
+def _signatures(ranker: RunRanker) -> dict[str, Callable[..., Any]]:
     """The functions of the signatures, by name. The graph contains each tower once."""
-    towers, weighted_prior = ranker.encoder.functions, _weighted_prior_function(ranker)
+    weighted_prior = _weighted_prior_function(ranker)
+    if isinstance(ranker, MaxSimRun):
+        return _word_signatures(ranker, weighted_prior)
+    towers = ranker.encoder.functions
 
-    def signature(function: Callable[..., dict[str, tf.Tensor]]) -> Any:
-        specs = [tf.TensorSpec([None], tf.string, name) for name in INPUTS[function.__name__]]
-        # If killed, autograph would leave files in the temporary directory.
-        return tf.function(function, input_signature=specs, autograph=False)
-
-    @signature
+    @_signature
     def encode_query(queries: tf.Tensor) -> dict[str, tf.Tensor]:
         vectors = towers["query"](queries)
         return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
 
-    @signature
+    @_signature
     def encode_title(titles: tf.Tensor) -> dict[str, tf.Tensor]:
         vectors = towers["title"](titles)
         return {"embeddings": tf.concat([vectors, weighted_prior(titles)[:, None]], axis=1)}
 
-    @signature
+    @_signature
     def score(queries: tf.Tensor, titles: tf.Tensor) -> dict[str, tf.Tensor]:
         products = encode_query(queries)["embeddings"] * encode_title(titles)["embeddings"]
         return {"scores": tf.reduce_sum(products, 1)}
@@ -60,7 +70,21 @@ def _signatures(ranker: SemanticRanker) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _weighted_prior_function(ranker: SemanticRanker) -> Callable[..., Any]:
+def _word_signatures(
+    ranker: MaxSimRun, weighted_prior: Callable[..., Any]
+) -> dict[str, Callable[..., Any]]:
+    """The signatures of a model that compares words: it has no vector per text."""
+    features = TextFeatures(ranker.vocabulary, ranker.frequencies)
+    similarity = pair_score_function(ranker.model, features)
+
+    @_signature
+    def score(queries: tf.Tensor, titles: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"scores": similarity(queries, titles) + weighted_prior(titles)}
+
+    return {"score": score, "serving_default": score}
+
+
+def _weighted_prior_function(ranker: RunRanker) -> Callable[..., Any]:
     """A function from titles `(n,)` to their weighted log-priors `(n,)`, in core ops."""
     prior = ranker.prior
     encoded = [title.encode() for title in prior.log_priors]
@@ -87,11 +111,12 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
     float32 `(n,)`), which is also `serving_default`. If the server batches requests, both inputs
     must have the same length: repeat the query. The score is the inner product of the embeddings.
     The first `d` numbers of an embedding are a unit vector; their inner product is the cosine.
+    A model with the score `maxsim` has no vector per text, and only `score`.
 
     Args:
         run: directory that `dssm train` wrote.
         out: TensorFlow Serving's directory of models.
-        name: the model's name; the tower's by default.
+        name: the model's name; by default the tower's, or `maxsim`.
 
     Returns:
         The version's directory; its number is one above the highest existing one.
@@ -100,40 +125,45 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
         UserError: the run is unusable, or the exported model differs from the trained one.
     """
     run = Path(run)
-    ranker = SemanticRanker.load(run, name)
+    ranker = load_run(run, name)
     target = next_version(Path(out) / ranker.name)
     with atomic_directory(target) as temporary:
         module = tf.Module()
         module.weights = [weight.value for weight in ranker.model.weights]
-        tf.saved_model.save(module, str(temporary), signatures=_signatures(ranker))
+        signatures = _signatures(ranker)
+        tf.saved_model.save(module, str(temporary), signatures=signatures)
         extra = temporary / EXTRA
         extra.mkdir()
-        write_warmup(extra / "tf_serving_warmup_requests", ranker.name)
+        write_warmup(extra / "tf_serving_warmup_requests", ranker.name, signatures)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             shutil.copyfile(run / file, extra / file)
         ranking = {name: getattr(ranker, name) for name in SETTING_NAMES}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
         write_checksums(temporary, files_in(temporary))
-        verify(ExportedRanker(temporary), ranker)
+        verify(load_export(temporary), ranker)
     return target
+
+
+def load_export(version: Path) -> ExportedRanker | ExportedMaxSim:
+    """Loads a version of an export as a ranker.
+
+    Raises:
+        UserError: the directory is not an export, or a file is missing, damaged or changed.
+    """
+    check_files(version, None, _REBUILD_HINT)
+    reads_words = load_config(version / EXTRA / CONFIG).score.reads_words
+    return ExportedMaxSim(version) if reads_words else ExportedRanker(version)
 
 
 class ExportedRanker(VectorRanker):
     """Ranks with the signatures of an export, and gives the scores that a server would give.
 
     Args:
-        version: the directory of a version.
-
-    Raises:
-        UserError: the directory is not an export, or a file is missing, damaged or changed.
+        version: the directory of a version; see `load_export`.
     """
 
     def __init__(self, version: Path) -> None:
-        check_files(version, None, _REBUILD_HINT)
-        extra = version / EXTRA
-        for name, value in read_json(extra / RANKING, _REBUILD_HINT).items():
-            setattr(self, name, value)
-        self.vocabulary = load_vocabulary(extra, Spec.load(extra))
+        _read_settings(self, version)
         self._model = tf.saved_model.load(str(version))  # the signatures do not own its variables
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
@@ -151,17 +181,74 @@ class ExportedRanker(VectorRanker):
         )
 
 
-def write_warmup(path: Path, model: str) -> None:
+class ExportedMaxSim(TrainedRanker):
+    """Ranks with the signature `score` of an export whose model compares words.
+
+    Args:
+        version: the directory of a version; see `load_export`.
+    """
+
+    def __init__(self, version: Path) -> None:
+        _read_settings(self, version)
+        self._model = tf.saved_model.load(str(version))  # the signature does not own its variables
+
+    def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """See `TrainedRanker`. Titles are not cached."""
+        distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
+        texts = texts_of("queries", queries)
+        scores = np.empty((len(texts), len(distinct)), np.float32)
+        for row, query in enumerate(texts):
+            scores[row] = self._scores([query], distinct)
+        return scores[:, shared]
+
+    def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """See `TrainedRanker`."""
+        title_list = texts_of("titles", titles)
+        return self.score_matrix(queries, title_list) - self.weighted_prior(title_list)
+
+    def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """See `TrainedRanker`."""
+        return self._scores(texts_of("queries", queries), texts_of("titles", titles))
+
+    def _weighted_priors(self, titles: Sequence[str]) -> Vectors:
+        return self._scores([""], titles)  # a query without words adds nothing to the prior
+
+    def _scores(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
+        """The answer of the signature."""
+        if not titles:
+            return np.zeros(0, np.float32)
+        call = self._model.signatures["score"]
+        answer = call(queries=_strings(queries), titles=_strings(titles))
+        scores: Vectors = answer["scores"].numpy()
+        return scores
+
+
+def _read_settings(ranker: TrainedRanker, version: Path) -> None:
+    """Sets the attributes of a ranker from the files of an export."""
+    extra = version / EXTRA
+    for name, value in read_json(extra / RANKING, _REBUILD_HINT).items():
+        setattr(ranker, name, value)
+    ranker.vocabulary = load_vocabulary(extra, Spec.load(extra))
+
+
+def _strings(texts: Sequence[str]) -> tf.Tensor:
+    """Texts as a tensor, lone surrogates included."""
+    return tf.constant([text.encode("utf-8", "surrogatepass") for text in texts], tf.string)
+
+
+def write_warmup(path: Path, model: str, signatures: Iterable[str]) -> None:
     """Writes requests that TensorFlow Serving runs at load, so that the first user need not wait.
 
     Args:
         path: `assets.extra/tf_serving_warmup_requests`.
         model: the served model's name.
+        signatures: the names of its signatures.
     """
     from tensorflow_serving.apis import prediction_log_pb2
 
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, names in INPUTS.items():
+        for signature in signatures:
+            names = INPUTS[signature]
             for texts in (ADVERSARIAL[4:5], ADVERSARIAL[4:6] * 4):
                 request = {
                     "model_spec": {"name": model, "signature_name": signature},

@@ -25,6 +25,7 @@ VERSIONS = "versions.json"
 MODEL_CARD = "MODEL_CARD.md"
 EARLIER_RUN = "earlier_run.json"
 STATE = "state"
+FREQUENCIES = "document_frequencies.json"  # of a model that compares words
 
 _CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
@@ -86,5 +87,6 @@ def check_run(run: Path) -> None:
 
 
 def _files(run: Path) -> tuple[str, ...]:
-    """The checked files of a run. A run with a warm start has one more."""
-    return (*_CHECKED, EARLIER_RUN) if (run / EARLIER_RUN).exists() else _CHECKED
+    """The checked files of a run, with those that only some runs have."""
+    others = [name for name in (EARLIER_RUN, FREQUENCIES) if (run / name).exists()]
+    return (*_CHECKED, *others)

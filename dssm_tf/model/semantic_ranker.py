@@ -11,41 +11,17 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
-from dssm_tf.common.plain_data import read_json
-from dssm_tf.config import Config, load_config
-from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.config import Config
 from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_scorer import TextScorer, TextVectors, WordScorer
+from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.runtime.trained_ranker import Vectors
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, no_vectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
-
-
-def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
-    """The untrained model of a configuration, with its weights.
-
-    Args:
-        config: its `tower`, `shared_towers` and `score` are read.
-        vocabulary_size: number of n-gram ids, padding not counted.
-        precision: a Keras dtype policy; training passes `training.precision`. Ranking computes in
-            float32, the precision of all weights: in bfloat16, a vector would depend on the CPU and
-            on the other texts of its batch.
-    """
-    tower = config.tower
-    query_tower = tower.build(vocabulary_size, name="query_tower", dtype=precision)
-    title_tower = None
-    if not config.shared_towers:
-        title_tower = tower.build(vocabulary_size, name="title_tower", dtype=precision)
-    score = config.score.build(vocabulary_size)
-    model = Siamese(query_tower, title_tower, score, name="siamese")
-    model.build()
-    return model
 
 
 class Encoder:
@@ -178,28 +154,25 @@ class SemanticRanker(VectorRanker):
         Raises:
             UserError: the directory is missing, unfinished or damaged.
         """
-        run = Path(run)
-        if not (run / CONFIG).exists():
-            raise UserError(f"{run} has no {CONFIG}; give a directory that `dssm train` wrote.")
-        if not is_finished(run):
-            raise UserError(f"{run} is not finished. Run the same `dssm train` again to resume.")
-        check_run(run)
-        config = load_config(run / CONFIG)
-        spec = Spec.load(run)
-        vocabulary = load_vocabulary(run, spec)
-        model = build_model(config, vocabulary.size)
-        try:
-            model.load_weights(run / WEIGHTS)
-        except Exception as error:  # HDF5 and Keras raise exceptions of almost any class
-            reason = str(error).split("\n")[0]
-            raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
-        ranking = read_json(run / RANKING, "Train the run again.")
-        chosen = ranking.get("validation", {})
-        prior = TitlePrior(load_titles(run), vocabulary.rules)
+        content = TrainedRun.read(run)
+        if content.config.score.reads_words:
+            raise no_vectors(run)
+        return cls.of_run(content, name)
+
+    @classmethod
+    def of_run(cls, run: TrainedRun, name: str | None = None) -> SemanticRanker:
+        """The ranker of a run whose score reads vectors of texts."""
+        settings = run.settings(name)
         ranker = cls(
-            name or config.tower.name, config, model, vocabulary, prior,
-            ranking["prior_weight"], chosen.get("bm25_weight", 0.5), chosen.get("cutoff", -1.0),
-        )  # fmt: skip
+            settings["name"],
+            run.config,
+            run.model,
+            run.vocabulary,
+            run.prior,
+            settings["prior_weight"],
+            settings["bm25_weight"],
+            settings["cutoff"],
+        )
         for encode in (ranker.encode_queries, ranker.encode_titles):
             encode(["a"])  # otherwise the first text would take a second longer
         return ranker

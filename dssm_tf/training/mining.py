@@ -17,7 +17,6 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config.training import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, top_columns
-from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.graded_lists import HardNegative, read_hard_negatives, write_hard_negatives
 
 _BLOCK = 128  # queries scored at once
@@ -27,8 +26,6 @@ IndexPairs = NDArray[np.int64]
 
 ScoreMatrix = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating[Any]]]
 """Scores `(queries, titles)` of queries and titles; -inf for a title that does not match."""
-
-Encode = Callable[[str, Sequence[str]], NDArray[np.float32]]
 
 
 def hard_columns(
@@ -85,21 +82,6 @@ def hard_pairs(
                 for rank, title in enumerate(hard.tolist(), ranks[0]):
                     yield query, title, rank, float(scores[title])
             task.advance(len(block))
-
-
-def by_cosine(encode: Encode) -> ScoreMatrix:
-    """Scores by the cosine of an encoder's unit vectors, without the prior, as in training.
-
-    The titles must be the same in each call; they are encoded once.
-    """
-    vectors: list[NDArray[np.float32]] = []
-
-    def score(queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float32]:
-        if not vectors:
-            vectors.append(encode("title", titles))
-        return encode("query", queries) @ vectors[0].T
-
-    return score
 
 
 def by_bm25(data: Preprocessed) -> ScoreMatrix:
@@ -162,15 +144,11 @@ def mine(
     refuse_existing(out)
     load_tensorflow()
 
-    from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
+    from dssm_tf.model.load_run import load_run
 
     data = Preprocessed(Path(directory))
-    rankers = {name: SemanticRanker.load(run) for name, run in runs.items()}
-    for name, ranker in rankers.items():
-        require_vectors(ranker, runs[name])
-    systems = {
-        name: by_cosine(Encoder(ranker.model, ranker.vocabulary))
-        for name, ranker in rankers.items()
+    systems: dict[str, ScoreMatrix] = {
+        name: load_run(run).similarity_matrix for name, run in runs.items()
     }
     if bm25:
         systems["bm25"] = by_bm25(data)

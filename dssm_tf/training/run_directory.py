@@ -20,8 +20,10 @@ from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
 from dssm_tf.data.graded_sources import GradedSource
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.terms import document_frequencies
 from dssm_tf.model.run_files import (
     CONFIG,
+    FREQUENCIES,
     HISTORY,
     QUERY_IDS,
     RANKING,
@@ -159,6 +161,8 @@ def start_run(
     if warm_start is not None:
         warm_start.save(out)
     data.vocabulary.save(out / VOCABULARY)
+    if config.score.reads_words:
+        document_frequencies(data).save(out / FREQUENCIES)
     save_titles(data.titles if warm_start is None else warm_start.titles, out / TITLES)
     data.spec.save(out)
 

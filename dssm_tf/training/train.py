@@ -23,8 +23,9 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.terms import document_frequencies
 from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.losses import BySource
+from dssm_tf.model.build import build_model
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import build_model, text_scorer
+from dssm_tf.model.semantic_ranker import text_scorer
 from dssm_tf.training.batches import training_batches
 from dssm_tf.training.checks import (
     check_batch_sizes,
@@ -269,7 +270,7 @@ def _announce(
 ) -> None:
     """Prints the size of the training, and warnings about the data."""
     console.print(
-        f"training {config.tower.name} on {data.count('train'):,} pairs of "
+        f"training {config.model_name} on {data.count('train'):,} pairs of "
         f"{len(data.clicked):,} queries and {len(data.titles):,} titles: at most "
         f"{config.training.epochs} epochs of {loop.steps:,} steps"
     )

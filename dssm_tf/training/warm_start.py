@@ -21,8 +21,8 @@ from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_query_ids
-from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.text.growth import check_grown, earlier_ids
 from dssm_tf.text.rules import NgramKind, Rules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -79,7 +79,7 @@ class WarmStart:
                 vocabulary of the data does not extend its vocabulary.
         """
         run = Path(run)
-        earlier = SemanticRanker.load(run)
+        earlier = TrainedRun.read(run)
         _check_same_model(earlier.config, tower, shared_towers, data.rules.letter_ngrams, run)
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
         return cls(

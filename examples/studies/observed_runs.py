@@ -18,7 +18,8 @@ from dssm_tf.analysis.activations import readings
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.config import find_config, load_config
-from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.model.build import build_model
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.click_log import SCHEMA, LogRow, log_frame, read_logs, write_log
 from dssm_tf.tables.splits import HELD_OUT, is_held_out, split_by_query, split_by_time
 from dssm_tf.text.rules import FOLDED

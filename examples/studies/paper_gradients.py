@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from dssm_tf.layers import PeepholeLSTMCell
 from dssm_tf.losses import ClickSoftmax
-from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.model.build import build_model
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.tables.columns import raw
 from dssm_tf.tables.read import read

@@ -28,7 +28,7 @@ from dssm_tf.common.command_line import run
 from dssm_tf.config import Config, find_config, load_config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.model.build import build_model
 from dssm_tf.training.devices import Devices, reuse_memory
 from dssm_tf.training.loop import build_optimizer
 from dssm_tf.training.resolve import resolve_config

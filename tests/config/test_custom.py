@@ -17,7 +17,7 @@ from dssm_tf.config.custom_parts import with_custom_parts
 from dssm_tf.config.losses import CustomLossConfig
 from dssm_tf.config.towers import CustomTowerConfig, DSSMConfig, RNNConfig
 from dssm_tf.losses import KL, Hinge, RankingLoss
-from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.model.build import build_model
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN

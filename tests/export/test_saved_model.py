@@ -24,7 +24,8 @@ from dssm_tf.export.compact import copy_compact, export_compact
 from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
-from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.model.build import build_model
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime import CompactRanker
 from dssm_tf.text_features import TextFeatures
 from tests.export.conftest import WEIGHT

@@ -7,8 +7,9 @@ import pytest
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
+from dssm_tf.model.build import build_model
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary

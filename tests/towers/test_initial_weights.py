@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.config import find_config, load_config
-from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.model.build import build_model
 from tests.reference.paper_settings import P16
 
 RECURRENT = [name for name, row in P16.items() if row.tower["name"] in ("rnn", "lstm", "bilstm")]

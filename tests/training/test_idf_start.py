@@ -7,7 +7,8 @@ import pytest
 from pytest import approx
 
 from dssm_tf.config import parse_config
-from dssm_tf.model.semantic_ranker import Encoder, build_model
+from dssm_tf.model.build import build_model
+from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary

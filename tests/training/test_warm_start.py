@@ -13,8 +13,9 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.model.build import build_model
 from dssm_tf.model.run_files import load_titles, training_query_ids
-from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
+from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.run_directory import load_finished_result, start_run

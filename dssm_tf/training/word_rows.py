@@ -57,11 +57,11 @@ class WordRows:
 
 
 def count_matrix(rows_of_words: Iterable[list[int]], size: int) -> scipy.sparse.csr_matrix:
-    """How often each word has each row, int8 `(words, size)`."""
+    """How often each word has each row, float32 `(words, size)`."""
     lists = [*rows_of_words]
     ends = np.cumsum([0, *map(len, lists)])
     rows = np.fromiter((row for rows in lists for row in rows), np.int32, ends[-1])
-    ones = np.ones(len(rows), np.int8)
+    ones = np.ones(len(rows), np.float32)
     return scipy.sparse.csr_matrix((ones, rows, ends), (len(lists), size))
 
 

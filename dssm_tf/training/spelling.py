@@ -1,0 +1,239 @@
+"""Spelling: the letters of a word learn to give its vector, also with one typing error.
+
+A word with its own row of the first matrix hardly needs its letters; a misspelled one has nothing
+else. Here the rows of the letter n-grams are trained, without clicks and without titles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from dssm_tf.common.progress import progress_of
+from dssm_tf.text.typos import with_typo
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training.word_rows import WordRows, count_matrix
+
+Floats = NDArray[np.floating[Any]]
+
+STEPS_PER_ROUND = 20
+WORDS_PER_STEP = 1024
+SPELLINGS = 16
+"""Maximum number of spellings per word."""
+GAMMA = 15.0  # smoothing factor of the softmax
+DROPOUT = 0.1
+LEARNING_RATE = 0.005
+
+
+def learn_spelling(
+    kernel: NDArray[np.float32],
+    vocabulary: Vocabulary,
+    words: Sequence[str],
+    frequencies: Sequence[int] | NDArray[np.integer[Any]],
+    *,
+    rounds: int = 30,
+    seed: int,
+    quiet: bool = False,
+) -> NDArray[np.float32]:
+    """Trains the letter rows of a first matrix; words with their own row keep their vectors.
+
+    The vector of a word is the sum of its letter rows and its own row. In each step, words with
+    their own row are drawn, in proportion to the square root of their frequencies, and misspelled.
+    The loss is that of `spelling_loss`. Afterwards each own row becomes what the letter rows lack
+    for the vector that its word had before.
+
+    Args:
+        kernel: the first matrix, `(1 + vocabulary.size, columns)`; it is not changed.
+        vocabulary: the vocabulary of the model.
+        words: words with and without their own row; the others are ignored.
+        frequencies: number of titles that contain each word. Words with their own row that are not
+            in `words`, and those in no title, count as in one.
+        rounds: number of rounds of `STEPS_PER_ROUND` steps.
+        seed: of the drawn words, the typing errors and dropout.
+        quiet: shows no progress.
+
+    Returns:
+        The new matrix; the given one if no word has its own row.
+    """
+    word_rows = WordRows(vocabulary)
+    word_rows.check(kernel)
+    if not word_rows.words:
+        return kernel
+    own_rows, known = np.array([*word_rows.words]), [*word_rows.words.values()]
+    counts = count_matrix((word_rows.split(word)[0] for word in known), len(kernel))
+    vectors = counts @ kernel.astype(np.float64) + kernel[own_rows]
+    lengths = np.linalg.norm(vectors, axis=1)
+    learned = np.flatnonzero((lengths > 0) & (np.diff(counts.indptr) > 0))
+    result = kernel.copy()
+    if len(learned) and rounds:
+        names = [known[index] for index in learned]
+        title_counts = dict(zip(words, frequencies, strict=True))
+        weights = np.sqrt([max(1, int(title_counts.get(name, 1))) for name in names])
+        targets = (vectors[learned] / lengths[learned, None]).astype(kernel.dtype)
+        random = np.random.default_rng(seed)
+        drawn = draw_words(weights, rounds * STEPS_PER_ROUND, random)
+        spellings = draw_spellings(names, drawn, word_rows, len(kernel), random)
+        _train(result, drawn, spellings, targets, random, quiet)
+    result[own_rows] = vectors - counts @ result.astype(np.float64)
+    return result
+
+
+def draw_words(weights: Floats, steps: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Draws the words of each step without replacement, with probability proportional to weights.
+
+    Exponential variables are divided by the weights; the words with the smallest results are drawn.
+
+    Returns:
+        Indices of words, `(steps, batch)`. The batch is `WORDS_PER_STEP`, or all words if there are
+        fewer.
+
+    Reference: Efraimidis and Spirakis 2006.
+    """
+    batch = min(WORDS_PER_STEP, len(weights))
+    drawn = np.empty((steps, batch), np.int64)
+    for step in range(steps):
+        keys = random.standard_exponential(len(weights)) / weights
+        drawn[step] = np.argpartition(keys, batch - 1)[:batch]
+    return drawn
+
+
+class Spellings(NamedTuple):
+    """The spellings of the drawn words.
+
+    Args:
+        counts: how often each spelling has each row of the first matrix, `(spellings, rows)`.
+        drawn: the spelling of each drawn word, `(steps, batch)`.
+    """
+
+    counts: scipy.sparse.csr_matrix
+    drawn: NDArray[np.intp]
+
+
+def draw_spellings(
+    names: Sequence[str],
+    drawn: NDArray[np.int64],
+    word_rows: WordRows,
+    size: int,
+    random: np.random.Generator,
+) -> Spellings:
+    """Misspells drawn words. A word has at most `SPELLINGS` spellings, because each takes time.
+
+    Args:
+        names: the words.
+        drawn: indices of words, `(steps, batch)`.
+        word_rows: finds the rows of words.
+        size: number of rows of the first matrix.
+        random: source of the typing errors.
+    """
+    first_number = int(random.integers(1, 1 << 40))
+    pairs = drawn * SPELLINGS + random.integers(SPELLINGS, size=drawn.shape)
+    pairs, spelling_of_pair = np.unique(pairs, return_inverse=True)
+    rows = (
+        misspelled_rows(names[pair // SPELLINGS], first_number + pair % SPELLINGS, word_rows)
+        for pair in pairs.tolist()
+    )
+    return Spellings(count_matrix(rows, size), spelling_of_pair.reshape(drawn.shape))
+
+
+def misspelled_rows(word: str, number: int, word_rows: WordRows) -> list[int]:
+    """The letter rows of a word with one typing error.
+
+    A word that is too short for an error has its own letters, and also one that the error turns
+    into another known word.
+    """
+    rows, own_row = word_rows.split(with_typo(word, number))
+    return rows if own_row is None else word_rows.split(word)[0]
+
+
+def _train(
+    kernel: Floats,
+    drawn: NDArray[np.int64],
+    spellings: Spellings,
+    targets: Floats,
+    random: np.random.Generator,
+    quiet: bool,
+) -> None:
+    """Trains the letter rows of a matrix in place.
+
+    Args:
+        kernel: the first matrix.
+        drawn: indices of words, `(steps, batch)`.
+        spellings: of the drawn words.
+        targets: unit vectors of the words, `(words, columns)`.
+        random: source of dropout.
+        quiet: shows no progress.
+    """
+    used = np.unique(spellings.counts.indices)
+    letters, counts = kernel[used], spellings.counts[:, used].astype(kernel.dtype)
+    adam = Adam(letters)
+    with progress_of("spelling", len(drawn), not quiet) as task:
+        for words, rows in zip(drawn, spellings.drawn, strict=True):
+            kept = random.random((len(words), letters.shape[1]), np.float32) >= DROPOUT
+            loss, gradient = spelling_loss(letters, counts[rows], targets[words], kept)
+            adam.update(gradient)
+            task.advance(state=f"loss {loss:.3f}")
+    kernel[used] = letters
+
+
+def spelling_loss(
+    letters: Floats, counts: scipy.sparse.csr_matrix, targets: Floats, kept: NDArray[np.bool_]
+) -> tuple[float, Floats]:
+    """The mean of `-log softmax(GAMMA * cosines)` of the right words, in nats, and its gradient.
+
+    Args:
+        letters: letter rows, `(rows, columns)`.
+        counts: how often each spelling has each row, `(words, rows)`.
+        targets: unit vectors of the words, `(words, columns)`. Spelling i belongs to word i.
+        kept: the components of the spellings' sums that dropout keeps, `(words, columns)`.
+
+    Returns:
+        The loss, and its gradient with respect to `letters`.
+    """
+    sums = np.where(kept, counts @ letters, 0)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1  # a spelling without known letters is zero
+    vectors = sums / lengths
+    probabilities = np.exp((GAMMA * vectors) @ targets.T)  # at most exp(GAMMA)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    right = np.diag_indices(len(targets))
+    loss = -float(np.log(probabilities[right]).mean())
+    probabilities[right] -= 1
+    of_vectors = (GAMMA / len(targets)) * (probabilities @ targets)
+    along = (vectors * of_vectors).sum(axis=1, keepdims=True) * vectors
+    of_sums = np.where(kept, (of_vectors - along) / lengths, 0)
+    return loss, counts.T @ of_sums
+
+
+class Adam:
+    """Adam's method, in place (Kingma and Ba 2015, algorithm 1).
+
+    Args:
+        values: the array to train.
+    """
+
+    MEAN, VARIANCE, EPSILON = 0.9, 0.999, 1e-7
+    _BLOCK = 1 << 15  # numbers that are updated at a time and stay in the processor's cache
+
+    def __init__(self, values: Floats) -> None:
+        self._values = values.reshape(-1)
+        self._means = np.zeros_like(self._values)
+        self._variances = np.zeros_like(self._values)
+        self._steps = 0
+
+    def update(self, gradient: Floats) -> None:
+        """Makes one step."""
+        self._steps += 1
+        variance_correction = 1 - self.VARIANCE**self._steps
+        rate = LEARNING_RATE / (1 - self.MEAN**self._steps)
+        gradient = gradient.reshape(-1)
+        for start in range(0, len(gradient), self._BLOCK):
+            block = slice(start, start + self._BLOCK)
+            mean, variance, change = self._means[block], self._variances[block], gradient[block]
+            mean += (1 - self.MEAN) * (change - mean)
+            variance += (1 - self.VARIANCE) * (change**2 - variance)
+            scale = np.sqrt(variance / variance_correction) + self.EPSILON
+            self._values[block] -= rate * mean / scale

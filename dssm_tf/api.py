@@ -95,13 +95,7 @@ class ClickData:
         check_batch_sizes(config.training, config.lists, self._devices.replicas)
         self._warm_start = None
         if start is not None:
-            self._warm_start = WarmStart.load(
-                start,
-                config.tower,
-                config.shared_towers,
-                config.ranking.earlier_clicks,
-                self._data,
-            )
+            self._warm_start = WarmStart.load(start, config, self._data)
         self._xla = self._devices.use_xla(config.training.xla)
         self._frequencies = document_frequencies(self._data) if config.score.reads_words else None
         self._sources = read_sources(config.lists, self._data)

@@ -16,6 +16,7 @@ from dssm_tf.config.losses import ClickSoftmaxConfig, LossConfig
 from dssm_tf.config.optimizer import KerasOptimizerConfig, OptimizerConfig
 from dssm_tf.config.scores import CosineConfig, ScoreConfig
 from dssm_tf.config.section import Section
+from dssm_tf.config.start import StartConfig
 from dssm_tf.config.towers import TowerConfig
 from dssm_tf.config.training import (
     NegativesConfig,
@@ -70,6 +71,9 @@ class Config(Section):
         KerasOptimizerConfig(),
         description="The optimizer; `nesterov` is the LSTM-RNN paper's method.",
     )
+    start: StartConfig = Field(
+        StartConfig(), description="The weights that a training of words starts with."
+    )
     training: TrainingConfig = Field(TrainingConfig(), description="Epochs, batches, stopping.")
     ranking: RankingConfig = Field(
         RankingConfig(), description="How the prior of titles enters the score."
@@ -95,6 +99,19 @@ class Config(Section):
                     "and titles",
                     {"score": self.score.name},
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_start(self) -> Config:
+        """Raises an error if the model has no rows of whole words to start or spell."""
+        is_set = self.start.vectors != "none" or bool(self.start.spelling)
+        if is_set and not (self.tower.name == "words" and self.whole_words):
+            raise PydanticCustomError(
+                "start",
+                "start: vectors and spelling are for the tower words with whole_words: true; "
+                "received {tower} and whole_words: {whole_words}",
+                {"tower": self.tower.name, "whole_words": str(self.whole_words).lower()},
+            )
         return self
 
     def dump(self) -> str:

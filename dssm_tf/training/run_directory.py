@@ -64,6 +64,8 @@ class Result:
         query_ids: ids of the queries of those sources, increasing.
         validation_description: the validation queries and the titles they rank, in one sentence.
         start: the earlier run of a warm start; None without a warm start.
+        stages: names of the starts, or of the stages of a training without clicks, and the
+            validation NDCG after each.
     """
 
     epochs: int
@@ -78,6 +80,7 @@ class Result:
     query_ids: list[int] = field(default_factory=list, compare=False)
     validation_description: str = field(default="", compare=False)
     start: str | None = None
+    stages: list[dict[str, Any]] = field(default_factory=list)
 
     def set_sources(self, sources: Sequence[GradedSource]) -> None:
         """Records the sources of labels other than clicks."""
@@ -203,6 +206,7 @@ def finish_run(
             "best_epoch": result.best_epoch,
             "refitted": result.refitted,
             "untrained": result.untrained,
+            "stages": result.stages,
             "validation": result.metrics,
         },
     )

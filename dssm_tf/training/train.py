@@ -35,11 +35,14 @@ from dssm_tf.training.checks import (
 )
 from dssm_tf.training.cross_validation import choose_epochs_by_folds
 from dssm_tf.training.devices import Devices
+from dssm_tf.training.early_stopping import BestWeights, monitored_value
 from dssm_tf.training.loop import LoopOptions, TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.prior_weight import tune_prior_weight
 from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.run_directory import Result, finish_run, load_finished_result, start_run
+from dssm_tf.training.start_vectors import check_start_vectors
+from dssm_tf.training.starts import Stage, Starts, best_stage
 from dssm_tf.training.validation import ValidationTask, score_task
 from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights
 
@@ -79,12 +82,11 @@ def train(
     config, data = resolve_config(config, Preprocessed(Path(directory)))
     check_data(config.negatives, config.training, data)
     config.optimizer.check()
+    check_start_vectors(config.start.vectors)
     check_batch_sizes(config.training, config.lists, devices.replicas)
     warm_start = None
     if start is not None:
-        warm_start = WarmStart.load(
-            start, config.tower, config.shared_towers, config.ranking.earlier_clicks, data
-        )
+        warm_start = WarmStart.load(start, config, data)
     if config.training.folds and (warm_start or config.lists):
         raise UserError(
             "training.folds is for training from scratch on a log; leave it out with --from, "
@@ -295,12 +297,19 @@ def _fit_and_refit(
 ) -> Result:
     """Fits on the training split, tunes the prior's weight, and refits on all records."""
     untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
-    best = loop.fit("fit", ["train"], config.training.epochs, task)
+    stages: list[Stage] = []
+    if warm_start is None and config.tower.name == "words":
+        starts = Starts(config.start, data, loop, task, config.training.seed, console)
+        if config.training.clicks and not data.count(*data.nonempty_splits):
+            return _train_on_titles(config, data, loop, starts, task, untrained, console)
+        stages = starts.before_clicks()
+    best = _fit_from_best_start(config, loop, task, stages, console)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
     weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(
         len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
     )
+    result.stages = [stage.summary() for stage in stages]
     if task is None:
         return result
     result.validation_description = task.description
@@ -310,4 +319,68 @@ def _fit_and_refit(
         epochs = math.ceil(best.best_epoch * 2 / 3)
         loop.fit("refit", data.nonempty_splits, epochs, weights=best.weights)
         result.refitted = True
+    return result
+
+
+def _fit_from_best_start(
+    config: Config,
+    loop: TrainingLoop,
+    task: ValidationTask | None,
+    stages: Sequence[Stage],
+    console: Console,
+) -> BestWeights:
+    """Fits from each start, and keeps the fit with the best validation metric.
+
+    Args:
+        config: the configuration.
+        loop: the training.
+        task: the validation queries; if None, only the last start is fitted.
+        stages: the starts; if there are none, the initial weights.
+        console: prints the decision.
+    """
+    epochs = config.training.epochs
+    if len(stages) < 2 or task is None:
+        return loop.fit("fit", ["train"], epochs, task, stages[-1].weights if stages else None)
+    fits = {}
+    for number, stage in enumerate(stages):
+        console.print(f"training from {stage.name}")
+        phase = "fit" if not number else f"fit_{number}"
+        fits[stage.name] = loop.fit(phase, ["train"], epochs, task, stage.weights)
+    monitor = config.training.monitor
+    values = {
+        name: monitored_value(best.history[best.best_epoch - 1], monitor)
+        for name, best in fits.items()
+    }
+    chosen = max(values, key=values.__getitem__)
+    console.print(
+        f"chosen by validation: the start {chosen} ({monitor} "
+        + ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+        + ")"
+    )
+    best = fits[chosen]
+    assign_all(loop.ranking_model.weights, best.weights)
+    return best
+
+
+def _train_on_titles(
+    config: Config,
+    data: Preprocessed,
+    loop: TrainingLoop,
+    starts: Starts,
+    task: ValidationTask | None,
+    untrained: dict[str, float],
+    console: Console,
+) -> Result:
+    """Trains on a catalog alone: start vectors or titles as queries, then spelling."""
+    stages = starts.without_clicks()
+    chosen = stages[-1]
+    if config.start.spelling == "auto":
+        chosen = best_stage(stages)
+        console.print(f"chosen by validation: the weights after {chosen.name}")
+    assign_all(loop.ranking_model.weights, chosen.weights)
+    prior = TitlePrior(data.titles, data.rules)
+    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer)
+    result = Result(0, 0, [], weight, metrics, untrained=untrained)
+    result.stages = [stage.summary() for stage in stages]
+    result.validation_description = "" if task is None else task.description
     return result

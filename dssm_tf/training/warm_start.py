@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +16,6 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config
-from dssm_tf.config.towers import TowerConfig
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_query_ids
@@ -26,6 +24,12 @@ from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.text.growth import check_grown, earlier_ids
 from dssm_tf.text.rules import NgramKind, Rules
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training.first_matrices import (
+    first_matrices,
+    importance_matrices,
+    with_changed,
+    with_first_matrices,
+)
 
 _FREE_SETTINGS = ("dropout", "initializer")  # settings of a tower that do not affect its shape
 
@@ -60,18 +64,14 @@ class WarmStart:
     def load(
         cls,
         run: Path | str,
-        tower: TowerConfig,
-        shared_towers: bool,
-        earlier_clicks: float,
+        config: Config,
         data: Preprocessed,
     ) -> WarmStart:
         """Reads a finished run.
 
         Args:
             run: the earlier run.
-            tower: section of the model to train; the earlier run's must have equal weights.
-            shared_towers: whether the model to train has shared towers.
-            earlier_clicks: weight of the earlier run's clicks in the prior, 0 to 1.
+            config: the configuration to train; the earlier run's model must have equal weights.
             data: the preprocessed directory to train on, with the vocabulary of the model.
 
         Raises:
@@ -80,14 +80,14 @@ class WarmStart:
         """
         run = Path(run)
         earlier = TrainedRun.read(run)
-        _check_same_model(earlier.config, tower, shared_towers, data.rules.letter_ngrams, run)
+        _check_same_model(earlier.config, config, data.rules.letter_ngrams, run)
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
         return cls(
             run,
             sha256_of(run),
             len(earlier.vocabulary.ngrams),
             extend_weights(earlier.model, earlier.vocabulary, data.vocabulary),
-            merge_titles(load_titles(run), data.titles, earlier_clicks, data.rules),
+            merge_titles(load_titles(run), data.titles, config.ranking.earlier_clicks, data.rules),
             training_query_ids(run),
         )
 
@@ -110,18 +110,12 @@ def earlier_fingerprint(out: Path) -> str | None:
 
 
 def _check_same_model(
-    earlier: Config,
-    tower: TowerConfig,
-    shared_towers: bool,
-    letter_ngrams: Sequence[NgramKind],
-    run: Path,
+    earlier: Config, config: Config, letter_ngrams: Sequence[NgramKind], run: Path
 ) -> None:
     """Raises UserError if the earlier run's weights do not fit the model to train."""
 
-    def describe(
-        tower: TowerConfig, shared_towers: bool, letter_ngrams: Sequence[NgramKind]
-    ) -> dict[str, Any]:
-        settings = tower.model_dump(mode="json")
+    def describe(config: Config, letter_ngrams: Sequence[NgramKind]) -> dict[str, Any]:
+        settings = config.tower.model_dump(mode="json")
         fixed = {
             key: value
             for key, value in settings.items()
@@ -129,12 +123,13 @@ def _check_same_model(
         }
         return {
             "tower": fixed,
-            "shared_towers": shared_towers,
+            "score": {"name": config.score.name},
+            "shared_towers": config.shared_towers,
             "letter_ngrams": [*letter_ngrams],
         }
 
-    before = describe(earlier.tower, earlier.shared_towers, earlier.letter_ngrams)
-    now = describe(tower, shared_towers, letter_ngrams)
+    before = describe(earlier, earlier.letter_ngrams)
+    now = describe(config, letter_ngrams)
     if before != now:
         raise UserError(
             f"--from {run} has another model, whose weights do not fit "
@@ -158,7 +153,7 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
 def extend_weights(
     model: Siamese, before: Vocabulary, now: Vocabulary
 ) -> list[NDArray[np.float32]]:
-    """The weights of a model, with first matrices extended by zero rows for a larger vocabulary.
+    """The weights of a model, with zero rows for the new n-grams of a larger vocabulary.
 
     Args:
         model: trained with `before`.
@@ -166,12 +161,16 @@ def extend_weights(
         now: a vocabulary that extends it.
 
     Returns:
-        One array per weight; those of the first matrices are `(now.size + 1, units)`.
+        One array per weight; those with a row for each n-gram have `now.size + 1` rows.
     """
     earlier_rows = earlier_ids(before, now)
     rows = np.array([0 if row is None else row for row in earlier_rows])
     is_known = np.array([row is not None for row in earlier_rows])
-    return _with_first_matrices(model, lambda matrix: matrix[rows] * is_known[:, None])
+    return with_changed(
+        model,
+        [*first_matrices(model), *importance_matrices(model)],
+        lambda matrix: matrix[rows] * is_known[:, None],
+    )
 
 
 def merge_titles(
@@ -237,18 +236,4 @@ def idf_scaled_weights(
     """
     factor = smoothed_idf(titles, vocabulary)
     factor /= np.sqrt((factor[1:] ** 2).mean())
-    return _with_first_matrices(model, lambda matrix: matrix * factor[:, None])
-
-
-def _with_first_matrices(
-    model: Siamese, change: Callable[[Any], NDArray[Any]]
-) -> list[NDArray[np.float32]]:
-    """The weights of a model, with `change` applied to its first matrices."""
-    first_matrices = [tower.hashing.kernel for tower in (model.query_tower, model.title_tower)]
-    values = []
-    for weight in model.weights:
-        value = keras.ops.convert_to_numpy(weight)
-        if any(weight is matrix for matrix in first_matrices):
-            value = change(value).astype(value.dtype)
-        values.append(value)
-    return values
+    return with_first_matrices(model, lambda matrix: matrix * factor[:, None])

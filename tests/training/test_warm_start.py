@@ -44,7 +44,7 @@ def today(folder, data):
 
 
 def warm_start(run, settings, records):
-    return WarmStart.load(run, settings.tower, settings.shared_towers, 1.0, records)
+    return WarmStart.load(run, settings, records)
 
 
 def test_queries_that_the_earlier_run_was_trained_on_do_not_validate(earlier, tmp_path, data):

@@ -1,0 +1,152 @@
+"""Stages of a training of words besides clicks: start vectors, titles as queries, spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from dssm_tf.config.start import StartConfig
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.terms import document_frequencies
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.training.first_matrices import with_first_matrices
+from dssm_tf.training.loop import TrainingLoop
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.spelling import learn_spelling
+from dssm_tf.training.start_vectors import NONE, start_rows, word_vectors
+from dssm_tf.training.validation import ValidationTask, score_task
+
+Weights = list[NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Weights after a stage, and their validation NDCG.
+
+    Args:
+        name: what the stage did, such as `spelling`.
+        weights: in the order of `Siamese.weights`.
+        metrics: validation NDCG at each cutoff; empty without validation queries.
+    """
+
+    name: str
+    weights: Weights
+    metrics: dict[str, float]
+
+    def summary(self) -> dict[str, Any]:
+        """The name and the metrics, for `ranking.json`."""
+        return {"name": self.name, **self.metrics}
+
+
+class Starts:
+    """Makes the weights that a training of words starts with.
+
+    Args:
+        config: the section `start`.
+        data: the preprocessed directory, with the vocabulary of the model.
+        loop: the training, with its initial weights.
+        task: the validation queries; None if there are none.
+        seed: of the rotation of start vectors, and of typing errors.
+        console: prints each stage.
+    """
+
+    def __init__(
+        self,
+        config: StartConfig,
+        data: Preprocessed,
+        loop: TrainingLoop,
+        task: ValidationTask | None,
+        seed: int,
+        console: Console,
+    ) -> None:
+        self._config = config
+        self._data = data
+        self._loop = loop
+        self._task = task
+        self._seed = seed
+        self._console = console
+        frequencies = document_frequencies(data).words
+        self._words, self._counts = [*frequencies], [*frequencies.values()]
+
+    def before_clicks(self) -> list[Stage]:
+        """The starts to train from: random rows or start vectors, spelled or not.
+
+        The first stage is the start without spelling. With `spelling: auto` there are two.
+        """
+        plain = self._plain()
+        if not self._config.spelling:
+            return [plain]
+        spelled = self._spelled(plain)
+        return [plain, spelled] if self._config.spelling == "auto" else [spelled]
+
+    def without_clicks(self) -> list[Stage]:
+        """All stages of a training on a catalog alone, in their order."""
+        stages = [self._plain()]
+        epochs = self._config.title_epochs
+        if self._config.vectors == NONE and epochs:
+            name = f"titles as queries, {epochs} epoch{'s' * (epochs > 1)}"
+            self._loop.fit("titles", ["train"], epochs, weights=stages[0].weights)
+            stages.append(self._stage(name, current_weights(self._loop.ranking_model)))
+        if self._config.spelling:
+            stages.append(self._spelled(stages[-1]))
+        return stages
+
+    def _plain(self) -> Stage:
+        """Random rows, or start vectors."""
+        source, model = self._config.vectors, self._loop.model
+        if source == NONE:
+            return self._stage("random rows", current_weights(model))
+        vectors = word_vectors(source, self._words, self._data.rules)
+
+        def with_vectors(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
+            rows = start_rows(kernel, self._data.vocabulary, self._words, vectors, seed=self._seed)
+            return rows.astype(np.float32)
+
+        return self._stage(f"start vectors ({source})", with_first_matrices(model, with_vectors))
+
+    def _spelled(self, stage: Stage) -> Stage:
+        """The weights after spelling, from those of a stage."""
+        model = self._loop.ranking_model
+        assign_all(model.weights, stage.weights)
+
+        def spell(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
+            return learn_spelling(
+                kernel,
+                self._data.vocabulary,
+                self._words,
+                self._counts,
+                seed=self._seed,
+                quiet=self._console.quiet,
+            )
+
+        return self._stage("spelling", with_first_matrices(model, spell))
+
+    def _stage(self, name: str, weights: Weights) -> Stage:
+        """Ranks the validation queries with some weights and prints the result."""
+        metrics: dict[str, float] = {}
+        if self._task is not None:
+            assign_all(self._loop.ranking_model.weights, weights)
+            metrics = self._task.ndcg(score_task(self._loop.scorer, self._task))
+            self._console.print(f"{name}: validation NDCG@10 {metrics['ndcg@10']:.3f}")
+        return Stage(name, weights, metrics)
+
+
+def best_stage(stages: Sequence[Stage]) -> Stage:
+    """The stage with the highest validation NDCG@10; the last one without validation queries.
+
+    Of equal stages, the first is the best.
+    """
+    if not stages[-1].metrics:
+        return stages[-1]
+    return max(stages, key=lambda stage: stage.metrics["ndcg@10"])
+
+
+def current_weights(model: Siamese) -> Weights:
+    """Copies of the weights of a model."""
+    return [keras.ops.convert_to_numpy(weight).copy() for weight in model.weights]

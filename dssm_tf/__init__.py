@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 # directly in dssm_tf, because importing the module would replace the name.
 _MODULES = {
     "ClickData": "dssm_tf.api",
+    "TrainedRanker": "dssm_tf.runtime.trained_ranker",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
     "convert": "dssm_tf.commands.data",
@@ -51,7 +52,7 @@ def __getattr__(name: str) -> Any:
             raise
         raise ModuleNotFoundError(
             f"dssm_tf.{name} is not part of dssm-runtime, which is installed here and contains "
-            "only dssm_tf.runtime.CompactRanker. Install dssm-tf instead.",
+            "only dssm_tf.runtime. Install dssm-tf instead.",
             name=error.name,
         ) from None
     value = globals()[name] = getattr(module, name)

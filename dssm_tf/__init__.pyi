@@ -17,6 +17,7 @@ from dssm_tf.commands.tune import tune as tune
 from dssm_tf.common.errors import UserError as UserError
 from dssm_tf.evaluation.evaluate import evaluate as evaluate
 from dssm_tf.export.load import load as load
+from dssm_tf.runtime.trained_ranker import TrainedRanker as TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker as VectorRanker
 from dssm_tf.training.mining import mine as mine
 

@@ -61,7 +61,7 @@ class TitleEncoder(ModelHandler[Chunk, tuple[ChunkKey, OutputFile], VectorRanker
 
     def load_model(self) -> VectorRanker:
         """Loads the model."""
-        return load.load_model(self._model)
+        return load.load_vector_ranker(self._model)
 
     def run_inference(
         self, batch: Sequence[Chunk], model: VectorRanker, inference_args: Any = None
@@ -101,7 +101,7 @@ def encode_corpus(
     """
     prepare(beam_flags, [*input, output])
     layout = Layout(title_fields=load.model_title_fields(Path(model)))
-    dimension = load.load_model(model).encode_titles([], prior=True).shape[1]
+    dimension = load.load_vector_ranker(model).encode_titles([], prior=True).shape[1]
     matched = find_files(input)
     say(*matched.notes, to=sys.stderr)
     files = [*enumerate(file.path for file in matched.files)]

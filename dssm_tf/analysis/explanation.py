@@ -14,6 +14,8 @@ from dssm_tf.analysis.cells import ACTIVE_CELLS, Reading, cell_keywords, keyword
 from dssm_tf.analysis.contributions import losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
 from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.trained_ranker import TrainedRanker
+from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -201,9 +203,9 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
     """Explains the score of a query and a title, for any model.
 
     Each word gets its Shapley value among the words of its text, while the other text stays
-    complete. The values explain the cosine if the model has vectors, and the score otherwise. In
-    texts of more than `contributions.MAX_EXACT_WORDS` words, they are estimated from samples. For a
-    run, the activations of its layers are included.
+    complete. The values explain the cosine if the model has vectors, and the score otherwise; that
+    of a trained model is without the prior. In texts of more than `contributions.MAX_EXACT_WORDS`
+    words, they are estimated from samples. For a run, the activations of its layers are included.
 
     Args:
         ranker: a run, an export, a compact model or anything else that scores titles.
@@ -214,22 +216,23 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         UserError: a text has no word, or the model's vocabulary has none of its trigrams.
     """
     texts = {"query": query, "title": title}
-    has_vectors = hasattr(ranker, "weighted_prior")
+    has_vectors, is_trained = isinstance(ranker, VectorRanker), isinstance(ranker, TrainedRanker)
     words = {
-        side: (ranker.vocabulary if has_vectors else FOLDED).words(text)
+        side: (ranker.vocabulary if is_trained else FOLDED).words(text)
         for side, text in texts.items()
     }
     notes: list[str] = []
     for side, text in texts.items():
-        if has_vectors:
+        if is_trained:
             notes += _unknown_words(side, text, ranker.vocabulary)
         if not words[side]:
             raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
-        """Cosines or scores, `(queries, titles)`."""
+        """Cosines or scores, without the prior, `(queries, titles)`."""
         if not has_vectors:
-            return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
+            score = ranker.similarity_matrix if is_trained else ranker.score_matrix
+            return np.asarray(score(queries, tuple(titles)), np.float64)
         query_vectors, title_vectors = ranker.encode_queries(queries), ranker.encode_titles(titles)
         return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
@@ -256,9 +259,9 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
             )
         )
     prior = mean_prior = 0.0
-    if has_vectors:
+    if is_trained:
         prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
-        if not hasattr(ranker, "model"):
+        if has_vectors and not hasattr(ranker, "model"):
             notes.append(
                 "An export does not contain its layers. To see gates and neurons, explain the run "
                 "that it was exported from."

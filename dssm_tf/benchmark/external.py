@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.evaluation.runs import ScoreFunction
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.export.load import find_model, load_model
+from dssm_tf.export.load import find_model, load_vector_ranker
 from dssm_tf.model.run_files import QUERY_IDS, were_learned
+from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker
 
 Encode = Callable[[Sequence[str]], Any]
@@ -65,10 +66,10 @@ def load_teacher(model: str) -> tuple[Encode, Encode]:
         Two functions from texts to unit vectors, for queries and for titles.
 
     Raises:
-        UserError: the model cannot be loaded.
+        UserError: the model cannot be loaded, or is a trained model without vectors.
     """
     if find_model(Path(model)):
-        ranker = load_model(model)
+        ranker = load_vector_ranker(model)
         return ranker.encode_queries, ranker.encode_titles
     encode, _ = load_encoder(model)
     return encode, encode
@@ -99,11 +100,12 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunct
 
 
 def cosine_scorer(ranker: Any) -> ScoreFunction:
-    """The cosine of a trained model, without its prior; the unchanged scores of other rankers."""
+    """The scores of a trained model without its prior; the unchanged scores of other rankers."""
     if isinstance(ranker, VectorRanker):
         distinct = ranker.vocabulary.rules.distinct
         return cosines(ranker.encode_queries, ranker.encode_titles, distinct)
-    scores: ScoreFunction = ranker.score_matrix
+    without_prior = isinstance(ranker, TrainedRanker)
+    scores: ScoreFunction = ranker.similarity_matrix if without_prior else ranker.score_matrix
     return scores
 
 

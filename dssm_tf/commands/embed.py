@@ -48,7 +48,7 @@ def embed(
     import pyarrow
     from pyarrow import parquet
 
-    from dssm_tf.export.load import load_model
+    from dssm_tf.export.load import load_vector_ranker
     from dssm_tf.tables.read import rebatch, scan_texts
 
     if out.suffix != ".parquet" or out.is_dir():
@@ -57,7 +57,7 @@ def embed(
         raise UserError(f"{out} is the input; choose another name for the vectors.")
     layout = tables.layout(model)
     texts = rebatch(scan_texts(input, side, layout.corpus if side == "title" else layout), _CHUNK)
-    ranker = load_model(model)
+    ranker = load_vector_ranker(model)
     encode = ranker.encode_queries if side == "query" else ranker.encode_titles
     dimension, string_type = encode([], prior=not cosine).shape[1], pyarrow.string()
     vector = pyarrow.list_(pyarrow.float32(), dimension)

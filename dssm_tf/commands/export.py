@@ -59,7 +59,6 @@ def export_model(
         rounding = "" if table == "float32" else f" rounded to {table}"
         lines = [
             f"{target}: {size:.1f} MB; verified against the trained model{rounding}",
-            "read it: from dssm_tf.runtime import CompactRanker; "
-            f"CompactRanker.load({str(target.parent)!r})",
+            f"read it: from dssm_tf.runtime import load; load({str(target.parent)!r})",
         ]
     say(*lines)

@@ -44,10 +44,11 @@ def index(
     Raises:
         UserError: an input cannot be used, or `out` exists.
     """
+    from dssm_tf import runtime
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import copy_compact
     from dssm_tf.retrieval.index import MODEL, Index
-    from dssm_tf.runtime import CompactRanker
+    from dssm_tf.runtime.vector_ranker import require_vectors
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.read import scan_texts
 
@@ -63,7 +64,7 @@ def index(
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as temporary:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, temporary / MODEL)
-        ranker = CompactRanker.load(temporary / MODEL)
+        ranker = require_vectors(runtime.load(temporary / MODEL), model)
         task.update(0.0, "encoding titles")
         search_index = Index.build(ranker, titles, kind, query_texts)
         task.update(1.0, "writing")

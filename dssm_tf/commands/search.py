@@ -60,11 +60,11 @@ def search(
         if model is None or corpus is None:
             search_index = Index.open(str(index))
         else:
-            from dssm_tf.export.load import load_model
+            from dssm_tf.export.load import load_vector_ranker
 
             titles = read_corpus(corpus, tables.layout(model).corpus)
             task.update(0.0, "encoding titles")
-            search_index = Index.build(load_model(model), titles)
+            search_index = Index.build(load_vector_ranker(model), titles)
     query_texts: Iterable[str] = queries
     if not queries:
         if sys.stdin.isatty():

@@ -19,9 +19,17 @@ from dssm_tf.data.format import SPEC
 from dssm_tf.export.load import find_model, load
 from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
-from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS, Arrays
+from dssm_tf.runtime.compact_files import (
+    COMPACT,
+    COSINE,
+    FORMAT,
+    PRIOR,
+    VOCABULARY,
+    WEIGHTS,
+    Arrays,
+)
 from dssm_tf.runtime.compact_ranker import CompactRanker
-from dssm_tf.runtime.vector_ranker import SETTING_NAMES
+from dssm_tf.runtime.trained_ranker import SETTING_NAMES
 from dssm_tf.text.stable_hash import fingerprint64
 
 if TYPE_CHECKING:
@@ -110,6 +118,7 @@ def write_compact(
     log_priors = np.array([*prior.log_priors.values()], np.float32)
     settings = {
         "format": FORMAT,
+        "score": {"name": COSINE},
         "tower": ranker.config.model_dump(mode="json")["tower"],
         "sides": tower_names,
         "rules": asdict(ranker.vocabulary.rules),

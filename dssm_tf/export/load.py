@@ -11,7 +11,8 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC, Spec
 from dssm_tf.model.run_files import CONFIG, EXTRA
 from dssm_tf.runtime.compact_files import COMPACT
-from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.runtime.trained_ranker import TrainedRanker
+from dssm_tf.runtime.vector_ranker import VectorRanker, require_vectors
 from dssm_tf.tables.layout import TITLE
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def model_title_fields(*models: Path) -> tuple[str, ...]:
     return (TITLE,)
 
 
-def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[Any]:
+def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[Any]:
     """Loads a ranker: a run, an export, a compact model or a saved baseline.
 
     Args:
@@ -113,12 +114,12 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline[A
     return ranker
 
 
-def _load_ranker(location: ModelLocation) -> VectorRanker:
+def _load_ranker(location: ModelLocation) -> TrainedRanker:
     """Loads a trained model, importing only the libraries that its kind needs."""
     if location.kind == "compact":
-        from dssm_tf.runtime import CompactRanker
+        from dssm_tf import runtime
 
-        return CompactRanker.load(location.path)
+        return runtime.load(location.path)
     load_tensorflow()
     if location.kind == "run":
         from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -129,9 +130,22 @@ def _load_ranker(location: ModelLocation) -> VectorRanker:
     return ExportedRanker(location.path)
 
 
-def load_model(path: Path | str, name: str | None = None) -> VectorRanker:
-    """Loads a model that encodes texts: a run, an export or a compact model; see `load`."""
-    ranker = load(path, name)
-    if not isinstance(ranker, VectorRanker):
-        raise UserError(f"{path} is a baseline, which has no vectors; give a trained model.")
+def load_model(path: Path | str) -> TrainedRanker:
+    """Loads a trained model: a run, an export or a compact model; see `load`.
+
+    Raises:
+        UserError: see `load`; or the directory has a baseline.
+    """
+    ranker = load(path)
+    if not isinstance(ranker, TrainedRanker):
+        raise UserError(f"{path} is a baseline; give a trained model.")
     return ranker
+
+
+def load_vector_ranker(path: Path | str) -> VectorRanker:
+    """Loads a trained model that has a vector for each text; see `load`.
+
+    Raises:
+        UserError: see `load`; or the model or baseline has no vectors.
+    """
+    return require_vectors(load(path), path)

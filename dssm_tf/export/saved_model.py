@@ -20,7 +20,8 @@ from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
-from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors
+from dssm_tf.runtime.trained_ranker import SETTING_NAMES, Vectors
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker
 from dssm_tf.text_features import IdTable, hash_texts, normalize
 
 _REBUILD_HINT = "Copy the export again, or write it again with `dssm export`."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ ADVERSARIAL = (
 )
 
 
-def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
-    """Compares the vectors and scores of `ADVERSARIAL` texts and of clicked titles.
+def verify(candidate: TrainedRanker, trained: SemanticRanker) -> None:
+    """Compares the scores, and any vectors, of `ADVERSARIAL` texts and of clicked titles.
 
     Args:
         candidate: the exported model, loaded from its files.
@@ -52,11 +53,10 @@ def verify(candidate: VectorRanker, trained: SemanticRanker) -> None:
     """
     clicked = list(trained.prior.log_priors)[:32]
     texts = [*ADVERSARIAL, *clicked, *(f" {title.upper()}!" for title in clicked)]
-    for method, arguments in (
-        ("encode_queries", (texts, True)),
-        ("encode_titles", (texts, True)),
-        ("score_matrix", (texts, texts)),
-    ):
+    calls: list[tuple[str, tuple[Any, ...]]] = [("score_matrix", (texts, texts))]
+    if isinstance(candidate, VectorRanker):
+        calls = [("encode_queries", (texts, True)), ("encode_titles", (texts, True)), *calls]
+    for method, arguments in calls:
         # Vectors of the texts, or a matrix of scores, one row per text.
         values, expected = (getattr(ranker, method)(*arguments) for ranker in (candidate, trained))
         differences = np.nan_to_num(np.abs(values - expected).max(axis=1), nan=np.inf)

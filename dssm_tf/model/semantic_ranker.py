@@ -20,7 +20,8 @@ from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished, load_titles
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
+from dssm_tf.runtime.trained_ranker import Vectors
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
 
@@ -123,8 +124,8 @@ class SemanticRanker(VectorRanker):
         vocabulary: the trigrams of the towers.
         prior: the log-prior of titles.
         prior_weight: weight of the log-prior; with 0 the score is the cosine.
-        bm25_weight: see `VectorRanker`.
-        cutoff: see `VectorRanker`.
+        bm25_weight: see `TrainedRanker`.
+        cutoff: see `TrainedRanker`.
 
     Attributes:
         encoder: encodes texts as vectors, without the prior.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install_command
-from dssm_tf.runtime.vector_ranker import Vectors
+from dssm_tf.runtime.trained_ranker import Vectors
 
 RowIndices = NDArray[np.int64]
 

@@ -4,6 +4,8 @@ May import text and common, and NumPy; no TensorFlow, Keras, Beam or other libra
 """
 
 from dssm_tf.runtime.compact_ranker import CompactRanker
-from dssm_tf.runtime.vector_ranker import RankedTitle
+from dssm_tf.runtime.loading import load
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.trained_ranker import RankedTitle, TrainedRanker
 
-__all__ = ["CompactRanker", "RankedTitle"]
+__all__ = ["CompactRanker", "MaxSimRanker", "RankedTitle", "TrainedRanker", "load"]

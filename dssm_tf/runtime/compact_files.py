@@ -1,14 +1,18 @@
 """Reads and checks the files of a compact model.
 
-compact.json    `format`; `name`; `tower`, its configuration; `sides`, which are `query_tower` and,
-                unless the towers are shared, `title_tower`; text `rules`; `prior_weight`;
-                `mean_prior`; `bm25_weight`; `cutoff`; `unseen`, the log-prior of a title without
-                clicks
+compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"name": "maxsim",
+                "threshold": ...}`; text `rules`; `prior_weight`; `mean_prior`; `bm25_weight`;
+                `cutoff`; `unseen`, the log-prior of a title without clicks. With cosine also
+                `tower`, its configuration, and `sides`, which are `query_tower` and, unless the
+                towers are shared, `title_tower`
 vocabulary.txt  letter trigrams, one per line, by id from 1
-weights.npz     arrays by tower and Keras name, such as `query_tower/hashing/kernel`; an int8
-                kernel has an additional array `scale`
+weights.npz     with cosine, arrays by tower and Keras name, such as `query_tower/hashing/kernel`;
+                an int8 kernel has an additional array `scale`. With maxsim, `kernel`, its `scale`
+                if it is int8, `importance`, `sides` and `pair_bias`, see `dssm_tf.runtime.maxsim`
 prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
                 log-priors: the logs of their fractions of all clicks
+document_frequencies.json
+                with maxsim, see `dssm_tf.text.document_frequencies`
 spec.json       the specification of the training data; not read here
 MODEL_CARD.md
 SHA256SUMS
@@ -17,15 +21,20 @@ SHA256SUMS
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.checksums import check_files
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version
+from dssm_tf.runtime.towers import TOWERS
+from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -33,36 +42,169 @@ COMPACT = "compact.json"
 VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
+DOCUMENT_FREQUENCIES = "document_frequencies.json"
 
-FORMAT = 7
+FORMAT = 8
 """Increased when older versions of this package cannot read the files."""
+
+COSINE, MAXSIM = "cosine", "maxsim"
+"""Names of scores."""
 
 Arrays = dict[str, NDArray[Any]]
 
 _REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
+_NUMBERS = ("prior_weight", "mean_prior", "bm25_weight", "cutoff", "unseen")
 
 
-def read_compact(directory: Path) -> tuple[dict[str, Any], Vocabulary, Arrays, Arrays]:
+class CompactFiles(NamedTuple):
+    """The content of a compact model, as described at the top of this module.
+
+    Attributes:
+        directory: the directory of the version.
+        settings: the content of compact.json.
+        vocabulary: the letter trigrams and text rules.
+        weights: the arrays of weights.npz.
+        prior: the arrays of prior.npz.
+        frequencies: document frequencies, with the score maxsim only.
+    """
+
+    directory: Path
+    settings: dict[str, Any]
+    vocabulary: Vocabulary
+    weights: Arrays
+    prior: Arrays
+    frequencies: DocumentFrequencies | None
+
+    @property
+    def score(self) -> str:
+        """The name of the score, `COSINE` or `MAXSIM`."""
+        return str(self.settings["score"]["name"])
+
+
+def read_compact(directory: Path) -> CompactFiles:
     """Reads and checks a compact model.
 
     Args:
         directory: a version, or a model; then its newest version is read.
 
-    Returns:
-        Settings, vocabulary, weights and prior, as described at the top of this module.
-
     Raises:
-        UserError: the directory does not exist or has another format, or a file was damaged or
-            changed.
+        UserError: the directory does not exist or has another format, a file was damaged or
+            changed, or a value is impossible.
     """
     directory = newest_version(directory)
     check_files(directory, (COMPACT, VOCABULARY, WEIGHTS, PRIOR), _REBUILD_HINT)
     settings = json.loads((directory / COMPACT).read_bytes())
-    if settings["format"] != FORMAT:
+    version = settings.get("format")
+    if version != FORMAT:
         raise UserError(
-            f"{directory} is of format {settings['format']!r:.20}; this version reads {FORMAT}. "
+            f"{directory} is of format {version!r:.20}; this version reads {FORMAT}. "
             "Install the version of dssm-tf or dssm-runtime that wrote it, or export it again."
         )
-    vocabulary = Vocabulary.load(directory / VOCABULARY, Rules.of_json(settings["rules"]))
+    _refuse(directory / COMPACT, _settings_problem(settings))
+    try:
+        rules = Rules.of_json(settings["rules"])
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{directory / COMPACT}: rules: {error}. {_REBUILD_HINT}") from None
+    vocabulary = Vocabulary.load(directory / VOCABULARY, rules)
     weights, prior = (read_arrays(directory / name, _REBUILD_HINT) for name in (WEIGHTS, PRIOR))
-    return settings, vocabulary, weights, prior
+    _refuse(directory / PRIOR, _prior_problem(prior))
+    frequencies = None
+    if settings["score"]["name"] == MAXSIM:
+        check_files(directory, (DOCUMENT_FREQUENCIES,), _REBUILD_HINT)
+        frequencies = DocumentFrequencies.load(directory / DOCUMENT_FREQUENCIES)
+        _refuse(directory / WEIGHTS, _maxsim_problem(weights, 1 + vocabulary.size))
+    _refuse(directory / WEIGHTS, _number_problem(weights))
+    return CompactFiles(directory, settings, vocabulary, weights, prior, frequencies)
+
+
+def _refuse(path: Path, problem: str | None) -> None:
+    """Raises UserError if there is a problem."""
+    if problem is not None:
+        raise UserError(f"{path}: {problem}. {_REBUILD_HINT}")
+
+
+def _settings_problem(settings: Mapping[str, Any]) -> str | None:
+    """Says which value of compact.json is missing or impossible; None if all are valid."""
+    name, score, rules = (settings.get(key) for key in ("name", "score", "rules"))
+    if not isinstance(name, str) or not name:
+        return f"name is {name!r:.60}; expected text"
+    for key in _NUMBERS:
+        if not _is_number(settings.get(key)):
+            return f"{key} is {settings.get(key)!r:.60}; expected a number"
+    if not isinstance(rules, dict):
+        return f"rules is {rules!r:.60}; expected an object"
+    if not isinstance(score, dict) or score.get("name") not in (COSINE, MAXSIM):
+        return f"score is {score!r:.60}; expected an object with the name cosine or maxsim"
+    if score["name"] == MAXSIM:
+        threshold: Any = score.get("threshold")
+        if not _is_number(threshold) or not 0 <= threshold < 1:
+            return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
+        return None
+    tower, sides = settings.get("tower"), settings.get("sides")
+    if not isinstance(tower, dict) or tower.get("name") not in TOWERS:
+        return f"tower is {tower!r:.60}; expected one of {', '.join(TOWERS)}"
+    if sides not in (["query_tower"], ["query_tower", "title_tower"]):
+        return f"sides is {sides!r:.60}; expected query_tower, or query_tower and title_tower"
+    return None
+
+
+def _prior_problem(prior: Arrays) -> str | None:
+    """Says what is wrong with the arrays of prior.npz; None if they are valid."""
+    if sorted(prior) != ["log_priors", "titles"]:
+        return f"it has the arrays {_names(prior)}; expected log_priors, titles"
+    titles, log_priors = prior["titles"], prior["log_priors"]
+    if titles.dtype != np.int64 or titles.ndim != 1 or log_priors.shape != titles.shape:
+        return (
+            f"titles is {_shape(titles)} and log_priors {_shape(log_priors)}; expected one int64 "
+            "and one number per title"
+        )
+    if (titles[1:] < titles[:-1]).any():
+        return "titles is not sorted"
+    return _number_problem({"log_priors": log_priors})
+
+
+def _maxsim_problem(weights: Arrays, rows: int) -> str | None:
+    """Says what is wrong with the arrays of a maxsim model; None if they are valid.
+
+    Args:
+        weights: the arrays.
+        rows: number of ids, including that of padding.
+    """
+    expected = ["importance", "kernel", "pair_bias", "sides"]
+    if sorted({*weights} - {"scale"}) != expected:
+        return f"it has the arrays {_names(weights)}; expected {', '.join(expected)}"
+    kernel = weights["kernel"]
+    columns = kernel.shape[1] if kernel.ndim == 2 else 0
+    shapes = {
+        "kernel": (rows, max(columns, 1)),
+        "importance": (rows, 2),
+        "sides": (2,),
+        "pair_bias": (2,),
+        "scale": (rows, 1),
+    }
+    for name, array in weights.items():
+        if array.shape != shapes[name]:
+            return f"{name} is {_shape(array)}; expected {shapes[name]}"
+    if (kernel.dtype == np.int8) != ("scale" in weights):
+        return f"kernel is {kernel.dtype}; expected int8 with the array scale, or floats without"
+    return None
+
+
+def _number_problem(arrays: Arrays) -> str | None:
+    """Names an array with a number that is infinite or not a number; None if there is none."""
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            return f"{name} has a number that is not finite"
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]
+
+
+def _names(arrays: Arrays) -> str:
+    return ", ".join(sorted(arrays))[:100] or "none"
+
+
+def _shape(array: NDArray[Any]) -> str:
+    return f"{array.dtype} {array.shape}"

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.runtime.compact_files import Arrays, read_compact
+from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.compact_files import COSINE, Arrays, CompactFiles, read_compact
+from dssm_tf.runtime.hashed_priors import HashedPriors
 from dssm_tf.runtime.towers import TOWERS
-from dssm_tf.runtime.vector_ranker import SETTING_NAMES, Side, VectorRanker, Vectors, unit
+from dssm_tf.runtime.trained_ranker import SETTING_NAMES, Vectors
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, no_vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.rules import Key
-from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
 CACHED_WORDS = 50_000
@@ -28,29 +30,29 @@ class CompactRanker(VectorRanker):
     Unlike a SavedModel it caches, between calls, the vectors that the first layer computes for
     words. A ranker may be used by several threads.
 
-    >>> from dssm_tf.runtime import CompactRanker
-    >>> CompactRanker.load("nowhere")
-    Traceback (most recent call last):
-    dssm_tf.common.errors.UserError: nowhere does not exist; ...
+    Args:
+        files: the files of a model with the score cosine.
     """
 
-    def __init__(
-        self, settings: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, prior: Arrays
-    ) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, files: CompactFiles) -> None:
+        settings, self.vocabulary = files.settings, files.vocabulary
         for name in SETTING_NAMES:
             setattr(self, name, settings[name])
-        # The last hash is a sentinel; the last log-prior is that of titles without clicks.
-        self._hashes = np.append(prior["titles"], np.iinfo(np.int64).max)
-        self._log_priors = np.append(prior["log_priors"], np.float32(settings["unseen"]))
-        encoders = [
-            _Encoder(settings["tower"], vocabulary, weights, name) for name in settings["sides"]
-        ]
+        self._priors = HashedPriors(files)
+        try:
+            encoders = [
+                _Encoder(settings["tower"], self.vocabulary, files.weights, name)
+                for name in settings["sides"]
+            ]
+        except KeyError as error:
+            raise UserError(
+                f"{files.directory} has no array or setting {error}; export the model again."
+            ) from None
         self._encoders = {"query": encoders[0], "title": encoders[-1]}
 
     @classmethod
     def load(cls, directory: Path | str) -> CompactRanker:
-        """Loads a compact model.
+        """Loads a compact model with the score cosine; `dssm_tf.runtime.load` loads any.
 
         The cache of word vectors takes four bytes per word and column of the first matrix: at most
         77 MB for 50,000 words and an LSTM with 96 cells. Models with two towers have two caches.
@@ -59,10 +61,13 @@ class CompactRanker(VectorRanker):
             directory: a version, or a model; then its newest version is loaded.
 
         Raises:
-            UserError: the directory does not exist or has another format, or a file was damaged or
-                changed.
+            UserError: the directory does not exist or has another format, a file was damaged or
+                changed, or the model has no vectors.
         """
-        return cls(*read_compact(Path(directory)))
+        files = read_compact(Path(directory))
+        if files.score != COSINE:
+            raise no_vectors(directory)
+        return cls(files)
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         texts_as_words = list(map(self.vocabulary.words, texts))
@@ -72,11 +77,7 @@ class CompactRanker(VectorRanker):
         return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
     def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
-        hashes = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
-        rows = np.searchsorted(self._hashes, hashes)
-        known = self._hashes[rows] == hashes
-        log_priors = np.where(known, self._log_priors[rows], self._log_priors[-1])
-        return np.multiply(self.prior_weight, log_priors, dtype=np.float32)
+        return self._priors(titles)
 
 
 class _Encoder:

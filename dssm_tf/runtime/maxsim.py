@@ -51,7 +51,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.runtime.vector_ranker import Vectors, unit
+from dssm_tf.runtime.trained_ranker import Vectors
+from dssm_tf.runtime.vector_ranker import unit
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
@@ -175,6 +176,9 @@ class InvertedIndex:
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
         self._inverse_totals = model.sides[TITLE] / np.where(totals > 0, totals, 1)
         self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)
+
+    def __len__(self) -> int:
+        return self._title_count
 
     def scores(self, query: Sequence[str]) -> Vectors:
         """The scores of all titles for a query, without the prior.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.runtime.vector_ranker import Vectors
+from dssm_tf.runtime.trained_ranker import Vectors
 
 Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]

@@ -1,96 +1,26 @@
-"""The base class of runs, exports and compact models, which score texts by their vectors."""
+"""The base class of rankers that compare texts by the cosine of their vectors."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from dssm_tf.text.rules import Key
-    from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.trained_ranker import TrainedRanker, Vectors, texts_of
 
-Vectors = NDArray[np.float32]
 Side = Literal["query", "title"]
 
 
-SETTING_NAMES = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
-"""The attributes of a `VectorRanker` that are saved in files under their names."""
-
-
-class RankedTitle(NamedTuple):
-    """A title, its score, and its index in the titles passed to `rank`."""
-
-    title: str
-    score: float
-    position: int
-
-
-class VectorRanker(ABC):
-    """A trained model that scores raw strings; `dssm_tf.load` returns one.
-
-    A run, an export and a compact model have the same scores up to float32 rounding. Any string is
-    valid, also an empty one or one without a known letter. Several texts may be a list, a tuple, a
-    NumPy array or a column of strings; an element that is not a string is a TypeError.
-
-    Attributes:
-        name: its name in tables.
-        vocabulary: its letter trigrams and text rules.
-        prior_weight: weight of the title's log-prior, the log of its fraction of all clicks.
-        mean_prior: the mean of `weighted_prior` over the clicked titles.
-        bm25_weight: weight of BM25 in hybrid search, see `dssm_tf.evaluation.fusion`.
-        cutoff: a search has no good result if all cosines are below this value and no title
-            contains all words of the query; -1 if training had too few validation queries.
-    """
-
-    name: str
-    vocabulary: Vocabulary
-    prior_weight: float
-    mean_prior: float
-    bm25_weight: float
-    cutoff: float
+class VectorRanker(TrainedRanker):
+    """A trained model with a vector for each text; see `TrainedRanker` for its attributes."""
 
     @abstractmethod
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         """Unit vectors `(len(texts), dimension)`, without the prior."""
-
-    @abstractmethod
-    def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
-        """The weighted log-priors of normalized titles, `(len(titles),)`."""
-
-    def rank(self, query: str, titles: Iterable[str]) -> list[RankedTitle]:
-        """Titles from best to worst.
-
-        Args:
-            query: raw text.
-            titles: raw texts.
-
-        Returns:
-            For each title `(title, score, position)`, with `titles[position]` the title. Titles
-            with equal scores keep their order.
-        """
-        title_list = texts_of("titles", titles)
-        scores = self.score(query, title_list)
-        order = np.argsort(-scores, kind="stable").tolist()
-        return [RankedTitle(title_list[row], float(scores[row]), row) for row in order]
-
-    def score(self, query: str, titles: Iterable[str]) -> Vectors:
-        """Scores titles for a query: the cosine of the two vectors plus the weighted log-prior.
-
-        The log-prior is the log of the title's fraction of all clicks; training chooses its
-        weight. Scores of different queries are not comparable.
-
-        Args:
-            query: raw text.
-            titles: raw texts, in any order; repeats allowed, and equal titles have equal scores.
-
-        Returns:
-            Scores float32 `(len(titles),)`.
-        """
-        return self.score_matrix(texts_of("query", [query]), titles)[0]
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """Scores every title for every query; each title is encoded once.
@@ -105,6 +35,22 @@ class VectorRanker(ABC):
         """
         vectors, priors, shared = self._encode_distinct(texts_of("titles", titles))
         return (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
+
+    def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """The cosines of queries and titles, float32 `(len(queries), len(titles))`."""
+        vectors, _, shared = self._encode_distinct(texts_of("titles", titles))
+        return (self.encode_queries(queries) @ vectors.T)[:, shared]
+
+    def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """Scores each title for its own query, float32 `(len(titles),)`.
+
+        Args:
+            queries: raw texts, one for each title, or one for all.
+            titles: raw texts.
+        """
+        query_vectors = self.encode_queries(queries, prior=True)
+        products: Vectors = query_vectors * self.encode_titles(titles, prior=True)
+        return products.sum(axis=1)
 
     def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of queries.
@@ -129,10 +75,6 @@ class VectorRanker(ABC):
         vectors = self._encode("title", titles)
         return np.column_stack([vectors, self.weighted_prior(titles)]) if prior else vectors
 
-    def weighted_prior(self, titles: Iterable[str]) -> Vectors:
-        """The part of the scores that does not depend on the query, `(len(titles),)`."""
-        return self._weighted_priors([self.vocabulary.rules.key(title) for title in titles])
-
     def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and priors of the distinct titles, and the index of each title among them.
 
@@ -143,22 +85,36 @@ class VectorRanker(ABC):
         return self._encode("title", distinct), self._weighted_priors(distinct), shared
 
 
+def require_vectors(ranker: object, source: object) -> VectorRanker:
+    """Checks that a ranker has a vector for each text, and returns it.
+
+    Args:
+        ranker: a trained model or a baseline.
+        source: the directory it was loaded from, for the message.
+
+    Raises:
+        UserError: the ranker has no vectors.
+    """
+    if isinstance(ranker, VectorRanker):
+        return ranker
+    if isinstance(ranker, TrainedRanker):
+        raise no_vectors(source)
+    raise UserError(f"{source} is a baseline, which has no vectors; give a trained model.")
+
+
+def no_vectors(source: object) -> UserError:
+    """The error for a model with the score maxsim where vectors are needed.
+
+    Args:
+        source: the directory of the model.
+    """
+    return UserError(
+        f"{source} is a maxsim model, which has no vector per text; give a model with the score "
+        "cosine."
+    )
+
+
 def unit(vectors: Vectors) -> Vectors:
     """Normalizes vectors to length 1; zero vectors stay, as in `normalize_vectors` of the model."""
     squares = np.einsum("nd,nd->n", vectors, vectors)
     return vectors / np.sqrt(np.maximum(squares, 1e-12))[:, None]
-
-
-def texts_of(name: str, texts: Iterable[Any]) -> Sequence[str]:
-    """Checks that texts are strings and returns a list, or the same tuple (a key of caches).
-
-    Raises:
-        TypeError: an element is not a string, or `texts` is a single string.
-    """
-    if isinstance(texts, (str, bytes)):
-        raise TypeError(f"{name} is one {type(texts).__name__}; expected a list of str.")
-    sequence = texts if isinstance(texts, tuple) else list(texts)
-    for row, text in enumerate(sequence):
-        if not isinstance(text, str):
-            raise TypeError(f"{name}[{row}] is {text!r:.60}; expected str.")
-    return sequence

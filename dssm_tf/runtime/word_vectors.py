@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from dssm_tf.runtime.vector_ranker import Vectors
+from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.text.vocabulary import Vocabulary
 
 

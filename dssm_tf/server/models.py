@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.export.load import load_model
-from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.runtime.trained_ranker import TrainedRanker
 
 
 class Model(NamedTuple):
@@ -16,12 +16,12 @@ class Model(NamedTuple):
     Attributes:
         name: its name in requests.
         version: the number of its version.
-        ranker: computes vectors.
+        ranker: computes scores, and vectors if the model has them.
     """
 
     name: str
     version: int
-    ranker: VectorRanker
+    ranker: TrainedRanker
 
 
 def open_models(path: Path) -> list[Model]:

@@ -15,7 +15,8 @@ from typing import TypeVar
 from prometheus_client import CollectorRegistry, Histogram
 
 from dssm_tf.export.signatures import INPUTS
-from dssm_tf.runtime.vector_ranker import VectorRanker, Vectors
+from dssm_tf.runtime.trained_ranker import TrainedRanker, Vectors
+from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.limits import BUSY, DEADLINE, FAILED, INVALID, NOT_FOUND, Limits, Refusal
 from dssm_tf.server.models import Model
 from serving import messages
@@ -29,14 +30,23 @@ _BUSY = "as many requests as --in-flight allows are in flight; try again later."
 _MAX_TEXT_BYTES = 1 << 16  # longer texts are truncated; models read only the first words
 
 
-def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, Vectors]:
+def compute(ranker: TrainedRanker, texts: Mapping[str, list[str]]) -> tuple[str, Vectors]:
     """Computes a signature; returns the name of the output and its values.
 
     Args:
         ranker: the model.
         texts: texts by the names in `INPUTS`; with titles, one query for all or one per title.
+
+    Raises:
+        Refusal: the numbers of queries and titles differ, or the model has no vectors.
     """
     if len(texts) == 1:
+        if not isinstance(ranker, VectorRanker):
+            raise Refusal(
+                INVALID,
+                f"{ranker.name} is a maxsim model, which has no vector per text; use the signature "
+                "score.",
+            )
         ((name, batch),) = texts.items()
         return "embeddings", getattr(ranker, f"encode_{name}")(batch, prior=True)
     queries, titles = texts["queries"], texts["titles"]
@@ -48,8 +58,7 @@ def compute(ranker: VectorRanker, texts: Mapping[str, list[str]]) -> tuple[str, 
         )
     if len(set(queries)) == 1:  # clients that batch repeat the query
         queries = queries[:1]
-    vectors = ranker.encode_queries(queries, prior=True) * ranker.encode_titles(titles, prior=True)
-    return "scores", vectors.sum(axis=1)
+    return "scores", ranker.score_pairs(queries, titles)
 
 
 class Service:

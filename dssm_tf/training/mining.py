@@ -17,6 +17,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config.training import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, top_columns
+from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.graded_lists import HardNegative, read_hard_negatives, write_hard_negatives
 from dssm_tf.training.validation import Encode
 
@@ -164,6 +165,8 @@ def mine(
 
     data = Preprocessed(Path(directory))
     rankers = {name: SemanticRanker.load(run) for name, run in runs.items()}
+    for name, ranker in rankers.items():
+        require_vectors(ranker, runs[name])
     systems = {
         name: by_cosine(Encoder(ranker.model, ranker.vocabulary))
         for name, ranker in rankers.items()

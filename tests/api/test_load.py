@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 import dssm_tf
-from dssm_tf.export.load import load_model
+from dssm_tf.export.load import load_model, load_vector_ranker
 from dssm_tf.systems import BASELINES
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
@@ -106,8 +106,10 @@ def test_a_saved_baseline_is_a_ranker_too(tmp_path):
     loaded = dssm_tf.load(tmp_path)
     assert loaded.name == "bm25"
     assert loaded.score("red fox", TITLES).tolist() == saved.score("red fox", TITLES).tolist()
-    with pytest.raises(dssm_tf.UserError, match="is a baseline, which has no vectors"):
+    with pytest.raises(dssm_tf.UserError, match="is a baseline; give a trained model"):
         load_model(tmp_path)
+    with pytest.raises(dssm_tf.UserError, match="is a baseline, which has no vectors"):
+        load_vector_ranker(tmp_path)
 
 
 def test_a_damaged_run_is_refused(run, tmp_path):

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
+from dssm_tf.common.checksums import files_in, write_checksums
+from dssm_tf.runtime.compact_files import (
+    COMPACT,
+    DOCUMENT_FREQUENCIES,
+    FORMAT,
+    MAXSIM,
+    PRIOR,
+    VOCABULARY,
+    WEIGHTS,
+)
 from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.stable_hash import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference import maxsim as reference
 
@@ -72,3 +86,54 @@ def oracle(model: MaxSim, texts: Iterable[Sequence[str]]) -> reference.MaxSim:
         model.frequencies.words,
         model.frequencies.pairs,
     )
+
+
+SETTINGS = {
+    "name": "shop",
+    "prior_weight": 0.25,
+    "mean_prior": -0.5,
+    "bm25_weight": 0.4,
+    "cutoff": 0.1,
+}
+
+
+def write_compact_model(
+    model: MaxSim, directory: Path, clicks: dict[str, float], kernel: str = "float32"
+) -> Path:
+    """Writes the compact form of a model.
+
+    Args:
+        model: the model.
+        directory: directory to create.
+        clicks: the log-prior of each clicked title, by its key; that of other titles is -7.
+        kernel: number type of the kernel.
+    """
+    directory.mkdir(parents=True)
+    content = {
+        "format": FORMAT,
+        "score": {"name": MAXSIM, "threshold": model.threshold},
+        "rules": asdict(model.vocabulary.rules),
+        "unseen": -7.0,
+        **SETTINGS,
+    }
+    (directory / COMPACT).write_text(json.dumps(content), "utf-8")
+    model.vocabulary.save(directory / VOCABULARY)
+    model.frequencies.save(directory / DOCUMENT_FREQUENCIES)
+    rows, dimension = model._rows, model.dimension
+    arrays = {"kernel": rows[:, :dimension], "importance": rows[:, dimension:-1]}
+    arrays |= {"sides": model.sides, "pair_bias": model.pair_bias}
+    if kernel == "int8":
+        arrays["scale"] = np.abs(arrays["kernel"]).max(axis=1, keepdims=True) / 127
+        arrays["kernel"] = arrays["kernel"] / np.maximum(arrays["scale"], 1e-9)
+    arrays["kernel"] = np.rint(arrays["kernel"]) if kernel == "int8" else arrays["kernel"]
+    arrays["kernel"] = arrays["kernel"].astype(kernel)
+    np.savez(directory / WEIGHTS, **arrays)
+    hashes = sorted((fingerprint64(title), log_prior) for title, log_prior in clicks.items())
+    titles, log_priors = zip(*hashes, strict=True)
+    np.savez(
+        directory / PRIOR,
+        titles=np.array(titles, np.int64),
+        log_priors=np.array(log_priors, np.float32),
+    )
+    write_checksums(directory, files_in(directory))
+    return directory

@@ -59,7 +59,7 @@ def test_another_format_is_an_error(copy):
     settings = json.loads((copy / "compact.json").read_text())
     (copy / "compact.json").write_text(json.dumps(settings | {"format": 9}))
     write_checksums(copy, sorted(FILES - {"SHA256SUMS"}))
-    with pytest.raises(UserError, match=r"is of format 9; this version reads 7\. Install"):
+    with pytest.raises(UserError, match=r"is of format 9; this version reads 8\. Install"):
         CompactRanker.load(copy)
 
 
@@ -131,7 +131,7 @@ def test_the_command_prints_how_to_load_the_model(lstm_run, tmp_path, capsys):
     command = ["export", "--model", str(lstm_run), "--out", str(out), "--format", "compact"]
     assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
     output = capsys.readouterr().out
-    assert f"CompactRanker.load({str(out / 'shop')!r})" in output
+    assert f"from dssm_tf.runtime import load; load({str(out / 'shop')!r})" in output
     assert "rounded to float16" in output
     assert CompactRanker.load(out / "shop").score("fox", TITLES).shape == (4,)
 

@@ -1,0 +1,53 @@
+"""Loads compact models with any score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dssm_tf.runtime.compact_files import CompactFiles, read_compact
+from dssm_tf.runtime.compact_ranker import CompactRanker
+from dssm_tf.runtime.hashed_priors import HashedPriors
+from dssm_tf.runtime.maxsim import MaxSim
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.trained_ranker import TrainedRanker
+from dssm_tf.text.document_frequencies import DocumentFrequencies
+
+
+def load(directory: Path | str) -> TrainedRanker:
+    """Loads a compact model.
+
+    Args:
+        directory: a version, or a model; then its newest version is loaded.
+
+    Returns:
+        A `CompactRanker` for a model with the score cosine, a `MaxSimRanker` for one with maxsim.
+
+    Raises:
+        UserError: the directory does not exist or has another format, or a file was damaged or
+            changed.
+
+    >>> load("nowhere")
+    Traceback (most recent call last):
+    dssm_tf.common.errors.UserError: nowhere does not exist; ...
+    """
+    files = read_compact(Path(directory))
+    if files.frequencies is None:
+        return CompactRanker(files)
+    maxsim = _maxsim(files, files.frequencies)
+    return MaxSimRanker(files.settings, maxsim, HashedPriors(files))
+
+
+def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:
+    """The word vectors and weights of a compact model with the score maxsim."""
+    weights = files.weights
+    return MaxSim(
+        files.vocabulary,
+        frequencies,
+        weights["kernel"] * weights.get("scale", np.float32(1)),
+        weights["importance"],
+        weights["sides"],
+        weights["pair_bias"],
+        files.settings["score"]["threshold"],
+    )

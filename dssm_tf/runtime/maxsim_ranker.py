@@ -1,0 +1,110 @@
+"""A ranker by the score maxsim, for runs and compact models alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
+from dssm_tf.runtime.trained_ranker import SETTING_NAMES, TrainedRanker, Vectors, texts_of
+from dssm_tf.runtime.word_matches import WordMatches, word_matches
+
+if TYPE_CHECKING:
+    from dssm_tf.text.rules import Key
+
+_CACHED_TITLE_LISTS = 8  # number of lists of titles whose indexes are cached
+
+
+class MaxSimRanker(TrainedRanker):
+    """A trained model that compares texts word by word; see `dssm_tf.runtime.maxsim`.
+
+    The inverted indexes of the last lists of titles are cached. Several threads may use it.
+
+    Args:
+        settings: the values of `SETTING_NAMES`.
+        maxsim: vectors and weights of words.
+        weighted_priors: a function from normalized titles to their weighted log-priors.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        maxsim: MaxSim,
+        weighted_priors: Callable[[Sequence[Key]], Vectors],
+    ) -> None:
+        for name in SETTING_NAMES:
+            setattr(self, name, settings[name])
+        self.vocabulary = maxsim.vocabulary
+        self.maxsim = maxsim
+        self._priors_of = weighted_priors
+        self._cached_index = lru_cache(_CACHED_TITLE_LISTS)(self._build_index)
+
+    def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """Scores every title for every query, float32 `(len(queries), len(titles))`.
+
+        Args:
+            queries: raw texts.
+            titles: raw texts; pass the same tuple again to reuse its index quickly.
+        """
+        index, priors, shared = self._cached_index(tuple(texts_of("titles", titles)))
+        return self._similarities(queries, index, priors)[:, shared]
+
+    def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """The scores without the prior, float32 `(len(queries), len(titles))`."""
+        index, _, shared = self._cached_index(tuple(texts_of("titles", titles)))
+        return self._similarities(queries, index)[:, shared]
+
+    def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
+        """Scores each title for its own query, float32 `(len(titles),)`.
+
+        Args:
+            queries: raw texts, one for each title, or one for all.
+            titles: raw texts.
+        """
+        queries = texts_of("queries", queries)
+        index, priors, shared = self._cached_index(tuple(texts_of("titles", titles)))
+        query_of_title = np.broadcast_to(np.array(queries, object), len(shared))
+        scores = np.zeros(len(shared), np.float32)
+        for query in dict.fromkeys(queries):
+            rows = np.flatnonzero(query_of_title == query)
+            scores[rows] = self._similarities([query], index, priors)[0, shared[rows]]
+        return scores
+
+    def word_matches(self, query: str, title: str) -> WordMatches:
+        """The parts of the score of a query and a title, without the prior."""
+        return word_matches(self.maxsim, *map(self.vocabulary.words, (query, title)))
+
+    def _similarities(
+        self, queries: Iterable[str], index: InvertedIndex, priors: Vectors | float = 0.0
+    ) -> Vectors:
+        """Scores of distinct titles, `(len(queries), titles of the index)`.
+
+        Args:
+            queries: raw texts.
+            index: index of the distinct titles.
+            priors: the weighted log-priors of these titles.
+        """
+        texts = texts_of("queries", queries)
+        scores = np.empty((len(texts), len(index)), np.float32)
+        for row, query in enumerate(texts):
+            scores[row] = index.scores(self.vocabulary.words(query))
+        scores += priors
+        return scores
+
+    def _build_index(
+        self, titles: tuple[str, ...]
+    ) -> tuple[InvertedIndex, Vectors, NDArray[np.intp]]:
+        """An index and the priors of the distinct titles, and the index of each title among them.
+
+        Titles with the same normalized text are one title of the index, so their scores are equal.
+        """
+        distinct, shared = self.vocabulary.rules.distinct(titles)
+        index = InvertedIndex(self.maxsim, list(map(self.vocabulary.words, distinct)))
+        return index, self._weighted_priors(distinct), shared
+
+    def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
+        return self._priors_of(titles)

@@ -138,7 +138,7 @@ def test_contributions_to_a_bm25_score_are_the_scores_of_single_words(tmp_path, 
 @pytest.mark.parametrize("kind", ["run", "saved", "compact"])
 @pytest.mark.parametrize(
     ("query", "message"),
-    [("?!", "the query '?!' has no word"), ("ωψξ", "no letter trigram of the query 'ωψξ'")],
+    [("?!", "the query '?!' has no word"), ("ωψξ", "no letter n-gram of the query 'ωψξ'")],
 )
 def test_a_text_without_a_known_word_is_an_error_of_one_line(
     runs, exports, command, capsys, kind, query, message
@@ -154,7 +154,7 @@ def test_a_text_without_a_known_word_is_an_error_of_one_line(
 def test_notes_list_unknown_and_dropped_words(rankers):
     explanation = explain(rankers("dssm"), "box ωψξ", "game " * 70)
     assert explanation.notes == [
-        "The vocabulary has no letter trigram of 'ωψξ' in the query.",
+        "The vocabulary has no letter n-gram of 'ωψξ' in the query.",
         "The model reads the first 64 words of the title; it drops 6 more.",
     ]
 

@@ -87,7 +87,7 @@ def test_known_and_new_queries_and_unknown_ngrams_are_reported(evaluate, capsys)
     assert lstm["about"][0]["unknown_ngrams"] == pytest.approx(7 / 13)
     output = " ".join(capsys.readouterr().out.split())
     for expected in (
-        "lstm lacks 54 % of the letter trigrams of the judged queries",
+        "lstm lacks 54 % of the letter n-grams of the judged queries",
         "Queries that are not in the log:",
         "1 of the 2 queries are not in the click log",
         "The means are based on 2 queries, fewer than 200",

@@ -85,7 +85,7 @@ def test_the_script_compares_a_word_in_several_texts_by_convolution_features(run
 @pytest.mark.parametrize(
     ("run", "flags", "message"),
     [
-        ("dssm", ["--word", "ωψξ"], "has no letter trigram of 'ωψξ'"),
+        ("dssm", ["--word", "ωψξ"], "has no letter n-gram of 'ωψξ'"),
         ("dssm", ["--word", "fox", "--texts", "red fox", "a fox"], "DSSM has no vector for a word"),
         ("clsm", ["--word", "fox", "--texts", "red fox", "an owl"], "'fox' is not among the words"),
     ],

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from tabulate import tabulate
 
 from dssm_tf.common.files import atomic_write
-from dssm_tf.reports.page import document, source
+from dssm_tf.reports.page import document, read_source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,7 +124,7 @@ def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") 
     )
     first, section, others = body.partition("<h2>")
     title = re.sub(r"\\(.)", r"\1", text.split("\n", 1)[0].removeprefix("# "))
-    return document(title, f"{first}{insert}{section}{others}", [source("page.js")])
+    return document(title, f"{first}{insert}{section}{others}", [read_source("page.js")])
 
 
 def write(

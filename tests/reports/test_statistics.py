@@ -13,7 +13,7 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.report import text as report
-from dssm_tf.reports.statistics import first_titles, labels
+from dssm_tf.reports.statistics import first_title_labels, labels
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import TableRanker
 from tests.reference import first_titles as reference
@@ -84,7 +84,7 @@ def table_under(text: str, head: str) -> list[list[str]]:
 
 
 def test_first_titles_are_counted_by_grade_over_the_queries_that_means_include(result):
-    first = first_titles(result.task, result.runs)
+    first = first_title_labels(result.task, result.runs)
     assert labels(result.task, first) == list(LABELS)
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
@@ -137,7 +137,7 @@ def test_first_titles_of_two_queries_by_hand():
         "y": ranking([[index["B"], index["A"]]] * 2),
         "z": ranking([[index["A"]] if query == first else [] for query in range(2)]),
     }
-    by_system = first_titles(task, runs)
+    by_system = first_title_labels(task, runs)
     assert [[by_system[name][query] for query in (first, second)] for name in "xyz"] == [
         ["2", "2"], ["not judged", "1"], ["2", "nothing ranked"]
     ]  # fmt: skip

@@ -154,9 +154,9 @@ def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
 
     Args:
         ids: words in a row.
-        starts: where each phrase begins.
-        words: of each phrase, at most three.
-        size: of the vocabulary.
+        starts: index in `ids` of the first word of each phrase.
+        words: number of words of each phrase, at most three.
+        size: size of the vocabulary.
 
     Raises:
         ValueError: the vocabulary is too large for the numbers.

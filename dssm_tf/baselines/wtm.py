@@ -153,7 +153,7 @@ class PairTokens(NamedTuple):
         Args:
             clicks: the log.
             titles: the corpus.
-            name: of the model, for errors.
+            name: name of the model, for errors.
 
         Raises:
             NoClicksError: there is no clicked pair.

@@ -27,7 +27,7 @@ def list_(name: str | None = None, /) -> None:
         dssm data list wands
 
     Args:
-        name: of a data set; by default all are listed
+        name: name of a data set; by default all are listed
 
     Raises:
         UserError: there is no such data set.

@@ -18,7 +18,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
     for path in source.find_all(*names) or [source.find(*names)]:
         try:  # as bytes, because XML declares the encoding
             source.read(
-                path, LINE, output.add_title, format="txt", encoding="latin-1", parts=_products
+                path, LINE, output.add_title, format="txt", encoding="latin-1", transform=_products
             )
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise UserError(f"{path} is not well-formed XML: {error}.") from error

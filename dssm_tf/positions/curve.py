@@ -29,7 +29,7 @@ class ExaminationCurve:
     """Propensities: how often positions 1, 2, ... are examined, relative to position 1.
 
     Args:
-        propensities: of positions 1, 2, ..., each above 0 and at most 1.
+        propensities: propensities of positions 1, 2, ..., each above 0 and at most 1.
         intervals: 95 % interval of each propensity, `(low, high)`; empty if the curve was not
             estimated.
         method: `harvesting`, or the file that the curve was read from.

@@ -46,8 +46,8 @@ def run(
     )
     app["--help"].show = False
     if isinstance(command, Mapping):
-        for word, function in command.items():
-            app.command(function, name=word)
+        for subcommand, function in command.items():
+            app.command(function, name=subcommand)
     else:
         app.default(command)
     if _HELP.intersection(arguments):  # first, because resolving the flags doubles the time
@@ -59,8 +59,8 @@ def run(
         named = re.findall(r"--[\w-]+", reason)
         typed = [argument.partition("=")[0] for argument in arguments]
         others = [flag for flag in typed if flag not in named]
-        near = [get_close_matches(flag, others, n=1, cutoff=0.8) for flag in named]
-        if first := next(filter(None, near), None):
+        similar = [get_close_matches(flag, others, n=1, cutoff=0.8) for flag in named]
+        if first := next(filter(None, similar), None):
             reason += f" Is {first[0]} a typing error?"
         sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
         return 2

@@ -71,6 +71,6 @@ def test_a_loss_is_the_paper_s(values, gamma, margin, bias):
 
 @given(values=cosines, gamma=gammas)
 def test_the_gradient_of_the_softmax_is_the_paper_s(values, gamma):
-    slope = gradient(ClickSoftmax(gamma), values, unmasked_labels(values))
+    computed = gradient(ClickSoftmax(gamma), values, unmasked_labels(values))
     expected = reference.loss_gradient(values[0], gamma)
-    np.testing.assert_allclose(slope[0], expected, atol=1e-9 * gamma)
+    np.testing.assert_allclose(computed[0], expected, atol=1e-9 * gamma)

@@ -63,7 +63,7 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
                 target,
                 clicks,
                 iterations=self.iterations,
-                step_done=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
+                on_step_end=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
             )
         return translation.table
 

@@ -25,7 +25,7 @@ class Adapter:
     Args:
         title: title of the data set, in a few words.
         described: its publisher, and the name of the description of its files.
-        licence: as stated by the publisher.
+        license: as stated by the publisher.
         files: the files that are read.
         grades: the origin of judgments and their grades.
         split: how clicks and judgments are separated.
@@ -38,7 +38,7 @@ class Adapter:
 
     title: str
     described: str
-    licence: str
+    license: str
     files: tuple[str, ...]
     grades: str
     split: str

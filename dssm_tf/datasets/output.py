@@ -108,7 +108,7 @@ class DatasetWriter(ExitStack):
     def add_graded(
         self, query_id: object, query: str, doc_id: object, grade: float, clicked_from: float
     ) -> None:
-        """Writes a judgment if the query is held out, else a click if the grade is good.
+        """Writes a judgment if the query is held out, else a click if the grade is high enough.
 
         Args:
             query_id: id of the query.

@@ -22,7 +22,7 @@ TEXT, PAGE = "report.md", "report.html"
 _SPECIAL = re.compile(
     r"([\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^>|^#(?=#{0,5}(?:\s|$)))"
 )
-"""What formats a text where it stands: `#` only before a heading, `_` only outside words."""
+"""Characters that Markdown interprets, each only where it does: `#` only before a heading."""
 _FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
 
 

@@ -18,7 +18,7 @@ from tests.components import (
     copy_of,
 )
 from tests.labels import labels, unmasked_labels
-from tests.losses.values import each, gradient
+from tests.losses.values import gradient, losses_per_query
 from tests.numerical_gradients import numerical_gradient
 
 GENERATOR = np.random.default_rng(7)
@@ -41,7 +41,7 @@ def labels_for(name: str) -> dict[str, np.ndarray]:
 
 def loss(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
     """The loss of each query."""
-    return each(build_loss(name), scores, given_labels or labels_for(name))
+    return losses_per_query(build_loss(name), scores, given_labels or labels_for(name))
 
 
 def gradient_of(name: str, scores=SCORES, given_labels=None) -> np.ndarray:

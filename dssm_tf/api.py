@@ -129,7 +129,7 @@ class ClickData:
         """
         import keras
 
-        from dssm_tf.common.keras_internals import build_nothing_more
+        from dssm_tf.common.keras_internals import skip_build_step
         from dssm_tf.model.build import build_model
         from dssm_tf.training.model_state import assign_all
 
@@ -144,7 +144,7 @@ class ClickData:
             if self._warm_start is not None:
                 assign_all(model.weights, self._warm_start.weights)
         model.supports_jit = self._xla
-        build_nothing_more(model)
+        skip_build_step(model)
         return model
 
     def loss(self) -> keras.losses.Loss:

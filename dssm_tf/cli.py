@@ -50,17 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         for wrong usage.
     """
     quieten()
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["--version"]:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["--version"]:
         sys.stdout.write(f"dssm-tf {__version__}\n")
         return 0
-    if not words:
+    if not arguments:
         sys.stderr.write(_help())
         return 2
-    if words[0] in ("--help", "-h"):
+    if arguments[0] in ("--help", "-h"):
         sys.stdout.write(_help())
         return 0
-    name, *words = words
+    name, *arguments = arguments
     if name not in COMMANDS:
         suggestion = did_you_mean(name, COMMANDS)
         sys.stderr.write(
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     from dssm_tf.common.command_line import run
 
-    return run(f"dssm {name}", load_command(name), words)
+    return run(f"dssm {name}", load_command(name), arguments)
 
 
 def _help() -> str:

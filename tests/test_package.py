@@ -82,7 +82,7 @@ def test_the_import_contract_covers_every_package(checkout):
         ("LICENSE", ("Version 2.0, January 2004", "END OF TERMS AND CONDITIONS")),
         ("NOTICE", ("Berant",)),
         ("dssm_tf/datasets/webquestions/ATTRIBUTION.md", ("CC BY 4.0", "Berant")),
-        ("dssm_tf/datasets/cora/ATTRIBUTION.md", ("MIT licence", "Planetoid")),
+        ("dssm_tf/datasets/cora/ATTRIBUTION.md", ("MIT license", "Planetoid")),
     ],
 )
 def test_the_license_and_the_attributions_of_shipped_data_are_complete(checkout, file, phrases):

@@ -47,7 +47,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         ValueError: in the constructor, a parameter does not exist or its value is out of bounds.
 
     Attributes:
-        name: the row in tables, and the name of the saved file.
+        name: name of the row in tables and of the saved file.
         learned_type: the dataclass that `_fit` returns; `load` builds it. Its fields may be arrays,
             sparse matrices, `Terms`, other dataclasses, and whatever JSON can write.
         search_space: the values of parameters that cross validation tries on the fitted model.
@@ -116,7 +116,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         Raises:
             RuntimeError: the model is not fitted.
         """
-        _ = self.learned  # raises if there is none
+        _ = self.learned  # raises an error if the model is not fitted
         return self._score(queries, self._cached_encode(tuple(titles)))
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
@@ -196,7 +196,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         """
 
     def _use(self, learned: LearnedT) -> Self:
-        """Scores by `learned` from now on."""
+        """Sets `learned` and what depends on it; returns the model."""
         self._learned = learned
         self._build_index()
         self._cached_encode = lru_cache(CACHED_TITLE_LISTS)(self._encode_titles)

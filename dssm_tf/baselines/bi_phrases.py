@@ -23,9 +23,9 @@ class PairBlock(NamedTuple):
     """Some pairs of texts, padded to the longest.
 
     Attributes:
-        pairs: their indices, `(pairs,)`.
-        queries: `(pairs, J)` ids of the query's words, -1 behind the end.
-        titles: `(pairs, I)` ids of the title's words, -1 behind the end.
+        pairs: indices of the pairs, `(pairs,)`.
+        queries: `(pairs, J)` ids of the query's words, -1 after the end.
+        titles: `(pairs, I)` ids of the title's words, -1 after the end.
     """
 
     pairs: Ids
@@ -53,11 +53,11 @@ def _padded(texts: Tokens, rows: Ids) -> Ids:
 def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_matrix) -> Links:
     """The symmetrized word alignment of each pair: `(pairs, J, I)`.
 
-    Each query word is linked to the title word that most likely gave it, and each title word to
-    the query word that most likely gave it, where anything could. Of equally likely words the same
-    word comes first, then the first in the text: words of one title that are in no other are
-    equally likely, and there are many in a small log. The two directions are joined by
-    `symmetrize`.
+    Each query word is linked to the title word with the highest probability of being translated
+    into it, and each title word to a query word in the same way. A word has no link if all
+    probabilities are 0. Among equal probabilities, the identical word is preferred, then the first
+    one in the text. Equal probabilities are frequent in a small log, where many words occur in one
+    title only. `symmetrize` joins the two directions.
 
     Args:
         block: the pairs.
@@ -75,7 +75,7 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
 
 
 def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
-    """The first of the largest along the axis, if it is above 0."""
+    """Marks the maximum along an axis: the first of equal ones, and none if it is 0."""
     best = np.zeros(probabilities.shape, dtype=bool)
     first = np.expand_dims(probabilities.argmax(axis), axis)
     np.put_along_axis(best, first, np.take_along_axis(probabilities, first, axis) > 0, axis)
@@ -101,7 +101,8 @@ def symmetrize(query_links: Links, title_links: Links) -> Links:
     # Cells are visited one by one, because their order matters; all pairs at the same time.
     cells = np.argwhere((either & ~both).any(axis=0)).tolist()
 
-    def free(j: int, i: int) -> tuple[Links, Links]:
+    def without_link(j: int, i: int) -> tuple[Links, Links]:
+        # Whether query word j and title word i have no link yet, by pair.
         return ~links[:, j].any(axis=1), ~links[:, :, i].any(axis=1)
 
     grown = True
@@ -109,24 +110,26 @@ def symmetrize(query_links: Links, title_links: Links) -> Links:
         before = links.sum()
         for j, i in cells:
             near = links[:, max(j - 1, 0) : j + 2, max(i - 1, 0) : i + 2].any(axis=(1, 2))
-            links[:, j, i] |= either[:, j, i] & near & np.logical_or(*free(j, i))
+            links[:, j, i] |= either[:, j, i] & near & np.logical_or(*without_link(j, i))
         grown = links.sum() > before
     for j, i in cells:
-        links[:, j, i] |= either[:, j, i] & np.logical_and(*free(j, i))
+        links[:, j, i] |= either[:, j, i] & np.logical_and(*without_link(j, i))
     return links
 
 
 def consistent_phrases(
     links: Links, block: PairBlock, longest: int
 ) -> Iterator[tuple[int, int, Ids, Ids, Ids]]:
-    """Every bi-phrase of up to `longest` words a side that no link leaves.
+    """The bi-phrases of the pairs, with up to `longest` words per phrase.
 
-    A phrase of the query and one of the title are a bi-phrase when at least one link joins them
-    and no word of either is linked outside the other. Words without a link may lie at the ends.
+    A phrase of the query and a phrase of the title are a bi-phrase if at least one link joins them,
+    and no word of either phrase has a link to a word outside the other. Words without a link may be
+    at the ends.
 
     Yields:
-        Words of the query phrase and of the title phrase, and for all bi-phrases of those lengths
-        the row in the block, the first word in the query and the first word in the title.
+        The numbers of words of the query phrase and of the title phrase; and for all bi-phrases of
+        these lengths, the row in the block and the positions of the first words in the query and
+        in the title.
 
     Reference: Och, Tillmann and Ney 1999; Koehn, Och and Marcu 2003, sec. 2.
     """
@@ -137,26 +140,28 @@ def consistent_phrases(
     query_ends = (block.queries >= 0).sum(axis=1)[:, None]
     title_ends = (block.titles >= 0).sum(axis=1)[:, None]
     for query_words in range(1, min(longest, height) + 1):
-        band = sums[:, query_words:] - sums[:, :-query_words]  # links of the query's phrase
+        query_sums = sums[:, query_words:] - sums[:, :-query_words]  # links of the query's phrase
         query_inside = np.arange(query_words, height + 1) <= query_ends
         for title_words in range(1, min(longest, width) + 1):
-            inside = band[:, :, title_words:] - band[:, :, :-title_words]
-            of_title = sums[:, -1:, title_words:] - sums[:, -1:, :-title_words]
+            inside = query_sums[:, :, title_words:] - query_sums[:, :, :-title_words]
+            title_sums = sums[:, -1:, title_words:] - sums[:, -1:, :-title_words]
             title_inside = np.arange(title_words, width + 1) <= title_ends
-            consistent = (inside > 0) & (inside == band[:, :, -1:]) & (inside == of_title)
+            consistent = (inside > 0) & (inside == query_sums[:, :, -1:]) & (inside == title_sums)
             consistent &= query_inside[:, :, None] & title_inside[:, None, :]
             row, first_in_query, first_in_title = np.nonzero(consistent)
             yield query_words, title_words, row, first_in_query, first_in_title
 
 
 def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
-    """One number per phrase: its ids as digits, each raised by one, so that lengths differ too.
+    """One number per phrase, in base `size + 1`: each digit is a word id plus one.
+
+    Phrases of different lengths have different numbers, because no digit is 0.
 
     Args:
-        ids: words in a row.
-        starts: where each phrase begins.
-        words: of each phrase, at most three.
-        size: of the vocabulary.
+        ids: ids of consecutive words.
+        starts: index in `ids` of the first word of each phrase.
+        words: number of words of each phrase, at most three.
+        size: size of the vocabulary.
 
     Raises:
         ValueError: the vocabulary is too large for the numbers.
@@ -181,8 +186,9 @@ def extract(
 ) -> tuple[Ids, Ids, sparse.csr_matrix]:
     """Aligns clicked pairs, extracts their bi-phrases and counts them.
 
-    `P(q | w)` is the clicks on pairs with the bi-phrase `(q, w)`, each occurrence counted, over the
-    clicks on pairs with any bi-phrase `(., w)`.
+    `P(q | w)` is the number of clicks on pairs with the bi-phrase `(q, w)`, divided by the number
+    of clicks on pairs with any bi-phrase `(., w)`. A pair counts once per occurrence of the
+    bi-phrase.
 
     Args:
         queries: one per pair, all words known.
@@ -190,11 +196,11 @@ def extract(
         clicks: `(pairs,)`.
         to_query: `P(query word | title word)`, `(words, words)`.
         to_title: `P(title word | query word)`, `(words, words)`.
-        longest: words of a phrase at most, up to three.
+        longest: maximum number of words of a phrase, up to three.
 
     Returns:
-        The phrases of titles and of queries, see `phrase_keys`, sorted, and the table of relative
-        frequencies `(title phrases, query phrases)`; its rows sum to one.
+        The phrases of titles and those of queries, as sorted `phrase_keys`; and the relative
+        frequencies, `(title phrases, query phrases)`, whose rows sum to one.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """

@@ -16,10 +16,10 @@ from dssm_tf.baselines.topic_model import (
     EMTopics,
     TopicEM,
     collect,
-    first_texts,
-    first_topics,
+    initial_texts,
+    initial_topics,
     log_prior,
-    normalized,
+    normalize,
 )
 from dssm_tf.common.field_types import Fraction, PositiveInt
 
@@ -79,7 +79,7 @@ class BLTM(TopicEM[BilingualTopics]):
         pairs = ClickedPairs.of(clicks, self.name)
         collection = collect(clicks, titles, self.name, pairs.queries)
         count = collection.terms.count
-        chosen = first_texts(len(pairs.clicks), self.topics, np.random.default_rng(self.seed))
+        chosen = initial_texts(len(pairs.clicks), self.topics, np.random.default_rng(self.seed))
         em = BilingualEM(
             PairSide(count(pairs.queries), chosen),
             PairSide(count(pairs.titles), chosen),
@@ -116,7 +116,7 @@ class PairSide:
 
     def __init__(self, counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> None:
         self.counts = counts
-        self.words = first_topics(counts, chosen)
+        self.words = initial_topics(counts, chosen)
         self._weights = np.empty(counts.nnz)
         self._mixtures = np.empty((counts.shape[0], len(chosen)))
 
@@ -143,7 +143,7 @@ class PairSide:
         ratio = sparse.csr_matrix(
             (self._weights, self.counts.indices, self.counts.indptr), shape=self.counts.shape
         )
-        self.words = normalized(self.words * (ratio.T @ self._mixtures) + prior, axis=0)
+        self.words = normalize(self.words * (ratio.T @ self._mixtures) + prior, axis=0)
 
 
 class BilingualEM:
@@ -186,7 +186,7 @@ class BilingualEM:
             self.title.accumulate(block, title, posterior.title, clicks)
             expected = query.lengths * posterior.query.fractions
             expected += title.lengths * posterior.title.fractions
-            mixtures[block] = normalized(expected + mixture_prior, axis=1)
+            mixtures[block] = normalize(expected + mixture_prior, axis=1)
             gaps.append(np.abs(posterior.query.fractions - posterior.title.fractions).max())
             logs = np.log(np.maximum(before, 1e-300)).sum(axis=1)
             objective += float(clicks @ (posterior.objective + mixture_prior * logs))

@@ -32,23 +32,23 @@ def log_likelihoods(
     used = np.unique(queries.indices)
     used = used[background[used] > 0]
     queries = queries[:, used]
-    gains, floors = log_gains(counts[used], mu * background[used])
-    scores = (queries @ gains).toarray() + (queries @ floors)[:, None]
+    gains, log_pseudo_counts = log_gains(counts[used], mu * background[used])
+    scores = (queries @ gains).toarray() + (queries @ log_pseudo_counts)[:, None]
     scores -= np.outer(queries @ np.ones(len(used)), np.log(lengths + mu))
     return scores
 
 
-def log_gains(counts: sparse.csr_matrix, prior: Floats) -> tuple[sparse.csr_matrix, Floats]:
-    """`log(counts + prior)` in two parts; only the first depends on the title.
+def log_gains(counts: sparse.csr_matrix, pseudo_counts: Floats) -> tuple[sparse.csr_matrix, Floats]:
+    """`log(counts + pseudo_counts)` in two parts; only the first depends on the title.
 
     Args:
         counts: `(features, titles)`.
-        prior: `(features,)`, above 0.
+        pseudo_counts: counts of the Dirichlet prior, `(features,)`, above 0.
 
     Returns:
-        `log(counts / prior + 1)`, which is 0 where a title lacks the feature, `(features, titles)`,
-        and `log(prior)`, `(features,)`.
+        `log(counts / pseudo_counts + 1)`, which is 0 where a title lacks the feature, `(features,
+        titles)`; and `log(pseudo_counts)`, `(features,)`.
     """
     gains = counts.tocsr(copy=True)
-    gains.data = np.log1p(gains.data / np.repeat(prior, np.diff(gains.indptr)))
-    return gains, np.log(prior)
+    gains.data = np.log1p(gains.data / np.repeat(pseudo_counts, np.diff(gains.indptr)))
+    return gains, np.log(pseudo_counts)

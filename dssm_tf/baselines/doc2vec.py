@@ -28,7 +28,7 @@ class ParagraphVectors:
 
     Attributes:
         texts: normalized, sorted; those that training read.
-        words: in gensim's order.
+        words: the words in gensim's order.
         counts: occurrences of each word, `(words,)`.
         word_vectors: `(words, size)`.
         text_vectors: `(texts, size)`.

@@ -18,7 +18,7 @@ class Translation(NamedTuple):
     Attributes:
         table: `(words, words)` the probability of a word (column) given a source word (row);
             rows of words that occur sum to one.
-        log_likelihoods: before each step of EM and after the last, in nats per click.
+        log_likelihoods: the value before each step of EM and after the last, in nats per click.
     """
 
     table: sparse.csr_matrix
@@ -31,7 +31,7 @@ def translate(
     weights: NDArray[np.float64],
     *,
     iterations: int,
-    step_done: Callable[[int, float], None] = lambda step, log_likelihood: None,
+    on_step_end: Callable[[int, float], None] = lambda step, log_likelihood: None,
 ) -> Translation:
     """Learns `P(target word | source word)` from pairs of texts.
 
@@ -49,33 +49,36 @@ def translate(
         target: one text per pair, all words known.
         weights: `(pairs,)` above 0.
         iterations: steps of EM.
-        step_done: called after each step with its number, from 1, and the likelihood before it.
+        on_step_end: called after each step with its number, from 1, and the likelihood before it.
 
     Reference: Brown et al. 1993, sec. 4.1.
     """
     sources, targets, words = source.counts, target.counts, source.size
-    # A group is a distinct word of a target text; a cell is a group with a distinct source word.
+    # A group is a distinct word of a target text. A cell is a group and a distinct word of its
+    # source text. An entry of the table is a pair of words; several cells may have the same.
     pair = np.repeat(np.arange(len(target)), np.diff(targets.indptr))
     sizes = np.diff(sources.indptr)[pair]
     starts = np.cumsum(sizes) - sizes
     cells = np.arange(sizes.sum()) + np.repeat(sources.indptr[pair] - starts, sizes)
     keys = sources.indices[cells].astype(np.int64) * max(words, 1)
-    entries, entry = np.unique(keys + np.repeat(targets.indices, sizes), return_inverse=True)
+    entries, entry_of_cell = np.unique(
+        keys + np.repeat(targets.indices, sizes), return_inverse=True
+    )
     rows, columns = np.divmod(entries, max(words, 1))
     counts, lengths = sources.data[cells], source.lengths[pair]
     group_weights = weights[pair] * targets.data
     probabilities = np.full(len(entries), 1 / max(words, 1))
     log_likelihoods = []
     for step in range(iterations + 1):
-        expectations = counts * probabilities[entry]
+        expectations = counts * probabilities[entry_of_cell]
         sums = np.add.reduceat(expectations, starts) if len(expectations) else expectations
         log_likelihoods.append(float(group_weights @ np.log(sums / lengths) / weights.sum()))
         if step == iterations:
             break
         expectations *= np.repeat(group_weights / sums, sizes)
-        expected = np.bincount(entry, expectations, len(entries))
+        expected = np.bincount(entry_of_cell, expectations, len(entries))
         probabilities = expected / np.bincount(rows, expected)[rows]
-        step_done(step + 1, log_likelihoods[-1])
+        on_step_end(step + 1, log_likelihoods[-1])
     table = sparse.csr_matrix((probabilities, (rows, columns)), shape=(words, words))
     table.sort_indices()
     return Translation(table, log_likelihoods)

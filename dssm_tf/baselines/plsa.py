@@ -10,10 +10,10 @@ from dssm_tf.baselines.topic_model import (
     EMTopics,
     TopicEM,
     collect,
-    first_texts,
-    first_topics,
+    initial_texts,
+    initial_topics,
     log_prior,
-    normalized,
+    normalize,
     ratios,
 )
 
@@ -35,8 +35,8 @@ class PLSA(TopicEM[EMTopics]):
         collection = collect(clicks, titles, self.name)
         counts = collection.terms.count(collection.titles)
         size = len(collection.titles)
-        chosen = first_texts(size, self.topics, np.random.default_rng(self.seed))
-        words = first_topics(counts, chosen)
+        chosen = initial_texts(size, self.topics, np.random.default_rng(self.seed))
+        words = initial_topics(counts, chosen)
         mixtures = np.full((size, self.topics), 1 / self.topics)
 
         def step() -> float:
@@ -72,6 +72,6 @@ def em_step(
     ratio = ratios(counts, mixtures, words)
     objective = float(counts.data @ np.log(counts.data / ratio.data))
     objective += log_prior(mixtures, mixture_prior) + log_prior(words, word_prior)
-    new_mixtures = normalized(mixtures * (ratio @ words) + mixture_prior, axis=1)
-    new_words = normalized(words * (ratio.T @ mixtures) + word_prior, axis=0)
+    new_mixtures = normalize(mixtures * (ratio @ words) + mixture_prior, axis=1)
+    new_words = normalize(words * (ratio.T @ mixtures) + word_prior, axis=0)
     return new_mixtures, new_words, objective

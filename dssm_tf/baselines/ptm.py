@@ -39,26 +39,26 @@ class PhraseTranslations(WordTranslations):
 class PTM(TranslationModel[PhraseTranslations]):
     """Scores titles by the word translation model and by the best way to translate phrases.
 
-    With `P(q | w)` the relative frequency of a bi-phrase (see `bi_phrases.extract`) and `P(w | D)`
-    the fraction that the phrase `w` has of the title's phrases of up to `longest` words,
+    `P(q | w)` is the relative frequency of a bi-phrase (see `bi_phrases.extract`), and `P(w | D)`
+    the fraction of the title's phrases of up to `longest` words that are the phrase `w`. `P_mx` and
+    `P(q | C)` are those of `WTM` for a single word, and 0 for a longer phrase:
 
         P_ph(q | D) = sum over phrases w of P(q | w) P(w | D)
         p(q | D) = (1 - s) ((1 - phrase_fraction) P_mx(q | D) + phrase_fraction P_ph(q | D))
-                   + s P(q | C),  s = mu / (|D| + mu),
+                   + s P(q | C),  s = mu / (|D| + mu)
 
-    with `P_mx` and `P(q | C)` as in `WTM` for a single word, 0 for a longer phrase, the phrase
-    model gives the query
+    The phrase model's likelihood of a query is computed by dynamic programming:
 
         log P_pt(Q | D) = max over segmentations of the query into phrases of up to `longest` words
             of the sum over its phrases q of log p(q | D)
 
-    by dynamic programming, and the score is, as in the paper's linear ranking model,
+    The score is that of the paper's linear ranking model:
 
         (1 - phrase_weight) (score of `WTM`) + phrase_weight log P_pt(Q | D)
 
     The paper uses one title phrase per query phrase, that of the pair's word alignment. The sum
-    over title phrases needs no alignment of every query with every title, as the word
-    model does. Words left out in `WTM` are left out here, and no phrase spans them.
+    over title phrases is used here, because it needs no alignment of every query with every title.
+    Words that `WTM` leaves out are left out here, and no phrase spans them.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """
@@ -84,7 +84,7 @@ class PTM(TranslationModel[PhraseTranslations]):
         default=3, description="Largest number of words in a phrase."
     )
 
-    _phrase_origins: sparse.csr_matrix = PrivateAttr()
+    _bi_phrases_by_query_phrase: sparse.csr_matrix = PrivateAttr()
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> PhraseTranslations:
         pairs = PairTokens.of(clicks, titles, self.name)
@@ -101,9 +101,11 @@ class PTM(TranslationModel[PhraseTranslations]):
 
     def _build_index(self) -> None:
         super()._build_index()
-        # (query phrases, title phrases), and a row without entries that stands for no phrase: -1.
-        nothing = sparse.csr_matrix((1, len(self.learned.title_phrases)))
-        self._phrase_origins = sparse.vstack([self.learned.bi_phrases.T, nothing], format="csr")
+        # (query phrases + 1, title phrases). The last row, index -1, is empty: "no phrase".
+        no_phrase = sparse.csr_matrix((1, len(self.learned.title_phrases)))
+        self._bi_phrases_by_query_phrase = sparse.vstack(
+            [self.learned.bi_phrases.T, no_phrase], format="csr"
+        )
 
     def _encode_titles(self, titles: tuple[str, ...]) -> tuple[Tokens, sparse.csr_matrix]:
         tokens = self.learned.terms.tokens(titles)
@@ -123,7 +125,7 @@ class PTM(TranslationModel[PhraseTranslations]):
         tokens = self.learned.terms.tokens(queries)
         words = np.unique(tokens.ids[tokens.ids >= 0])
         words = words[self._background[words] > 0]
-        gains, floors = log_gains(
+        gains, log_pseudo_counts = log_gains(
             self._all_counts(words, titles, phrase_counts), self.mu * self._background[words]
         )
         word_at = index_in(tokens.ids, words)
@@ -131,12 +133,12 @@ class PTM(TranslationModel[PhraseTranslations]):
         smoothing = np.log(titles.lengths + self.mu)
         scores = np.zeros((len(queries), len(titles)))
         for query, score in enumerate(scores):
-            # best[-n]: log-likelihood of the query but for its last n - 1 words so far.
+            # best[-n]: log-likelihood of the query's words so far without the last n - 1.
             best = [score]
             for position in range(*tokens.starts[query : query + 2]):
                 current, word = best[-1].copy(), word_at[position]
-                if word >= 0:  # a word that is left out counts as certain
-                    current += gains[word].toarray()[0] + floors[word] - smoothing
+                if word >= 0:  # a word that is left out has probability 1
+                    current += gains[word].toarray()[0] + log_pseudo_counts[word] - smoothing
                 for length in range(2, len(best) + 1):
                     phrase = phrases_at[length - 2, position]
                     if phrase >= 0:
@@ -155,7 +157,9 @@ class PTM(TranslationModel[PhraseTranslations]):
         single = phrase_keys(words, np.arange(len(words)), 1, len(self.learned.terms))
         phrases = index_in(single, self.learned.query_phrases)
         by_words = (1 - self.phrase_fraction) * self._mixed_counts(words, titles)
-        by_phrases = self.phrase_fraction * (self._phrase_origins[phrases] @ phrase_counts)
+        by_phrases = self.phrase_fraction * (
+            self._bi_phrases_by_query_phrase[phrases] @ phrase_counts
+        )
         return (by_words + by_phrases).tocsr()
 
     def _phrase_counts(self, titles: Tokens) -> sparse.csr_matrix:
@@ -169,8 +173,8 @@ class PTM(TranslationModel[PhraseTranslations]):
             phrases += np.maximum(titles.lengths - length + 1, 0)
         index, text = np.concatenate(indices), np.concatenate(texts)
         known = index >= 0
-        height = len(self.learned.title_phrases)
-        counts = count_table(index[known], text[known], height, len(titles))
+        rows = len(self.learned.title_phrases)
+        counts = count_table(index[known], text[known], rows, len(titles))
         counts.data *= (titles.lengths / np.maximum(phrases, 1))[counts.indices]
         return counts
 
@@ -189,7 +193,7 @@ class PTM(TranslationModel[PhraseTranslations]):
             starts, index = _phrases(queries, length, self.learned.query_phrases)
             ends[length - 2, starts + length - 1] = index
         phrases = np.unique(ends[ends >= 0])
-        gains = (self._phrase_origins[phrases] @ phrase_counts).tocsr()
+        gains = (self._bi_phrases_by_query_phrase[phrases] @ phrase_counts).tocsr()
         gains.data = np.log(self.phrase_fraction * gains.data)
         return index_in(ends, phrases), gains
 

@@ -44,7 +44,7 @@ def read_state(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Reads what `write_state` wrote.
 
     Args:
-        path: of the file.
+        path: path of the file.
         hint: a sentence that says how to fix a file that cannot be used.
 
     Returns:
@@ -64,15 +64,15 @@ def restore(kind: type[LearnedT], values: Mapping[str, Any], prefix: str = "") -
 
     Args:
         kind: the dataclass; the types of its fields decide how the values are read.
-        values: by the name of the field.
-        prefix: of the names, for a dataclass within a dataclass.
+        values: values by field name.
+        prefix: prefix of the names, for a dataclass within a dataclass.
 
     Raises:
         KeyError: a value is missing.
     """
-    hints = get_type_hints(kind)
+    types = get_type_hints(kind)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: _restore(hints[name], values, prefix + name) for name in names})
+    return kind(**{name: _restore(types[name], values, prefix + name) for name in names})
 
 
 def _flat(learned: Any, prefix: str = "") -> dict[str, Any]:
@@ -95,18 +95,18 @@ def _flat(learned: Any, prefix: str = "") -> dict[str, Any]:
     return values
 
 
-def _restore(hint: Any, values: Mapping[str, Any], name: str) -> Any:
-    """The value of a field of some type."""
-    kind = get_origin(hint) or hint
-    if isinstance(hint, type) and is_dataclass(hint):
-        return restore(hint, values, f"{name}/")
+def _restore(annotation: Any, values: Mapping[str, Any], name: str) -> Any:
+    """Builds a field's value as the type annotation of the field requires."""
+    kind = get_origin(annotation) or annotation
+    if isinstance(annotation, type) and is_dataclass(annotation):
+        return restore(annotation, values, f"{name}/")
     if kind is sparse.csr_matrix:
         data, indices, indptr, shape = (values[f"{name}/{part}"] for part in _SPARSE_PARTS)
         return sparse.csr_matrix((data, indices, indptr), shape=tuple(shape))
     if kind is dict:
         return _parts(values, name)
     if kind is tuple:
-        if get_origin(get_args(hint)[0]) is np.ndarray:
+        if get_origin(get_args(annotation)[0]) is np.ndarray:
             return tuple(_parts(values, name).values())
         return tuple(values[name])
     return kind(values[name]) if issubclass(kind, Terms) else values[name]

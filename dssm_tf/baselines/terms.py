@@ -23,7 +23,7 @@ class Terms:
         known: the words; repeats are dropped.
 
     Attributes:
-        words: in alphabetical order.
+        words: the words in alphabetical order.
         ids: the index of each word in `words`.
 
     >>> terms = Terms.of(["red shoe", "Red red hat!"])
@@ -48,7 +48,7 @@ class Terms:
 
         Args:
             titles: the corpus.
-            name: of the model, for the error.
+            name: name of the model, for the error.
 
         Raises:
             UserError: there is no word in the titles.

@@ -19,7 +19,7 @@ class TfIdfStatistics:
 
     Attributes:
         terms: the words of the corpus.
-        idf: `1 + log((1 + N) / (1 + n))` of each word, `(words,)`.
+        idf: see `idf_of`, `(words,)`.
     """
 
     terms: Terms
@@ -38,8 +38,8 @@ class TfIdf(Baseline[TfIdfStatistics]):
     """Scores a title by the cosine of its TF-IDF vector and the query's, from 0 to 1.
 
     The weight of word `w` in a text is `count * (1 + log((1 + N) / (1 + n)))`, with `N` the number
-    of titles in the corpus and `n` the number of those that contain `w`. scikit-learn has this form
-    by default. Words that the corpus lacks are left out.
+    of titles in the corpus and `n` the number of those that contain `w`. This is scikit-learn's
+    default. Words that the corpus lacks are left out.
 
     Reference: Salton and Buckley 1988; W14 section 4 for its use as a baseline.
     """
@@ -59,6 +59,6 @@ class TfIdf(Baseline[TfIdfStatistics]):
 
 
 def idf_of(terms: Terms, titles: Sequence[str]) -> Floats:
-    """`1 + log((1 + N) / (1 + n))` of each word in a corpus: `(words,)`."""
+    """`1 + log((1 + N) / (1 + n))` of each word, which is in `n` of `N` titles: `(words,)`."""
     document_frequency = np.bincount(terms.count(titles).indices, minlength=len(terms))
     return 1 + np.log((1 + len(titles)) / (1 + document_frequency))

@@ -23,7 +23,7 @@ from dssm_tf.common.progress import progress_of
 TINY = float(np.finfo(np.float64).tiny)
 _CELLS = 1 << 20  # probabilities in memory at once: 8 MiB
 _ENTRIES = 8192  # counts processed together: their topics fit a CPU's cache
-_FOLDING_STEPS = 40
+_FOLD_IN_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +115,9 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
             columns = slice(start, start + step)
             lexical = (counts[:, columns].toarray() + prior) / (lengths[columns] + self.mu)
             topical = stable_product(words, mixtures[:, columns])
-            likely = (1 - self.weight) * lexical + self.weight * topical
-            # A word that only queries have is impossible when the topics weigh nothing.
-            scores[:, columns] = query_counts @ np.log(np.maximum(likely, TINY))
+            probabilities = (1 - self.weight) * lexical + self.weight * topical
+            # A word that only queries contain has probability 0 if `weight` is 0.
+            scores[:, columns] = query_counts @ np.log(np.maximum(probabilities, TINY))
         return scores
 
 
@@ -125,22 +125,25 @@ class TopicEM(TopicModel[EMTopicsT], Generic[EMTopicsT]):
     """A topic model whose mixtures and topics have Dirichlet priors, learned by MAP-EM."""
 
     mixture_prior: NonNegativeFloat = Field(
-        default=0.1, description="Concentration of the prior of a mixture, less 1."
+        default=0.1, description="Concentration of the Dirichlet prior of a mixture, minus 1."
     )
     word_prior: NonNegativeFloat = Field(
-        default=0.1, description="Concentration of the prior of a topic's words, less 1."
+        default=0.1, description="Concentration of the Dirichlet prior of a topic's words, minus 1."
     )
     iterations: PositiveInt = Field(default=60, description="Largest number of EM steps.")
     tolerance: float = Field(
         default=1e-5,
-        description="EM ends when the objective gains less than this fraction of its size.",
+        description="EM ends when the objective rises by less than this fraction of its value.",
     )
 
     def _topic_prior(self) -> float:
         return self.mixture_prior
 
     def _run_em(self, em_step: Callable[[], float]) -> list[float]:
-        """Runs EM by a function that takes a step and returns the objective before it.
+        """Runs EM until it converges or the steps end.
+
+        Args:
+            em_step: takes one step and returns the objective before it.
 
         Returns:
             The objective before each step.
@@ -178,7 +181,7 @@ def collect(
     Args:
         clicks: the log.
         titles: the corpus.
-        name: of the model, for errors.
+        name: name of the model, for errors.
         queries: texts whose words are added to the terms.
 
     Raises:
@@ -204,31 +207,34 @@ def fold_in(counts: sparse.csr_matrix, words: Floats, prior: float) -> Floats:
         `(texts, topics)`, rows sum to 1; a text without a word has equal fractions.
     """
     mixtures = np.full((counts.shape[0], words.shape[1]), 1 / words.shape[1])
-    for _ in range(_FOLDING_STEPS):
+    for _ in range(_FOLD_IN_STEPS):
         ratio = ratios(counts, mixtures, words)
-        mixtures = normalized(mixtures * (ratio @ words) + prior, axis=1)
+        mixtures = normalize(mixtures * (ratio @ words) + prior, axis=1)
     return mixtures
 
 
 def ratios(counts: sparse.csr_matrix, mixtures: Floats, words: Floats) -> sparse.csr_matrix:
     """`count / sum over topics of p(w|z) p(z|d)` where there is a count: `(texts, words)`.
 
-    Products with it are the sums over words and over texts of the posterior
-    `p(z|d,w) = p(w|z) p(z|d) / sum over topics`, which is never in memory as a whole.
+    EM needs sums of `count p(z|d,w)` over words and over texts, with the posterior
+    `p(z|d,w) = p(w|z) p(z|d) / sum over topics`. Products with this matrix give these sums without
+    the whole posterior in memory.
     """
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-    likely = np.empty(len(rows))
+    probabilities = np.empty(len(rows))
     for start in range(0, len(rows), _ENTRIES):
         block = slice(start, start + _ENTRIES)
-        likely[block] = np.einsum("nz,nz->n", mixtures[rows[block]], words[counts.indices[block]])
-    ratio = counts.data / np.maximum(likely, 1e-300)
+        probabilities[block] = np.einsum(
+            "nz,nz->n", mixtures[rows[block]], words[counts.indices[block]]
+        )
+    ratio = counts.data / np.maximum(probabilities, 1e-300)
     return sparse.csr_matrix((ratio, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def normalized(weights: Floats, axis: int) -> Floats:
-    """Weights that sum to 1 along an axis; equal ones where all are 0.
+def normalize(weights: Floats, axis: int) -> Floats:
+    """Scales weights to a sum of 1 along an axis; makes them equal where all are 0.
 
-    >>> normalized(np.array([[3.0, 1.0], [0.0, 0.0]]), axis=1)
+    >>> normalize(np.array([[3.0, 1.0], [0.0, 0.0]]), axis=1)
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
@@ -242,25 +248,25 @@ def log_prior(probabilities: Floats, pseudo_count: float) -> float:
     return pseudo_count * float(np.log(np.maximum(probabilities, TINY)).sum())
 
 
-def first_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """A few texts for each topic, no text twice if there are enough: `(topics, few)`."""
-    few = max(1, min(5, texts // topics))
-    return np.resize(random.permutation(texts), (topics, few))
+def initial_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """Indices of up to 5 random texts per topic, without repeats if possible: `(topics, count)`."""
+    count = max(1, min(5, texts // topics))
+    return np.resize(random.permutation(texts), (topics, count))
 
 
-def first_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:
+def initial_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:
     """The initial topics of EM: each is half the words of a few texts, half those of all texts.
 
     Args:
         counts: `(texts, words)`.
-        chosen: the texts of each topic, `(topics, few)`.
+        chosen: result of `initial_texts`.
 
     Returns:
         `p(w|z)`, `(words, topics)`.
     """
     chosen_counts = sum(counts[column].toarray() for column in chosen.T).T
     all_counts = np.asarray(counts.sum(axis=0)).reshape(-1, 1)
-    return normalized(
+    return normalize(
         chosen_counts / np.maximum(chosen_counts.sum(axis=0), 1) + all_counts / all_counts.sum(),
         axis=0,
     )

@@ -51,7 +51,7 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
         default=5, description="EM steps of IBM model 1, per direction."
     )
 
-    _origins: sparse.csr_matrix = PrivateAttr()
+    _translations_by_query_word: sparse.csr_matrix = PrivateAttr()
     _background: Floats = PrivateAttr()
 
     def _translate(
@@ -63,15 +63,15 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
                 target,
                 clicks,
                 iterations=self.iterations,
-                step_done=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
+                on_step_end=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
             )
         return translation.table
 
     def _build_index(self) -> None:
         counts = self.learned.corpus_counts
         # (query words, title words): scores read the rows of a query's words.
-        self._origins = self.learned.translations.T.tocsr()
-        reached = np.diff(self._origins.indptr) > 0
+        self._translations_by_query_word = self.learned.translations.T.tocsr()
+        reached = np.diff(self._translations_by_query_word.indptr) > 0
         # P(q | C) of each word, 0 for those that neither titles nor translations contain.
         self._background = np.maximum(counts, 0.5 * reached) / max(counts.sum(), 1.0)
 
@@ -91,7 +91,7 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
 
     def _mixed_counts(self, words: Ids, titles: Tokens) -> sparse.csr_matrix:
         """`|D| P_mx(q | D)` of words in the titles: `(words, titles)`."""
-        translated = self._origins[words] @ titles.by_word
+        translated = self._translations_by_query_word[words] @ titles.by_word
         return self.self_weight * titles.by_word[words] + (1 - self.self_weight) * translated
 
 
@@ -153,7 +153,7 @@ class PairTokens(NamedTuple):
         Args:
             clicks: the log.
             titles: the corpus.
-            name: of the model, for errors.
+            name: name of the model, for errors.
 
         Raises:
             NoClicksError: there is no clicked pair.

@@ -109,7 +109,7 @@ def measure_systems(options: Options) -> Evaluation:
             for hybrid in hybrids:
                 members = [name for name in hybrid.members if name != PRIOR]
                 if failed := [name for name in members if not results[name]]:
-                    if not hybrid.with_prior:  # otherwise the row above reports the error
+                    if not hybrid.with_prior:  # otherwise the system's own row reports it
                         errors[hybrid.name] = f"its member {failed[0]} has no result"
                     continue
                 for seed in max((results[name] for name in members), key=len):
@@ -182,17 +182,17 @@ def _rankings_of_seed(
     return rankings
 
 
-def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path, str]:
+def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path, str]:
     """Fits the systems that have no run yet, each in its own process.
 
     Args:
         jobs: the jobs of `fit` by folder.
-        at_a_time: number of parallel processes, which share the cores equally.
+        processes: number of parallel processes, which share the cores equally.
 
     Returns:
-        By folder, why the fit failed; empty if it succeeded.
+        The reason why the fit failed, by folder; empty if it succeeded.
     """
-    threads = str(max(1, (os.cpu_count() or 1) // at_a_time))
+    threads = str(max(1, (os.cpu_count() or 1) // processes))
     thread_variables = (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -226,7 +226,7 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
         return output.split("\n")[-1] or f"ended with code {code}"
 
     reasons: dict[Path, str] = {}
-    with ThreadPoolExecutor(at_a_time) as pool:
+    with ThreadPoolExecutor(processes) as pool:
         try:
             with progress_of("benchmark", len(jobs), unit="systems") as progress:
                 for folder, reason in zip(jobs, pool.map(run, jobs), strict=True):
@@ -255,9 +255,9 @@ def _create_rows(options: Options, systems: Sequence[System]) -> tuple[list[Row]
         UserError: a name is unknown, or two rows have the same name.
     """
     names = [system.name for system in systems]
-    clash = next((name for name in names if names.count(name) > 1), None)
-    if clash or PRIOR in names:
-        raise UserError(f"two rows are called {clash or PRIOR!r}; rename one.")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated or PRIOR in names:
+        raise UserError(f"two rows are called {repeated or PRIOR!r}; rename one.")
     if not names:
         raise UserError("there is no system to measure; name some with --systems.")
     rows, hybrids = {}, {}
@@ -281,7 +281,7 @@ def _create_rows(options: Options, systems: Sequence[System]) -> tuple[list[Row]
 
 
 def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The systems that superscripts refer to, each without and with the prior, unless it failed."""
+    """The systems that superscripts refer to, without and with the prior; only rows in `names`."""
     if "all" in requested:
         return tuple(names)
     requested = requested or [name for name in _PAPER_REFERENCES if name in names] or names[:1]

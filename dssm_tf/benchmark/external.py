@@ -79,9 +79,9 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunct
     """Scores by the inner product of unit vectors; repeated calls encode a list of titles once.
 
     Args:
-        queries: from raw queries to unit vectors `(queries, dimension)`.
-        titles: from raw titles to unit vectors.
-        distinct: from titles to the distinct titles, and the index of each title among them. Only
+        queries: maps raw queries to unit vectors `(queries, dimension)`.
+        titles: maps raw titles to unit vectors `(titles, dimension)`.
+        distinct: maps titles to the distinct titles and the index of each title among them. Only
             distinct titles are scored, so equal titles have equal scores: equal columns of a matrix
             product can differ in the last bit. By default, titles are compared as strings.
     """

@@ -66,8 +66,8 @@ def choose_systems(
             groups; `NAME=CONFIGURATION` gives a configuration another row name.
         sweeps: `SYSTEM.KEY=V1,V2,...`, one row per value.
         overrides: `KEY=VALUE` settings of every tower's configuration.
-        existing: by kind and row name, the file or directory of an existing system, or the name of
-            an encoder.
+        existing: the file or directory of each existing system, or the name of an encoder, by kind
+            and row name.
 
     Raises:
         UserError: a name, key or value is unknown.

@@ -20,14 +20,14 @@ NOTES = "NOTES.md"
 
 
 def list_(name: str | None = None, /) -> None:
-    """List the data sets: files, licences, grades.
+    """List the data sets: files, licenses, grades.
 
     For each data set, shows the required files, their description and their license.
 
         dssm data list wands
 
     Args:
-        name: of a data set; by default all are listed
+        name: name of a data set; by default all are listed
 
     Raises:
         UserError: there is no such data set.
@@ -52,8 +52,8 @@ def convert(
 ) -> None:
     """Convert the files of a published data set, or of your own search application.
 
-    Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the licence and the counts. You
-    must obtain the files yourself and comply with their licences; see `dssm data list`. A failed
+    Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the license and the counts. You
+    must obtain the files yourself and comply with their licenses; see `dssm data list`. A failed
     conversion leaves no output.
 
         dssm data convert wands DOWNLOADED wands
@@ -94,7 +94,7 @@ def convert(
         lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
         _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{flag}",
                      [*lines, *counts, *dropped])  # fmt: skip
-    say(f"{out}: {', '.join(counts)}", f"licence: {adapter.licence}", *dropped)
+    say(f"{out}: {', '.join(counts)}", f"license: {adapter.license}", *dropped)
 
 
 def split(
@@ -216,7 +216,7 @@ def _held_out_fraction(name: str, adapter: Adapter, held_out: float | None) -> f
 
 
 def _description(adapter: Adapter) -> list[str]:
-    lines = [adapter.title, f"described: {adapter.described}", f"licence: {adapter.licence}"]
+    lines = [adapter.title, f"described: {adapter.described}", f"license: {adapter.license}"]
     lines += [f"file: {file}" for file in adapter.files]
     lines += [f"grades: {adapter.grades}", f"split: {adapter.split}"]
     if adapter.held_out is not None:

@@ -17,7 +17,9 @@ Function = Callable[..., Any]
 _HELP = {"--help", "-h"}
 
 
-def run(name: str, command: Function | Mapping[str, Function], words: Sequence[str] | None) -> int:
+def run(
+    name: str, command: Function | Mapping[str, Function], arguments: Sequence[str] | None
+) -> int:
     """Runs a function with the arguments of a command line.
 
     A parameter becomes a flag, with hyphens or underscores: `min_clicks` is `--min-clicks`. The
@@ -27,15 +29,15 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
         name: the command, and subcommand if any, as the user typed it.
         command: a function, or functions by the name of their subcommand. Keyword-only parameters
             are flags, others are positional.
-        words: the arguments; None for those of the process.
+        arguments: the arguments; None for those of the process.
 
     Returns:
         The exit code: 0 on success, 1 on failure, 2 on wrong usage. The reason is one line on
         standard error.
     """
-    words = sys.argv[1:] if words is None else words
-    if isinstance(command, Mapping) and words and words[0] in command:
-        return run(f"{name} {words[0]}", command[words[0]], words[1:])
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if isinstance(command, Mapping) and arguments and arguments[0] in command:
+        return run(f"{name} {arguments[0]}", command[arguments[0]], arguments[1:])
     app = App(
         name=name,
         help_format="markdown",
@@ -44,21 +46,21 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
     )
     app["--help"].show = False
     if isinstance(command, Mapping):
-        for word, function in command.items():
-            app.command(function, name=word)
+        for subcommand, function in command.items():
+            app.command(function, name=subcommand)
     else:
         app.default(command)
-    if _HELP.intersection(words):  # first, because resolving the flags doubles the time
+    if _HELP.intersection(arguments):  # first, because resolving the flags doubles the time
         return run_command(name, lambda: app.help_print([]))
     try:
-        function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+        function, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except (CycloptsError, UserError) as error:
         reason = _reason(error)
         named = re.findall(r"--[\w-]+", reason)
-        typed = [word.partition("=")[0] for word in words]
+        typed = [argument.partition("=")[0] for argument in arguments]
         others = [flag for flag in typed if flag not in named]
-        near = [get_close_matches(flag, others, n=1, cutoff=0.8) for flag in named]
-        if first := next(filter(None, near), None):
+        similar = [get_close_matches(flag, others, n=1, cutoff=0.8) for flag in named]
+        if first := next(filter(None, similar), None):
             reason += f" Is {first[0]} a typing error?"
         sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
         return 2

@@ -28,8 +28,8 @@ def added_losses(model: keras.Model) -> list[Any]:
     return [model._aggregate_additional_loss(loss) for loss in model.losses]
 
 
-def build_nothing_more(model: keras.Model) -> None:
-    """Makes `fit` skip its build step for a model that is already built; builds its optimizer only.
+def skip_build_step(model: keras.Model) -> None:
+    """Makes `fit` build only the optimizer of a model that is already built.
 
     With several replicas, the build step of `fit` averages their batches. That turns ids into
     floats, and fails if the batches have different numbers of titles. It also consumes a batch,

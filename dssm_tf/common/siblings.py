@@ -26,7 +26,7 @@ def import_siblings() -> None:
             _check_sibling(name)
             continue
         spec = PathFinder.find_spec(name, [str(_DIRECTORY)])
-        if spec is None or spec.loader is None:  # an installation without this package
+        if spec is None or spec.loader is None:  # this installation has no such package
             continue
         module = module_from_spec(spec)
         sys.modules[name] = module
@@ -38,6 +38,6 @@ def _check_sibling(name: str) -> None:
     file = getattr(sys.modules[name], "__file__", None)
     if file is None or Path(file).resolve().parents[1] != _DIRECTORY:
         raise UserError(
-            f"a package called {name} is imported from {file or 'an unknown place'}; dssm_tf needs "
-            f"the one in {_DIRECTORY}. Rename yours, or import dssm_tf in another process."
+            f"a package called {name} is imported from {file or 'an unknown location'}; dssm_tf "
+            f"needs the one in {_DIRECTORY}. Rename yours, or import dssm_tf in another process."
         )

@@ -23,9 +23,9 @@ class Adapter:
     """One source of data.
 
     Args:
-        title: of the data set, in a few words.
+        title: title of the data set, in a few words.
         described: its publisher, and the name of the description of its files.
-        licence: as stated by the publisher.
+        license: as stated by the publisher.
         files: the files that are read.
         grades: the origin of judgments and their grades.
         split: how clicks and judgments are separated.
@@ -33,12 +33,12 @@ class Adapter:
         held_out: default fraction of queries or clicks that become judgments; None if the
             publisher has split the data.
         options: defaults of further settings by name, each followed by a space and a description.
-        columns: of the click log besides query, title, clicks and doc_id.
+        columns: columns of the click log besides query, title, clicks and doc_id.
     """
 
     title: str
     described: str
-    licence: str
+    license: str
     files: tuple[str, ...]
     grades: str
     split: str

@@ -18,7 +18,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
     for path in source.find_all(*names) or [source.find(*names)]:
         try:  # as bytes, because XML declares the encoding
             source.read(
-                path, LINE, output.add_title, format="txt", encoding="latin-1", parts=_products
+                path, LINE, output.add_title, format="txt", encoding="latin-1", transform=_products
             )
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise UserError(f"{path} is not well-formed XML: {error}.") from error
@@ -36,7 +36,7 @@ def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, st
     for number, (line,) in lines:
         parser.feed(f"{line}\n".encode("latin-1"))
         for event, element in parser.read_events():
-            # Products hold further products (accessories): only the outer ones are catalogued.
+            # Products contain other products (accessories). Only the outer ones are used.
             depth += 1 if event == "start" else -1
             if event == "end" and element.tag == "product" and depth == 1:
                 yield number, (element.findtext("sku") or "", element.findtext("name") or "")
@@ -47,7 +47,7 @@ def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, st
 ADAPTER = Adapter(
     title="Best Buy mobile search, a click log",
     described="the Kaggle hackathons of the ACM SF Bay Area Chapter, Best Buy mobile web site",
-    licence="the rules of the competition; not for redistribution",
+    license="the rules of the competition; not for redistribution",
     files=(
         "train.csv",
         "small_product_data.xml, or product_data/products/*.xml given as SRC's folder",

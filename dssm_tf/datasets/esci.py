@@ -11,21 +11,28 @@ from dssm_tf.tables.cells import BadRow
 
 GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 
-_CHOSEN = ("1", "1.0", "True")
+_YES = ("1", "1.0", "True")
+"""Values of the columns `small_version` and `large_version` for pairs of the version."""
 
 
 def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Exact matches of the training split become clicks, the test split becomes judgments."""
     locale = options["locale"]
 
-    def product(doc_id: str, title: str, where: str) -> None:
-        if where == locale:
+    def add_product(doc_id: str, title: str, product_locale: str) -> None:
+        if product_locale == locale:
             output.add_title(doc_id, title)
 
-    def example(
-        query_id: str, query: str, doc_id: str, where: str, label: str, split: str, chosen: str
+    def add_example(
+        query_id: str,
+        query: str,
+        doc_id: str,
+        product_locale: str,
+        label: str,
+        split: str,
+        in_version: str,
     ) -> None:
-        if chosen not in _CHOSEN or where != locale:
+        if in_version not in _YES or product_locale != locale:
             return
         if label not in GRADES or split not in ("train", "test"):
             raise BadRow(
@@ -40,15 +47,15 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
 
     products = source.find("shopping_queries_dataset_products.parquet", "*products*.parquet")
     examples = source.find("shopping_queries_dataset_examples.parquet", "*examples*.parquet")
-    source.read(products, ("product_id", "product_title", "product_locale"), product)
+    source.read(products, ("product_id", "product_title", "product_locale"), add_product)
     columns = ("query_id", "query", "product_id", "product_locale", "esci_label", "split")
-    source.read(examples, (*columns, f"{options['version']}_version"), example)
+    source.read(examples, (*columns, f"{options['version']}_version"), add_example)
 
 
 ADAPTER = Adapter(
     title="Amazon shopping queries, graded exact, substitute, complement, irrelevant",
     described="the repository esci-data of amazon-science; Reddy et al. 2022",
-    licence="Apache License 2.0",
+    license="Apache License 2.0",
     files=(
         "shopping_queries_dataset_examples.parquet",
         "shopping_queries_dataset_products.parquet",

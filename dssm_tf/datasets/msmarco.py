@@ -9,7 +9,7 @@ from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.trec import QRELS, QRELS_NAMES
 
-_LICENCE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"
+_LICENSE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"
 _QUERY = ("query id", "query")
 _PASSAGE = ("passage id", "passage")
 _TITLES = ("para.title.txt", "titles.tsv")
@@ -73,7 +73,7 @@ MSMARCO = Adapter(
     title="MS MARCO passages: Bing questions and the passages that answer them",
     described="the repository msmarco of microsoft (passage ranking, version 1); page titles by "
     "the RocketQA project of PaddlePaddle (para.title.txt)",
-    licence=_LICENCE,
+    license=_LICENSE,
     files=(
         "collection.tsv",
         "para.title.txt (if there: titles instead of passages)",
@@ -91,7 +91,7 @@ ORCAS = Adapter(
     title="ORCAS: 18 million clicked queries and documents of Bing",
     described="the pages ORCAS and document ranking (version 1) of the repository msmarco of "
     "microsoft; Craswell et al. 2020",
-    licence=_LICENCE,
+    license=_LICENSE,
     files=(
         "orcas.tsv",
         "msmarco-docs.tsv",

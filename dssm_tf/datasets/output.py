@@ -28,12 +28,12 @@ class DatasetWriter(ExitStack):
     reason. Memory grows with titles and events, about 500 bytes each.
 
     Args:
-        folder: exists; see `dssm_tf.common.files.atomic_directory`.
+        folder: an existing folder; see `dssm_tf.common.files.atomic_directory`.
         extra: columns of the click log besides query, title, clicks and doc_id.
         held_out: fraction of the queries, or of the latest clicks, that becomes judgments.
 
     Attributes:
-        titles: by id.
+        titles: the titles by doc id.
         judged: ids of the query and the title of each judgment.
         rows: number of rows of each table.
     """
@@ -86,8 +86,8 @@ class DatasetWriter(ExitStack):
         """Writes a row of the click log.
 
         Args:
-            query: its text.
-            doc_id: of the title.
+            query: text of the query.
+            doc_id: id of the title.
             clicks: number of clicks; 0 for a title that was displayed and not clicked.
             extra: cells of the further columns.
         """
@@ -108,13 +108,13 @@ class DatasetWriter(ExitStack):
     def add_graded(
         self, query_id: object, query: str, doc_id: object, grade: float, clicked_from: float
     ) -> None:
-        """Writes a judgment if the query is held out, else a click if the grade is good.
+        """Writes a judgment if the query is held out, else a click if the grade is high enough.
 
         Args:
-            query_id: of the query.
+            query_id: id of the query.
             query: its text; `is_held_out` depends on it.
-            doc_id: of the title.
-            grade: of the pair.
+            doc_id: id of the title.
+            grade: grade of the title for the query.
             clicked_from: minimum grade that counts as a click.
         """
         if is_held_out(query, self._held_out, HELD_OUT):

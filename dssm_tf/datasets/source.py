@@ -16,9 +16,9 @@ from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 LINE = ("text",)
-"""Columns of a text file: the line. Blank lines are skipped."""
-LONGEST = (1 << 31) - 1
-"""Maximum bytes of a line, which may be a document."""
+"""The only column of a text file: the line. Blank lines are skipped."""
+MAX_LINE_BYTES = (1 << 31) - 1
+"""Large, because a line may be a whole document."""
 
 NumberedRow = tuple[int, Any]
 """A line number and the cells of the row."""
@@ -32,9 +32,9 @@ class Source:
     Files are searched in the directory and two levels below it, with and without `.gz`.
 
     Args:
-        path: the directory, or a file whose directory holds the others.
+        path: the directory, or a file whose directory has the other files.
         progress: whether to show progress.
-        encoding: of files, unless the adapter sets it.
+        encoding: encoding of the files, unless the adapter sets it.
 
     Attributes:
         rejected: rows left out, by reason and file.
@@ -97,22 +97,22 @@ class Source:
         names: Sequence[str] = (),
         delimiter: str = ",",
         encoding: str = "",
-        parts: Callable[[Iterable[NumberedRow]], Iterable[NumberedRow]] = iter,
+        transform: Callable[[Iterable[NumberedRow]], Iterable[NumberedRow]] = iter,
     ) -> None:
         """Reads a file; rows that cannot be used are left out and counted.
 
         Args:
             path: the file.
-            columns: to read, by name (as unchanged strings) or as `Column`. Nested JSON values stay
-                JSON. Columns that a JSON object lacks are None.
+            columns: columns to read: a `Column`, or a name for unchanged strings. Nested JSON
+                values stay JSON. Columns that a JSON object lacks are None.
             use: called with the cells of each row; raises `BadRow` if the row is malformed.
-            format: of `open_table`; by default that of the name.
+            format: format of the file, see `open_table`; by default that of its name.
             header: whether the first row has the names of the columns; else `columns` are all
                 columns of the file.
-            names: of all columns, if the first row does not have them.
-            delimiter: between the cells of CSV.
-            encoding: of the publisher, if known.
-            parts: converts the numbered rows of the file to other numbered rows.
+            names: names of all columns, if the first row does not have them.
+            delimiter: character between the cells of CSV.
+            encoding: encoding of the file; by default that of the source.
+            transform: converts the numbered rows of the file to other numbered rows.
 
         Raises:
             UserError: the file cannot be read, a column is missing, or too many rows are
@@ -123,7 +123,7 @@ class Source:
             encoding or self._encoding,
             delimiter=delimiter,
             strict_quotes=False,  # quotes of published files are not always balanced
-            longest=LONGEST,
+            longest=MAX_LINE_BYTES,
             names=tuple(names) or None,
         )
         tally, name = Tally(), str(path)
@@ -141,10 +141,10 @@ class Source:
             progress_of(path.name, None, self._progress, "rows") as task,
             open_table(path, format, layout) as table,
         ):
-            for line, cells in parts(rows()):
+            for line, cells in transform(rows()):
                 try:
                     use(*cells)
-                    tally.add(1, 1, 1)
+                    tally.add(rows=1, clicks=1, most_clicks=1)
                 except BadRow as bad:
                     tally.reject(name, [reject(line, bad, bad.detail)])
                     self.rejected[f"{bad}, in {path.name}"] += 1

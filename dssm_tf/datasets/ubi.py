@@ -103,7 +103,7 @@ ADAPTER = Adapter(
     title="OpenSearch User Behavior Insights: your own queries and events",
     described="the OpenSearch documentation, User Behavior Insights, index schemas; the repository "
     "ubi of o19s",
-    licence="your own data: mind the consent of the users it is about",
+    license="your own data: mind the consent of the users it is about",
     files=(
         "ubi_queries.ndjson (or .json, .jsonl): one object per line, bare or under _source; of a "
         "search response by jq -c '.hits.hits[]'",

@@ -37,7 +37,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
 ADAPTER = Adapter(
     title="Wayfair product search, graded by annotators",
     described="the repository WANDS of wayfair; Chen et al., ECIR 2022",
-    licence="MIT License",
+    license="MIT License",
     files=("product.csv", "query.csv", "label.csv"),
     grades="Exact 2, Partial 1, Irrelevant 0; Exact pairs count as clicks",
     split=SPLIT_BY_QUERY,

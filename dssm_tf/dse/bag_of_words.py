@@ -26,12 +26,12 @@ class BagOfWords:
     """Counts the most frequent words of a text.
 
     The frequency of a word is the number of texts that contain it, not of its occurrences. Words
-    outside a window of that number can be left out first: those in nearly every text distinguish
-    nothing, those in a few generalize badly. Differs from scikit-learn's vectorizers by
-    its words (those of `FOLDED`) and by the fixed order of equally frequent ones.
+    with fewer than `min_texts` or more than `max_texts` are left out first: those in nearly every
+    text distinguish nothing, those in a few generalize badly. Differs from scikit-learn's
+    vectorizers by its words (those of `FOLDED`) and by the fixed order of equally frequent ones.
 
     Args:
-        size: words to keep, the most frequent of the window; None keeps all words of the window.
+        size: words to keep, the most frequent of those that are left; None keeps all of them.
         min_texts: smallest number of texts that contain a word.
         max_texts: largest number of texts that contain a word; None for any number.
         weighting: `"binary"`, 1 for a word of the text; or `"tfidf"`, its count in the text
@@ -67,12 +67,13 @@ class BagOfWords:
         frequency = np.bincount(terms.count(texts).indices, minlength=len(terms))
         max_texts = len(texts) if self.max_texts is None else self.max_texts
         order = np.argsort(-frequency, kind="stable")
-        in_window = (frequency[order] >= self.min_texts) & (frequency[order] <= max_texts)
-        chosen = order[in_window][: self.size]
+        allowed = (frequency[order] >= self.min_texts) & (frequency[order] <= max_texts)
+        chosen = order[allowed][: self.size]
         if not len(chosen):
             raise UserError(
                 f"none of the {len(terms)} words of {len(texts)} texts is in {self.min_texts} to "
-                f"{max_texts} of them; give texts with words, or a wider window."
+                f"{max_texts} of them; give texts with words, a lower min_texts or a higher "
+                "max_texts."
             )
         return self.use(
             [terms.words[word] for word in chosen], np.log(len(texts) / frequency[chosen])

@@ -1,4 +1,4 @@
-"""DSE and TF-IDF together: meaning and the exact word."""
+"""A weighted sum of the scores of DSE and TF-IDF."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DSEWithTfIdfWeights(BagWeights):
         idf: see `BagWeights`.
         matrices: see `BagWeights`.
         tfidf: statistics of the corpus.
-        scale: standard deviation of DSE's scores; a dot product has no scale of its own.
+        scale: standard deviation of DSE's scores, which divides them: dot products have any scale.
         tuned_weight: the weight chosen on the validation queries.
     """
 
@@ -53,7 +53,7 @@ class DSEWithTfIdf(DSE):
     search_space: ClassVar = {"weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
 
     weight: Fraction | None = Field(
-        default=None, description="Weight of TF-IDF; None has `fit` tune it."
+        default=None, description="Weight of TF-IDF; by default `fit` chooses it."
     )
 
     @property

@@ -71,15 +71,15 @@ def fine_tune(
         task: the data. The weights with the least rank loss on the validation links are restored.
         settings: steps, rates and sizes.
         batches: endless training batches; None uses those of the task.
-        seed: of the task's batches.
+        seed: seed of the task's batches.
         callback: called after every step with its state as text.
 
     Returns:
         The loss of every step. Training ends early when every tuple keeps its margin.
 
     Raises:
-        UserError: the links make no tuple; or the loss or a weight is not finite: the step and
-            the cause.
+        UserError: no tuple exists, or the loss or a weight is not finite. The message has the step
+            and the cause.
     """
     batches = task.batches(settings.batch_size, seed) if batches is None else batches
     optimizer = _optimizer(settings)
@@ -98,21 +98,21 @@ def fine_tune(
 
     losses: list[float] = []
     best, best_weights = math.inf, None
-    for done, batch in zip(range(1, settings.steps + 1), batches, strict=False):
+    for number, batch in zip(range(1, settings.steps + 1), batches, strict=False):
         # A text that occurs several times in the batch is encoded once.
         queries, rows = np.unique(batch.queries, return_inverse=True)
         titles, columns = np.unique(batch.titles, return_inverse=True)
         sides = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
         losses.append(float(step(*sides, rows, columns, batch.mask)))
         state = f"loss {losses[-1]:.4f}"
-        evaluate = done == settings.steps or done % settings.check_every == 0
+        evaluate = number == settings.steps or number % settings.check_every == 0
         cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"
-        # The last update came after the loss.
+        # The loss was computed before the update, so the new weights are checked too.
         if evaluate and not all(np.isfinite(weight).all() for weight in model.get_weights()):
             cause = "a weight is not a finite number"
         if cause:
             raise UserError(
-                f"fine-tuning diverged at step {done}: {cause}. The learning rate "
+                f"fine-tuning diverged at step {number}: {cause}. The learning rate "
                 f"{settings.learning_rate:g} is too high; lower it, or set clip_norm."
             )
         if evaluate and task.validation is not None:
@@ -122,7 +122,7 @@ def fine_tune(
                 best, best_weights = loss, model.get_weights()
         callback(state)
         if len(losses) >= settings.check_every and not any(losses[-settings.check_every :]):
-            break  # every tuple keeps its margin: there is no gradient left
+            break  # every tuple keeps its margin, so the gradient is zero
     if best_weights is not None:
         model.set_weights(best_weights)
     return losses

@@ -67,7 +67,7 @@ class DSETower(keras.layers.Layer):
         words: D, the length of the input.
         dimension: C, the length of the semantic vector, at most D.
         widths: units of the binary layers; `(D/2, D/2, D)` as in the paper by default.
-        seed: of weights and sampling.
+        seed: seed of weights and sampling.
 
     Call arguments:
         bags: `(texts, words)`, each entry from 0 to 1.
@@ -119,7 +119,7 @@ class DSEPair(BagPair):
         shared: whether queries and titles go through one tower, as in the paper.
         bilinear: whether A is learned; it starts as the identity.
         widths: units of the binary layers, see `DSETower`.
-        seed: of weights and sampling.
+        seed: seed of weights and sampling.
 
     Call arguments, returns: see `BagPair`.
 
@@ -168,7 +168,7 @@ class SSIPair(BagPair):
     Args:
         words: D.
         dimension: C, rows of U.
-        seed: of the initial U.
+        seed: seed of the initial U.
 
     Call arguments, returns: see `BagPair`.
 

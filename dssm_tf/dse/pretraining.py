@@ -40,7 +40,7 @@ def pretrain(
         tower: changed in place.
         bags: `(texts, words)`, entries from 0 to 1.
         settings: steps, rates and sizes.
-        seed: of the order of the texts.
+        seed: seed of the order of the texts.
         first: index of the first RBM to train; those below do not change.
         callback: called after every step; there are `settings.steps` for each RBM.
 

@@ -35,7 +35,7 @@ class BagWeights:
 
     Attributes:
         words: the words of the bag, most frequent first.
-        idf: of each word, see `BagOfWords`.
+        idf: the IDF of each word, see `BagOfWords`.
         matrices: the trained matrices, float64.
     """
 

@@ -36,7 +36,7 @@ class RBM(keras.layers.Layer):
         sample_visible: whether the chain's visible units are sampled, as in exact Gibbs
             sampling. By default they are their means (mean-field reconstructions), which are less
             noisy, and usual in deep stacks, whose inputs are means too.
-        seed: of the sampling.
+        seed: seed of the sampling.
 
     Call arguments:
         visible: `(batch, words)`, each from 0 to 1.

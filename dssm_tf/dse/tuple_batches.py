@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dssm_tf.common.errors import UserError
 
-_MAX_EMPTY_BATCHES = 1000  # after so many batches in a row without a tuple, there is none
+_MAX_EMPTY_BATCHES = 1000  # in a row; then the links are assumed to have no tuple
 
 
 class TupleBatch(NamedTuple):
@@ -23,8 +23,8 @@ class TupleBatch(NamedTuple):
     Args:
         queries: indices of the queries, `(batch,)`.
         titles: indices of their relevant titles, `(batch,)`.
-        mask: float32 `(batch, batch)`: 1 where the title is irrelevant to the query and the
-            tuple belongs to the training set, else 0.
+        mask: float32 `(batch, batch)`: `mask[i, j]` is 1 if (query i, title i, title j) is a
+            training tuple, so title j is irrelevant to query i; else 0.
     """
 
     queries: NDArray[np.int64]
@@ -33,11 +33,11 @@ class TupleBatch(NamedTuple):
 
 
 class TupleBatches:
-    """Endless batches of training tuples (query, relevant, irrelevant), the same in each iteration.
+    """Endless batches of training tuples (query, relevant title, irrelevant title).
 
-    The relevant titles of the other queries of a batch serve as irrelevant ones unless they are
-    known to be relevant. So a batch of 256 links has up to 256 * 255 tuples for the encoding of 512
-    texts; tuples drawn one by one need three texts each.
+    Every iteration yields the same batches. The relevant titles of the other queries of a batch
+    serve as irrelevant ones unless they are known to be relevant. So a batch of 256 links has up to
+    256 * 255 tuples for the encoding of 512 texts; tuples drawn one by one need three texts each.
 
     Args:
         relevant: links to train on, bool `(queries, titles)`.
@@ -51,8 +51,8 @@ class TupleBatches:
         links: indices of query and title, `(links, 2)`.
 
     Raises:
-        UserError: there is no link; or, once iterated, no linked title is irrelevant to a linked
-            query.
+        UserError: there is no link. During iteration: every linked title is relevant to every
+            linked query.
 
     Reference: Wu et al. 2014, sec. 2.3 and 4.2-4.3.
     """

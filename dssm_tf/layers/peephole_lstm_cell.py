@@ -31,10 +31,10 @@ class PeepholeLSTMCell(keras.layers.Layer):
             and has no parameters: matrices have three blocks of `units` columns instead of four.
         forget_bias: added to the initial `b_2`. With a positive bias, the first words of a text
             influence the vector from the first update on.
-        recurrent_initializer: of the four `W_rec`, `(units, 4 * units)`. The paper has "small
-            random numbers" for these and all other parameters, and no `forget_bias`.
-        bias_initializer: of the four `b`.
-        peephole_initializer: of the three `W_p`.
+        recurrent_initializer: initializes the four `W_rec`, `(units, 4 * units)`. The paper has
+            "small random numbers" for these and all other parameters, and no `forget_bias`.
+        bias_initializer: initializes the four `b`.
+        peephole_initializer: initializes the three `W_p`.
 
     Call arguments:
         inputs: `(batch, 4 * units)`, the concatenated `W_1 l(t) .. W_4 l(t)`; without forget gate

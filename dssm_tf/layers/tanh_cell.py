@@ -18,9 +18,9 @@ class TanhCell(keras.layers.Layer):
 
     Args:
         units: number of neurons.
-        recurrent_initializer: of `W_rec`, `(units, units)`; the paper has "small random numbers"
-            for all parameters.
-        bias_initializer: of `b`.
+        recurrent_initializer: initializes `W_rec`, `(units, units)`; the paper has "small random
+            numbers" for all parameters.
+        bias_initializer: initializes `b`.
 
     Call arguments:
         inputs: `(batch, units)`: `W l(t)`.

@@ -20,7 +20,7 @@ class WordHashing(keras.layers.Layer):
     Args:
         vocabulary_size: number of n-gram ids, padding (id 0) not counted.
         units: columns of the matrix.
-        initializer: of the matrix, `(vocabulary_size + 1, units)`; row 0 is never used.
+        initializer: initializes the matrix, `(vocabulary_size + 1, units)`; row 0 is never used.
         dropout: fraction of the n-grams of the batch's distinct words that is dropped in training;
             the others are scaled up. This resembles typing errors and rare inflections.
 

@@ -16,7 +16,7 @@ from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
 
 COLUMNS = ("position", "propensity")
-_COLUMNS = (
+_PARSERS = (
     columns.count("position"),
     columns.number("propensity", 0, 1, above=True),
 )
@@ -29,7 +29,7 @@ class ExaminationCurve:
     """Propensities: how often positions 1, 2, ... are examined, relative to position 1.
 
     Args:
-        propensities: of positions 1, 2, ..., each above 0 and at most 1.
+        propensities: propensities of positions 1, 2, ..., each above 0 and at most 1.
         intervals: 95 % interval of each propensity, `(low, high)`; empty if the curve was not
             estimated.
         method: `harvesting`, or the file that the curve was read from.
@@ -101,10 +101,10 @@ def read_curve(path: Path | str) -> ExaminationCurve:
     Propensities may be absolute: they are divided by that of position 1.
 
     Raises:
-        UserError: with file and line, if the positions are not 1, 2, 3 and so on, if a propensity
-            is not above 0 and at most 1 or exceeds that of position 1, or if there is no row.
+        UserError: the positions are not 1, 2, 3 and so on, a propensity is not above 0 and at most
+            1 or exceeds that of position 1, or there is no row. The message has file and line.
     """
-    rows = read(path, _COLUMNS)
+    rows = read(path, _PARSERS)
     propensities: list[float] = []
     for position, propensity, line in rows.iter_rows():
         if position != len(propensities) + 1:
@@ -127,9 +127,9 @@ def read_curve(path: Path | str) -> ExaminationCurve:
 
 def write_curve(path: Path | str, curve: ExaminationCurve) -> None:
     """Writes a table that `read_curve` reads, with the intervals where there are any."""
-    columns = (*COLUMNS, "low", "high") if curve.intervals else COLUMNS
+    names = (*COLUMNS, "low", "high") if curve.intervals else COLUMNS
     rows = []
     for index, propensity in enumerate(curve.propensities):
         values = [propensity, *curve.intervals[index]] if curve.intervals else [propensity]
         rows.append((str(index + 1), *(f"{value:.6g}" for value in values)))
-    write_table(path, columns, rows)
+    write_table(path, names, rows)

@@ -11,7 +11,7 @@ from dssm_tf.positions.impressions import ImpressionCounts
 
 HARVESTING = "harvesting"
 OPTION = "--position-weights"
-LEAST_CLICKS = 20
+MIN_CLICKS = 20
 """Minimum number of clicks at a position, on titles shown at several positions.
 
 The curve ends before the first position with fewer.
@@ -19,8 +19,8 @@ The curve ends before the first position with fewer.
 
 _MAX_POSITIONS = 50
 _BOOTSTRAP_SAMPLES = 200
-_LEAST_CONNECTED = 0.95  # fraction of the bootstrap samples in which each position is connected
-_FLOOR = 1e-3
+_MIN_CONNECTED = 0.95  # fraction of the bootstrap samples in which each position is connected
+_MIN_PROPENSITY = 1e-3  # above 0, so that its logarithm is finite
 _Z_95 = 1.96  # quantile of the normal distribution for a 95 % interval
 
 
@@ -47,44 +47,46 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
             "has both; give a file with position and propensity."
         )
     previous, positions = 0, _MAX_POSITIONS
-    first = log
+    leading = log
     # Dropping positions can leave a title at only one of the rest, so repeat until stable.
     while positions > 1 and previous != positions:
-        previous, first = positions, log.up_to_position(positions)
-        clicks = first.sum_by_position(first.clicks * first.at_several_positions, positions)
-        positions = int(np.argmin(np.append(clicks >= LEAST_CLICKS, False)))
+        previous, leading = positions, log.up_to_position(positions)
+        clicks = leading.sum_by_position(leading.clicks * leading.at_several_positions, positions)
+        positions = int(np.argmin(np.append(clicks >= MIN_CLICKS, False)))
     if positions < 2:
         if not log.at_several_positions.any():
             return _no_estimate(log, "no title was shown at several positions for one query")
         return _no_estimate(
             log,
-            f"position {positions + 1} has fewer than {LEAST_CLICKS} clicks on titles shown at "
+            f"position {positions + 1} has fewer than {MIN_CLICKS} clicks on titles shown at "
             "several positions for one query",
         )
-    entries = interventions(first, positions)
-    queries, random = int(first.query.max()) + 1, np.random.default_rng(seed)
-    times = random.multinomial(queries, np.full(queries, 1 / queries), _BOOTSTRAP_SAMPLES).astype(
+    entries = interventions(leading, positions)
+    queries, random = int(leading.query.max()) + 1, np.random.default_rng(seed)
+    # How often each bootstrap sample has each query.
+    samples = random.multinomial(queries, np.full(queries, 1 / queries), _BOOTSTRAP_SAMPLES).astype(
         float
     )
-    # The first sum is that of the log, the others are those of bootstrap samples.
-    sums = [entries.sums(query_times) for query_times in (np.ones(queries), *times)]
+    # The first sums are those of the log, the others those of the bootstrap samples.
+    sums = [entries.sums(query_counts) for query_counts in (np.ones(queries), *samples)]
     connected = np.array([connected_positions(clicks) for _, clicks in sums])
-    # At most the connected positions of the log: a sample has no further connections.
-    positions = np.sort(connected[1:])[int((1 - _LEAST_CONNECTED) * _BOOTSTRAP_SAMPLES)]
+    # The log itself has all these connections, because a sample has no others.
+    positions = np.sort(connected[1:])[int((1 - _MIN_CONNECTED) * _BOOTSTRAP_SAMPLES)]
     if positions < 2:
         return _no_estimate(log, "too few queries have clicked titles shown at several positions")
     usable = [sums[sample] for sample in np.flatnonzero(connected >= positions)]
     weights = np.stack([weight for weight, _ in usable])
     clicks = np.stack([clicks for _, clicks in usable])
-    curves = np.maximum(all_pairs(weights, clicks)[:, :positions], _FLOOR)
-    error = np.log(curves[1:]).std(axis=0, ddof=1)
-    best = np.minimum(curves[0], 1)
-    low, high = best * np.exp(-_Z_95 * error), best * np.exp(_Z_95 * error)
+    curves = np.maximum(all_pairs(weights, clicks)[:, :positions], _MIN_PROPENSITY)
+    standard_error = np.log(curves[1:]).std(axis=0, ddof=1)
+    propensities = np.minimum(curves[0], 1)
+    low = propensities * np.exp(-_Z_95 * standard_error)
+    high = propensities * np.exp(_Z_95 * standard_error)
     return ExaminationCurve(
-        tuple(best.tolist()),
+        tuple(propensities.tolist()),
         tuple(zip(low.tolist(), high.tolist(), strict=True)),
         HARVESTING,
-        _basis(first),
+        _basis(leading),
     )
 
 

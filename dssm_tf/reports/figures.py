@@ -64,7 +64,7 @@ def word_weights(
     Bars are contributions; ticks are the loss when the word is removed.
 
     Args:
-        sides: for the query and the title: words, contributions and losses, each `(words,)`.
+        sides: words, contributions and losses of the query and of the title, each `(words,)`.
         title: title of the figure.
         measure: the score that the words contribute to.
 

@@ -19,7 +19,7 @@ from dssm_tf.reports import markdown
 from dssm_tf.reports.formatting import COSTS, has_costs, judged_only_protocol, protocol
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
-from dssm_tf.reports.statistics import first_titles
+from dssm_tf.reports.statistics import first_title_labels
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.trec import write_qrels, write_run
 
@@ -56,7 +56,7 @@ def write(evaluation: Evaluation, out: Path) -> None:
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """The content of `metrics.json`: everything except the values per query."""
     means: dict[str, dict[str, Any]] = {}
-    first = first_titles(evaluation.task, evaluation.runs)
+    first = first_title_labels(evaluation.task, evaluation.runs)
     for subset, mask in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
         for name, entry in _means(evaluation, int(mask.sum()), subset).items():
             means.setdefault(name, {})[subset] = entry

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from tabulate import tabulate
 
 from dssm_tf.common.files import atomic_write
-from dssm_tf.reports.page import document, source
+from dssm_tf.reports.page import document, read_source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ TEXT, PAGE = "report.md", "report.html"
 _SPECIAL = re.compile(
     r"([\\`*\[\]<|~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|!(?=\[)|^>|^#(?=#{0,5}(?:\s|$)))"
 )
-"""What formats a text where it stands: `#` only before a heading, `_` only outside words."""
+"""Characters that Markdown interprets, each only where it does: `#` only before a heading."""
 _FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
 
 
@@ -124,7 +124,7 @@ def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") 
     )
     first, section, others = body.partition("<h2>")
     title = re.sub(r"\\(.)", r"\1", text.split("\n", 1)[0].removeprefix("# "))
-    return document(title, f"{first}{insert}{section}{others}", [source("page.js")])
+    return document(title, f"{first}{insert}{section}{others}", [read_source("page.js")])
 
 
 def write(

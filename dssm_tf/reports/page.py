@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-# Nothing is loaded, even if text from the data became HTML; heat maps are `data:` images.
+# Blocks every request, even if text from the data became HTML. Heat maps are `data:` images.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
@@ -26,19 +26,19 @@ def document(title: str, body: str, scripts: Sequence[str] = (), policy: str = P
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{source('style.css')}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{read_source('style.css')}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>{script_elements}\n</body>\n</html>\n"
     )
 
 
-def embedded(data: Any) -> str:
-    """Data for the script of the page, as a JSON element. No text in the data can close it."""
+def json_element(data: Any) -> str:
+    """A script element with data as JSON, for the page's script. No text in the data can end it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return f'<script type="application/json" id="data">{text}</script>'
 
 
-def source(name: str) -> str:
+def read_source(name: str) -> str:
     """Reads a file of this package: the style sheet or the script of every page."""
     return (files("dssm_tf.reports") / name).read_text("utf-8")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.reports.formatting import deciding_metric, reference
-from dssm_tf.reports.page import embedded
+from dssm_tf.reports.page import json_element
 
 TITLES = 5  # titles displayed per ranking
 RANKED_QUERIES = 300  # queries whose titles are displayed
@@ -26,7 +26,7 @@ _LONGEST = 160  # characters of a text
 def queries(evaluation: Evaluation) -> str:
     """HTML of the interactive sections, with their data: tests of all pairs, and queries."""
     controls = (files("dssm_tf.reports") / "queries.html").read_text("utf-8")
-    return controls + embedded(page_data(evaluation))
+    return controls + json_element(page_data(evaluation))
 
 
 def page_data(evaluation: Evaluation) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from dssm_tf.reports.formatting import (
     superscripts,
 )
 from dssm_tf.reports.markdown import bullets, plain, table
-from dssm_tf.reports.statistics import first_titles, labels, lengths
+from dssm_tf.reports.statistics import first_title_labels, labels, lengths
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -248,7 +248,7 @@ def _first_titles(evaluation: Evaluation) -> list[str]:
 
     The second table is table 7 of S14.
     """
-    first = first_titles(evaluation.task, evaluation.runs)
+    first = first_title_labels(evaluation.task, evaluation.runs)
     grades = labels(evaluation.task, first)
     rows = [
         [

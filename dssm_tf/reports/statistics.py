@@ -14,11 +14,11 @@ from dssm_tf.text.rules import FOLDED
 NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 
 
-def first_titles(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
+def first_title_labels(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
     """The label of each query's first title, by system (S14 fig. 3).
 
-    Queries that the means leave out are omitted. A label is the integer part of the grade,
-    `not judged` or `nothing ranked`.
+    Queries without a relevant title are omitted, as in the means of metrics. A label is the
+    integer part of the grade, `not judged` or `nothing ranked`.
     """
     queries = pl.DataFrame({"query": np.flatnonzero(task.has_relevant)})
     label = (

@@ -18,12 +18,12 @@ RowIndices = NDArray[np.int64]
 EXACT_UP_TO = 100_000
 """The largest number of titles for which `auto` is exact."""
 
-EFFORT = 512
-"""efSearch of faiss: the number of candidates that a search of the graph retains."""
+EF_SEARCH = 512
+"""The parameter efSearch of faiss: the number of candidates that a search of the graph retains."""
 
 EXACT = "exact search (every title is compared)"
 
-_SPARE = 32  # candidates beyond k, so that titles that tie with the last one are included
+_EXTRA = 32  # candidates beyond k, so that titles that tie with the last one are included
 _ROUNDING = 1e-5  # of an inner product in float32
 
 
@@ -50,7 +50,7 @@ class Nearest:
     def build(
         cls, vectors: Vectors, kind: str = "exact", queries: Callable[[], Vectors] | None = None
     ) -> Nearest:
-        """Builds an index of all titles and measures the recall if it is a fast one.
+        """Builds an index of all titles and measures its recall if it is a fast one.
 
         Args:
             vectors: vectors of the titles, `(titles, dimension)`.
@@ -65,14 +65,14 @@ class Nearest:
         extended = np.column_stack([vectors, np.sqrt(squares.max() - squares)])
         index = load_faiss().index_factory(extended.shape[1], "HNSW32" if fast else "Flat")
         if fast:
-            index.hnsw.efConstruction, index.hnsw.efSearch = 100, EFFORT
+            index.hnsw.efConstruction, index.hnsw.efSearch = 100, EF_SEARCH
         index.add(extended)
         nearest = cls(index)
         if fast and queries is not None:
-            probes = queries()
-            at_10, at_100 = (recall(nearest, vectors, probes, k) for k in (10, 100))
+            query_vectors = queries()
+            at_10, at_100 = (recall(nearest, vectors, query_vectors, k) for k in (10, 100))
             nearest.summary = (
-                f"fast: recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(probes)} queries"
+                f"fast: recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(query_vectors)} queries"
             )
         return nearest
 
@@ -87,7 +87,7 @@ class Nearest:
             Scores and row indices, both `(min(k, titles),)`, best first, ties by row.
         """
         extended = np.append(query, 0).astype(np.float32)[None]
-        rows = self.index.search(extended, min(k + _SPARE, self.index.ntotal))[1][0]
+        rows = self.index.search(extended, min(k + _EXTRA, self.index.ntotal))[1][0]
         rows = rows[rows >= 0]
         scores = self.score(query, rows)
         order = np.lexsort((rows, -scores))[:k]
@@ -111,7 +111,7 @@ class Nearest:
 
 
 def recall(nearest: Nearest, vectors: Vectors, queries: Vectors, k: int) -> float:
-    """The mean fraction of the best k titles that a search returns; ties with the last count."""
+    """The mean fraction of the best k titles that a search returns; ties with the k-th are hits."""
     k = min(k, len(vectors))
     fractions = []
     for query in queries:

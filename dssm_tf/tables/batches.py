@@ -33,7 +33,7 @@ class Contents(NamedTuple):
     """An open file.
 
     Args:
-        names: of the columns, for JSON the keys of the first object; none if the file is empty.
+        names: names of the columns; for JSON the keys of the first object; empty if the file is.
         names_in_file: the names as they are written in the file.
         batches: reads the remaining rows, once; ignores columns that the file lacks.
         line_count: number of lines, or rows of Parquet, read so far.
@@ -57,7 +57,7 @@ class RowBuilder:
     """Builds a batch row by row.
 
     Args:
-        names: of the cells of a row.
+        names: names of the cells of a row.
         wanted: names of the columns of the batch.
     """
 

@@ -67,7 +67,7 @@ def title_field(value: object, name: str) -> str:
     """A field of a title, without white space at its ends; an empty cell is an empty field.
 
     Raises:
-        BadRow: it is neither text nor a whole number, or holds the separator.
+        BadRow: it is neither text nor a whole number, or contains the separator.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return ""
@@ -83,8 +83,8 @@ def without_separator(text: str, name: str) -> str:
     if SEPARATOR in text:
         raise BadRow(
             f"{SEPARATOR} in {name}",
-            f"the {name} {text!r:.40} holds {SEPARATOR} (U+241F), which divides the fields of a "
-            "title; take it out",
+            f"the {name} {text!r:.40} contains {SEPARATOR} (U+241F), which separates the fields of "
+            "a title; remove it",
         )
     return text
 
@@ -109,12 +109,12 @@ def count(value: object, name: str, default: int = 0) -> int:
     (3, 3, 1)
 
     Args:
-        value: of the cell.
-        name: of the column.
-        default: what an empty cell means.
+        value: the cell.
+        name: name of the column.
+        default: count of an empty cell.
 
     Raises:
-        BadRow: anything else.
+        BadRow: the cell has any other value.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return default
@@ -124,7 +124,7 @@ def count(value: object, name: str, default: int = 0) -> int:
             f"{name} is {value!r:.40}; write it without a thousands separator",
         )
     try:
-        if isinstance(value, bool) or "_" in str(value):  # Python's own, 1_000
+        if isinstance(value, bool) or "_" in str(value):  # Python accepts 1_000
             raise ValueError
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:

@@ -29,14 +29,15 @@ class LogRow(NamedTuple):
     """One good row of a log.
 
     Args:
-        query: as logged, without line breaks and without white space at the ends.
-        title: the same.
+        query: the query, without line breaks and without white space at the ends.
+        title: the title, in the same form.
         clicks: number of clicks; 0 for an impression without a click.
         impressions: how often the title was displayed.
         session: the session's name, empty where the log has none.
-        timestamp: as logged, empty where the log has none.
-        position: of the title in the list, from 1; 0 where it is unknown or no whole number.
-        doc_id: of the title, empty where the log has none.
+        timestamp: the time stamp of the log, empty where the log has none.
+        position: position of the title in the list, from 1; 0 where it is unknown or no whole
+            number.
+        doc_id: id of the title, empty where the log has none.
     """
 
     query: str

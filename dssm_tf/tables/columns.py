@@ -40,9 +40,9 @@ class Column:
     """A column of a file.
 
     Args:
-        name: in frames, and in files unless `--columns` renames it.
+        name: name of the column in frames, and in files unless `--columns` renames it.
         rule: parses its cells.
-        dtype: of the values.
+        dtype: type of the values.
         kinds: the types that a cell of JSON or Parquet may have.
         wrong_kind: the reason to reject other types; `{}` stands for the name.
         required: whether a file must have it.
@@ -149,7 +149,7 @@ def _numbers(
 
     Args:
         column: the cells.
-        dtype: of the values; where its cast succeeds, it must equal `read`.
+        dtype: type of the values; where a cast to it succeeds, the result must equal `read`.
         read: parses a cell; raises `BadRow`.
     """
     values = column.cast(dtype, strict=False)

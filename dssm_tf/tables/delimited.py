@@ -26,7 +26,7 @@ from dssm_tf.tables.columns import WHITE_SPACE, Column, raw
 from dssm_tf.tables.layout import Layout, Reject, reject
 from dssm_tf.tables.lines import LineBlock, undecodable
 
-_MOST_ARROW_BYTES = 1 << 30
+_MAX_ARROW_BYTES = 1 << 30
 
 
 def read_lines(
@@ -36,7 +36,7 @@ def read_lines(
     columns: Sequence[Column],
     separator: str | None,
 ) -> Batch:
-    """Splits a block of lines at a separator; None: each line is one cell."""
+    """Splits a block of lines at a separator; with None, each line is one cell."""
     wanted = [column.name for column in columns if column.name in names]
     empty = pl.DataFrame(schema=dict.fromkeys(wanted, pl.String) | {LINE: pl.Int64})
     if block.too_long:
@@ -48,7 +48,7 @@ def read_lines(
     data, numbers = block.data, None
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
-        data = data if separator is None else data.replace(b"\r", b" ")  # a line end to Arrow
+        data = data if separator is None else data.replace(b"\r", b" ")  # Arrow ends a line at \r
     if undecodable(data):
         data, numbers, rejects = _without_bad_text(data, block.first, layout, names, separator)
         if not data:
@@ -58,8 +58,9 @@ def read_lines(
     )
 
     row_text = _line_texts(block)
-    unusual = len(data) > _MOST_ARROW_BYTES or data.startswith(BOM_UTF8)  # which Arrow drops
-    if separator is None or len(names) < 2 or unusual:
+    # Arrow drops a byte order mark.
+    unfit_for_arrow = len(data) > _MAX_ARROW_BYTES or data.startswith(BOM_UTF8)
+    if separator is None or len(names) < 2 or unfit_for_arrow:
         rows = [line.decode() for line in data.removesuffix(b"\n").split(b"\n")]
         frame, bad_rows = _split_line_by_line(rows, [*line_numbers], names, wanted, separator)
     else:
@@ -141,7 +142,7 @@ def _split_line_by_line(
     wanted: Sequence[str],
     separator: str | None,
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """As `_read_table`, but line by line: for one column, and for lines of gigabytes."""
+    """As `_read_table`, but line by line: for one column, and for blocks unfit for Arrow."""
     builder = RowBuilder(names, wanted)
     for number, row in zip(numbers, rows, strict=True):
         if separator is None or row.strip():

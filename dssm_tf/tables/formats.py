@@ -42,9 +42,9 @@ def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | 
     """The format of a file, by the end of its name.
 
     Args:
-        path: of the file.
+        path: path of the file.
         known: allowed formats.
-        otherwise: the result for other names; None: they raise UserError.
+        otherwise: the result for other names; with None they raise UserError.
 
     Raises:
         UserError: the format is not known.

@@ -100,11 +100,11 @@ class HardNegative(NamedTuple):
     """A title without clicks that a system ranks high for a query.
 
     Args:
-        query: as logged.
-        title: as in the log or the corpus.
-        system: that ranked the title.
-        rank: among the possible negatives, from 1.
-        score: by the system.
+        query: the query of the log.
+        title: the title of the log or the corpus.
+        system: the system that ranked the title.
+        rank: rank among the possible negatives, from 1.
+        score: score that the system gave.
     """
 
     query: str

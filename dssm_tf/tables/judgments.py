@@ -112,8 +112,8 @@ def judgments_from_clicks(
 
     Args:
         clicks: `(query, doc_id, clicks)`; clicks of repeated pairs are summed.
-        rules: of the keys of queries.
-        titles: by doc id.
+        rules: rules that define the keys of queries.
+        titles: the titles by doc id.
 
     Returns:
         Judgments in order of appearance.

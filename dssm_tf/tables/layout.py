@@ -28,7 +28,7 @@ class Reject:
         line: line number in the file, from 1 for the header; for Parquet the row number.
         reason: one of a small fixed set, so that reasons can be counted.
         text: the row on one line, truncated to 500 characters.
-        clicks: of the row; None if they cannot be read.
+        clicks: clicks of the row; None if they cannot be read.
         detail: the reason with the received and the expected value.
     """
 
@@ -48,10 +48,10 @@ class Layout:
         title_fields: columns that `join_fields` joins to the column `title`.
         columns: pairs `(name, name in the file)`, see `parse_columns`.
         corpus_columns: the same for a corpus; if empty, `columns`.
-        delimiter: between the cells of CSV.
+        delimiter: character between the cells of CSV.
         strict_quotes: whether a stray quote in CSV is an error.
         longest: maximum bytes of a line; a longer line is a bad row and never fully in memory.
-        names: of the columns, if the data has no header; None if it has one.
+        names: names of the columns, if the data has no header; None if it has one.
 
     Raises:
         UserError: the encoding does not exist.

@@ -25,14 +25,14 @@ BLOCK_BYTES = 1 << 20
 _LINE_END_BYTES = 1 << 20  # read at the start of a file to detect its line ends
 _MAGIC_BYTES = 16
 _GZIP = b"\x1f\x8b\x08"
-_FOREIGN = {
+_OTHER_FORMATS = {
     "Parquet": re.compile(rb"PAR1[\0-\x08\x0b-\x1f]"),
     "bzip2": re.compile(rb"BZh[1-9]1AY&SY"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
     "xz": re.compile(rb"\xfd7zXZ\0"),
     "ZIP or Excel": re.compile(rb"PK\x03\x04"),
 }
-"""The first bytes of other formats, with which no text begins."""
+"""The first bytes of other formats. No text begins with them."""
 
 
 class _Readable(Protocol):
@@ -41,8 +41,8 @@ class _Readable(Protocol):
     def seek(self, offset: int, /) -> object: ...
 
 
-class _Unread:
-    """A file whose first bytes, read earlier, are read again; pipes cannot seek."""
+class _PrefixedFile:
+    """A file whose first bytes were read already, and are returned again: a pipe cannot seek."""
 
     def __init__(self, start: bytes, file: IO[bytes]) -> None:
         self._start, self._file = start, file
@@ -75,8 +75,8 @@ class Lines:
     """The lines of an open file, to be read once.
 
     Args:
-        file: its bytes; gzip data is decompressed, whatever the name.
-        where: its name, for messages.
+        file: bytes of the file; gzip data is decompressed, whatever the name.
+        where: name of the file, for messages.
         layout: the encoding and the maximum line length.
 
     Attributes:
@@ -113,7 +113,7 @@ class Lines:
     def _split(self) -> Iterator[LineBlock]:
         """Blocks of complete lines; lines that are too long are truncated."""
         longest = self._layout.longest
-        start: list[bytes] = []  # of an incomplete line
+        start: list[bytes] = []  # start of an incomplete line
         size = 0
 
         def new_block(data: bytes, too_long: bool = False) -> LineBlock:
@@ -134,7 +134,7 @@ class Lines:
                     start, size, chunk = [], 0, chunk[end:]
             end = chunk.rfind(b"\n") + 1
             if end:
-                yield from self._checked(b"".join([*start, chunk[:end]]), new_block)
+                yield from self._split_long_lines(b"".join([*start, chunk[:end]]), new_block)
                 start, size, chunk = [], 0, chunk[end:]
             if chunk:
                 start.append(chunk)
@@ -144,17 +144,19 @@ class Lines:
         elif size:
             yield new_block(b"".join([*start, b"\n"]))
 
-    def _checked(self, data: bytes, new_block: Callable[..., LineBlock]) -> Iterator[LineBlock]:
+    def _split_long_lines(
+        self, data: bytes, new_block: Callable[..., LineBlock]
+    ) -> Iterator[LineBlock]:
         """Blocks of the lines that are not too long, and one block per line that is."""
         longest = self._layout.longest
         if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:
             start = end = 0
             while end < len(data):
-                line, end = end, data.index(b"\n", end) + 1
-                if end - line - 1 > longest:
-                    if line > start:
-                        yield new_block(data[start:line])
-                    yield new_block(data[line : line + longest + 1], True)
+                line_start, end = end, data.index(b"\n", end) + 1
+                if end - line_start - 1 > longest:
+                    if line_start > start:
+                        yield new_block(data[start:line_start])
+                    yield new_block(data[line_start : line_start + longest + 1], True)
                     start = end
             data = data[start:]
         if data:
@@ -181,13 +183,13 @@ class Lines:
 
     def _utf8(self) -> Iterator[bytes]:
         start = self._file.read(_MAGIC_BYTES)
-        for name, magic in _FOREIGN.items():
+        for name, magic in _OTHER_FORMATS.items():
             if magic.match(start):
                 raise UserError(
                     f"{self._where} holds {name} data, but has another ending; unpack it, or "
                     "give it the ending of its format."
                 )
-        file: _Readable = _Unread(start, self._file)
+        file: _Readable = _PrefixedFile(start, self._file)
         if start.startswith(_GZIP) or self._where.lower().endswith(".gz"):
             self.splittable = False
             file = gzip.GzipFile(mode="rb", fileobj=file)

@@ -36,8 +36,8 @@ class Table:
     """An open file, to be read once.
 
     Args:
-        contents: of the file.
-        where: its name, for messages.
+        contents: contents of the file.
+        where: name of the file, for messages.
         layout: encoding, column names and other properties of the file.
     """
 
@@ -191,7 +191,7 @@ def open_table(
 
     Args:
         path: the file.
-        format: one of `FORMATS`; by default that of the name.
+        format: one of `FORMATS`; by default the one that the file's name ends in.
         layout: encoding, column names and other properties of the file.
         raw: its bytes, which are closed at the end; None opens `path` on this machine.
 
@@ -232,9 +232,9 @@ def read(
 
     Args:
         path: the file.
-        columns: of the result.
+        columns: columns of the result.
         layout: encoding, column names and other properties of the file.
-        format: one of `FORMATS`; by default that of the name.
+        format: one of `FORMATS`; by default the one that the file's name ends in.
         expected: the noun of a row, for the error if there is none; empty allows no rows.
 
     Raises:

@@ -74,12 +74,12 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
     """Splits rows by time; rows of equal time are ordered by a hash of their texts.
 
     Args:
-        rows: of the log.
-        fraction: of the rows that become the test split; clicks do not matter.
+        rows: rows of the log.
+        fraction: fraction of the rows that become the test split; clicks do not matter.
 
     Raises:
-        UserError: naming file and line: a time stamp is missing or cannot be read, or has another
-            format than those before.
+        UserError: a time stamp is missing, cannot be read or has another format than those before.
+            The message has file and line.
     """
     times = rows.unique("timestamp", keep="first", maintain_order=True)
     clock, order = Clock(), []
@@ -142,7 +142,7 @@ def judged_by_clicks(split: Split, corpus: Sequence[CorpusTitle] | None) -> Clic
     left out.
 
     Args:
-        split: of a log.
+        split: split of a log.
         corpus: the titles to rank; None uses the titles of both splits, with the ids of the log.
 
     Raises:
@@ -256,8 +256,8 @@ def is_held_out(query: str, fraction: float, purpose: str) -> bool:
     """Whether a query is in the held-out fraction, by a hash of its normalized text.
 
     Args:
-        query: as logged.
-        fraction: from 0 to 1.
+        query: the query of the log.
+        fraction: held-out fraction of the queries, from 0 to 1.
         purpose: why queries are held out; two purposes hold out different queries.
     """
     return unit_interval(FOLDED.key(query), purpose) < fraction

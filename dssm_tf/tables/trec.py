@@ -27,7 +27,7 @@ Run = dict[str, dict[str, float]]
 """`run[query_id][doc_id]` is a score."""
 
 
-def _qrels_grade(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
+def _parse_qrels_grades(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
     """Parses grades; negative ones (not judged) become 0."""
     grades, bad = columns.numbers(most=LARGEST_GRADE)(cells, name)
     return grades.clip(0), bad
@@ -38,7 +38,7 @@ RUN: Sequence[Column] = (
     columns.identifier("doc_id"),
     columns.number("score", -MAX_SCORE, MAX_SCORE),
 )
-QRELS: Sequence[Column] = (*RUN[:2], Column("grade", _qrels_grade, pl.Float64))
+QRELS: Sequence[Column] = (*RUN[:2], Column("grade", _parse_qrels_grades, pl.Float64))
 
 
 def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
@@ -47,8 +47,8 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
     Titles are ordered by score; the rank and the tag are ignored, as in trec_eval.
 
     Raises:
-        UserError: naming file and line; a line does not have six columns, a score
-            is not a number or does not fit single precision, or a title is repeated for a query.
+        UserError: a line does not have six columns, a score is not a number or does not fit
+            single precision, or a title is repeated for a query. The message has file and line.
     """
     run: Run = {}
     for frame in scan(path, RUN, Layout(encoding, names=RUN_NAMES), "trec"):
@@ -56,7 +56,7 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
             scores = run.setdefault(query_id, {})
             if doc_id in scores:
                 raise UserError(
-                    f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
+                    f"{path}:{line}: title {doc_id!r} is repeated for query {query_id!r}."
                 )
             scores[doc_id] = score
     return run
@@ -80,7 +80,7 @@ def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str
 
 
 def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
-    """Writes judgments as TREC qrels. Fractional grades are kept, which some tools reject."""
+    """Writes judgments as TREC qrels. Some tools reject fractional grades, which are kept."""
     write_lines(
         path,
         (

@@ -24,9 +24,9 @@ class LSTMRNN(RecurrentTower):
         peepholes: whether the gates also read the cell state.
         forget_gate: whether the forget gate is learned; without it, its value is 1.
         forget_bias: added to the initial bias of the forget gate.
-        peephole_initializer: of `W_p`.
-        recurrent_initializer: of the matrices `W_rec`; see `RecurrentTower`.
-        bias_initializer: of the biases; see `RecurrentTower`.
+        peephole_initializer: initializes `W_p`.
+        recurrent_initializer: initializes the matrices `W_rec`; see `RecurrentTower`.
+        bias_initializer: initializes the biases; see `RecurrentTower`.
         bptt_steps: see `RecurrentTower`.
         initializer: see `Tower`.
         dropout: see `Tower`.

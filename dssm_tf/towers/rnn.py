@@ -19,8 +19,8 @@ class RNN(RecurrentTower):
     Args:
         vocabulary_size: number of n-gram ids, padding not counted.
         hidden: neurons, the semantic vector's length. P16 has 288.
-        recurrent_initializer: of `W_rec`; see `RecurrentTower`.
-        bias_initializer: of the bias; see `RecurrentTower`.
+        recurrent_initializer: initializes `W_rec`; see `RecurrentTower`.
+        bias_initializer: initializes the bias; see `RecurrentTower`.
         bptt_steps: see `RecurrentTower`.
         initializer: see `Tower`.
         dropout: see `Tower`.

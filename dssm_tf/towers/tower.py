@@ -22,7 +22,7 @@ class Tower(keras.layers.Layer, abc.ABC):
     Args:
         vocabulary_size: number of n-gram ids, padding not counted.
         hashed_units: columns of the first matrix.
-        initializer: of the first matrix.
+        initializer: initializes the first matrix.
         dropout: fraction of the hashed words' entries dropped in training, in [0, 1).
         ngram_dropout: fraction of the words' letter n-grams dropped in training, in [0, 1).
         kwargs: Keras's own arguments: `name`, `dtype`.

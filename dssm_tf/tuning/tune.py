@@ -48,7 +48,7 @@ def tune(
         data: directories that preprocess wrote; each setting is trained on each of them.
         out: output directory, with `trials.db`, the Optuna study; `trials/`, the training runs;
             `trials.tsv`; and `best.yaml`.
-        console: where to print; None prints nothing.
+        console: console to print to; None prints nothing.
 
     Returns:
         The study. `user_attrs["values"]` of a trial has the metric of each run, `(logs, seeds)`.

@@ -103,7 +103,7 @@ class Hits(NamedTuple):
 
     Attributes:
         with_keyword: fraction of the texts that have a keyword.
-        hits: of these, the fraction whose first keyword is a word of the other text.
+        hits: fraction of these texts whose first keyword is a word of the other text.
         chance: the same for a random candidate word of each of these texts.
     """
 

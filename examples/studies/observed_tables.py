@@ -16,6 +16,7 @@ Row = tuple[str, str, int, str, float]
 
 LENGTHS = (2, 4, 6, 8, 12)
 
+# Spaces at the end make equal headings different keys; they are not printed.
 TABLES: dict[str, dict[str, str]] = {
     "1a. Loss of the cosine without a word, and cells it changes: stop words, other words": {
         "lost: stop": "occlusion: stop words",

@@ -157,15 +157,15 @@ def test_every_kind_of_field_is_saved_and_loaded(tmp_path):
     model.save(tmp_path)
     loaded = Lengths.load(tmp_path)
     assert loaded.parameters() == model.parameters()
-    ours, theirs = model.learned, loaded.learned
+    saved, restored = model.learned, loaded.learned
     for name in ("longest", "mean", "history"):
-        assert getattr(theirs, name) == getattr(ours, name)
-    assert theirs.corpus.titles == ours.corpus.titles
-    assert theirs.terms.words == ours.terms.words
-    assert (theirs.lengths == ours.lengths).all()
-    assert (theirs.corpus.counts != ours.corpus.counts).nnz == 0
-    assert [m.tolist() for m in theirs.matrices] == [m.tolist() for m in ours.matrices]
-    assert {key: t.tolist() for key, t in theirs.tables.items()} == {"a": [0, 1, 2], "b": [0, 1]}
+        assert getattr(restored, name) == getattr(saved, name)
+    assert restored.corpus.titles == saved.corpus.titles
+    assert restored.terms.words == saved.terms.words
+    assert (restored.lengths == saved.lengths).all()
+    assert (restored.corpus.counts != saved.corpus.counts).nnz == 0
+    assert [m.tolist() for m in restored.matrices] == [m.tolist() for m in saved.matrices]
+    assert {key: t.tolist() for key, t in restored.tables.items()} == {"a": [0, 1, 2], "b": [0, 1]}
     with np.load(tmp_path / "lengths.npz", allow_pickle=False) as archive:
         assert all(archive[key].dtype != object for key in archive.files)
 

@@ -21,7 +21,7 @@ def test_em_equals_the_reference_and_never_lowers_the_likelihood(pairs, iteratio
         *(terms.tokens([" ".join(text) for text in texts]) for texts in (sources, targets)),
         np.array(weights),
         iterations=iterations,
-        step_done=lambda *step: steps.append(step),
+        on_step_end=lambda *step: steps.append(step),
     )
     assert steps == list(enumerate(translation.log_likelihoods[:-1], start=1))
     assert translation.log_likelihoods == pytest.approx(likelihoods)

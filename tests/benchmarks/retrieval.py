@@ -37,11 +37,11 @@ started = time.process_time()
 index = Index.open(sys.argv[1])
 opened = time.process_time() - started
 vectors = index.model.encode_queries(open(sys.argv[2]).read().splitlines(), prior=True)
-done, started = 0, time.process_time()
+count, started = 0, time.process_time()
 while (seconds := time.process_time() - started) < float(sys.argv[3]):
-    index.nearest.search(vectors[done % len(vectors)], 10)
-    done += 1
-print(f"| {1000 * seconds / done:.3f} | {opened:.2f} |",
+    index.nearest.search(vectors[count % len(vectors)], 10)
+    count += 1
+print(f"| {1000 * seconds / count:.3f} | {opened:.2f} |",
       f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} |")
 """
 
@@ -87,9 +87,9 @@ def main(
                 (folder / "queries.txt").write_text("\n".join(queries))
                 write(f"| {count:,} | {kind} | {build(folder, model.resolve(), kind)} ")
                 sys.stdout.flush()
-                words = [folder / kind, folder / "queries.txt", SECONDS]
+                arguments = [folder / kind, folder / "queries.txt", SECONDS]
                 subprocess.run(
-                    [sys.executable, "-c", SEARCH, *map(str, words)], cwd=ROOT, check=True,
+                    [sys.executable, "-c", SEARCH, *map(str, arguments)], cwd=ROOT, check=True,
                     env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
                 )  # fmt: skip
 

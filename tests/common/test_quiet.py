@@ -11,9 +11,9 @@ LOAD = "from dssm_tf.common.quiet import load_tensorflow; load_tensorflow()\n"
 
 def stderr_of(code: str, before: str = "", **environment: str) -> str:
     command = [sys.executable, "-c", f"{before}\n{LOAD}{code}"]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
-    assert not done.stdout
-    return done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    assert not process.stdout
+    return process.stderr
 
 
 def test_tensorflow_writes_nothing_and_later_output_is_not_suppressed():

@@ -43,13 +43,13 @@ def run(folder, checkout, *command):
 def test_folders_called_pipelines_and_serving_do_not_shadow_the_packages(
     shadowed, checkout, command
 ):
-    done = run(shadowed, checkout, *command)
-    assert done.returncode == 0, done.stderr
+    process = run(shadowed, checkout, *command)
+    assert process.returncode == 0, process.stderr
 
 
 def test_another_package_that_is_imported_already_is_named(tmp_path, checkout):
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "__init__.py").write_text("")
-    done = run(tmp_path, checkout, "-c", "import pipelines, dssm_tf; dssm_tf.preprocess")
-    assert "UserError: a package called pipelines is imported from" in done.stderr
-    assert str(tmp_path) in done.stderr
+    process = run(tmp_path, checkout, "-c", "import pipelines, dssm_tf; dssm_tf.preprocess")
+    assert "UserError: a package called pipelines is imported from" in process.stderr
+    assert str(tmp_path) in process.stderr

@@ -112,7 +112,7 @@ def test_each_epoch_has_all_clicks_and_a_new_sample_of_titles(data):
     log_only = Counter(row.clicked for row in rows_by_epoch(data, 0, 1)[0] if row.weight > 0)
     assert not set.intersection(*(set(clicked - log_only) for clicked in clicked_by_epoch))
     # If more are asked for than exist, each title is used once.
-    ((*rows,),) = rows_by_epoch(data, 10 * count, 1)
+    (rows,) = rows_by_epoch(data, 10 * count, 1)
     assert sum(row.weight > 0 for row in rows) == pairs + count
 
 

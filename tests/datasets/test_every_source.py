@@ -147,12 +147,12 @@ def test_a_source_becomes_clicks_a_corpus_and_judgments(
     }
 
 
-def test_every_source_lists_its_files_licence_and_grades(capsys):
+def test_every_source_lists_its_files_license_and_grades(capsys):
     list_()
     blocks = capsys.readouterr().out.strip().split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == list(ADAPTERS)
     for block in blocks:
-        for field in ("described: ", "licence: ", "file: ", "grades: ", "split: "):
+        for field in ("described: ", "license: ", "file: ", "grades: ", "split: "):
             assert f"\n  {field}" in block
 
 

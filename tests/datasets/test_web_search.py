@@ -8,7 +8,7 @@ from dssm_tf.common.errors import UserError
 from tests.datasets.tables import objects, write_source
 
 
-def test_the_notes_of_msmarco_have_its_licence_and_the_rows_left_out(tmp_path, source, convert):
+def test_the_notes_of_msmarco_have_its_license_and_the_rows_left_out(tmp_path, source, convert):
     write_source(source, "msmarco")
     convert("msmarco")
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")

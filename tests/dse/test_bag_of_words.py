@@ -40,7 +40,12 @@ def test_tf_idf_is_the_count_times_the_log_of_the_inverse_fraction_of_texts():
 
 
 def test_normalized_vectors_have_length_or_maximum_1_and_empty_texts_are_zero():
-    texts = ["red red hat", "shoe", "nothing known", "the the"]  # in every text: weighs nothing
+    texts = [
+        "red red hat",
+        "shoe",
+        "nothing known",
+        "the the",
+    ]  # the IDF of "the" is 0: it is in every text
     by_length = BagOfWords(None).fit(TEXTS).transform(texts).toarray()
     np.testing.assert_allclose(np.linalg.norm(by_length, axis=1), [1, 1, 0, 0], atol=1e-6)
     # 2 log 2 and log 4 are equal: both become 1 / sqrt 2, or 1.
@@ -49,7 +54,7 @@ def test_normalized_vectors_have_length_or_maximum_1_and_empty_texts_are_zero():
     assert by_largest.max(axis=1).tolist() == [1, 1, 0, 0]
 
 
-def test_texts_without_a_word_in_the_window_are_rejected():
+def test_texts_without_a_word_of_an_allowed_document_frequency_are_rejected():
     with pytest.raises(UserError, match="none of the 0 words of 2 texts"):
         BagOfWords().fit(["", "?!"])
     with pytest.raises(UserError, match="is in 5 to 4 of them"):

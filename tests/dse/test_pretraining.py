@@ -51,9 +51,10 @@ def test_updates_of_every_layer_equal_the_paper_s_on_means_of_the_layer_below(ba
     assert [len(batch) for batch in expected_batches] == [16] * 9
     for rbm, start, rate in zip(tower.rbms, machines, (0.1, 0.1, 0.01), strict=True):
         np.testing.assert_allclose(batches[rbm.name], expected_batches, rtol=1e-6)
+        # Visible biases start at the log odds of the mean inputs.
         frequency = np.clip(texts.mean(axis=0), 0.01, 0.99)
         start = Machine(start.W, np.log(frequency / (1 - frequency)), start.c, start.gaussian)
-        expected = reference.taught(start, expected_batches, rate)
+        expected = reference.train_rbm(start, expected_batches, rate)
         for name in "Wbc":
             np.testing.assert_allclose(
                 getattr(as_machine(rbm), name), getattr(expected, name), rtol=1e-6, atol=1e-7
@@ -87,12 +88,12 @@ def test_lower_layers_do_not_depend_on_the_dimension_and_can_be_reused():
     full, other, smaller = (DSETower(WORDS, dimension) for dimension in (3, 3, 2))
     pretrain(full, bags, settings)
     pretrain(smaller, bags, settings)
-    for ours, theirs in zip(other.rbms[:-1], smaller.rbms, strict=False):
-        ours.set_weights(theirs.get_weights())
+    for rbm, trained in zip(other.rbms[:-1], smaller.rbms, strict=False):
+        rbm.set_weights(trained.get_weights())
     pretrain(other, bags, settings, first=3, callback=states.append)
     assert len(states) == 10
-    for ours, theirs in zip(other.rbms, [*smaller.rbms[:-1], full.rbms[-1]], strict=True):
-        np.testing.assert_allclose(ours.kernel, theirs.kernel, atol=1e-6)
+    for rbm, expected in zip(other.rbms, [*smaller.rbms[:-1], full.rbms[-1]], strict=True):
+        np.testing.assert_allclose(rbm.kernel, expected.kernel, atol=1e-6)
 
 
 def test_a_diverging_rbm_stops_with_the_step_and_the_cause():

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.dse.rbm import RBM
+from tests.numerical_gradients import numerical_gradient
 from tests.reference.rbm import Machine, states
-from tests.slopes import numerical_gradient
 
 KINDS = ("binary", "gaussian")
 
@@ -70,8 +70,8 @@ def test_the_difference_of_statistics_is_the_gradient_of_the_likelihood(kind):
 def test_the_gradient_of_the_reference_equals_finite_differences(kind):
     reference = machine(kind, visible=3, hidden=2)
     data = states(3)[[1, 3, 6]]
-    slope = numerical_gradient(lambda: reference.log_likelihood(data), reference.W)
-    assert reference.likelihood_gradient(data)[0] == pytest.approx(slope, abs=1e-6)
+    expected = numerical_gradient(lambda: reference.log_likelihood(data), reference.W)
+    assert reference.likelihood_gradient(data)[0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_initial_weights_are_near_zero():

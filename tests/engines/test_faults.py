@@ -49,7 +49,7 @@ def other_version(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("module", ["preprocess", pytest.param("embed", marks=pytest.mark.engines)])
-def test_a_worker_of_another_version_is_rejected_by_name(
+def test_a_worker_of_another_version_is_named_in_the_error(
     module, log, corpus, model, other_version, tmp_path
 ):
     arguments = {"preprocess": ["--input", log], "embed": ["--input", corpus, "--model", model]}
@@ -95,21 +95,21 @@ def started(request, tmp_path_factory):
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("victim", ["a Python worker", "a host"])
+@pytest.mark.parametrize("killed", ["a Python worker", "a host"])
 def test_a_job_writes_the_same_bytes_after_a_worker_or_host_is_killed(
-    started, victim, log, local_preprocessed, tmp_path
+    started, killed, log, local_preprocessed, tmp_path
 ):
     output = tmp_path / "data"
     arguments = ["--input", log, "--output", output, *OPTIONS, *started.flags]
     job = engines.start("pipelines.preprocess", arguments)
     assert engines.wait_until(400, lambda: list(tmp_path.glob(".data.incomplete/parts/*")))
-    hosts = [process.pid for name, process in started.processes.items() if name[-1].isdigit()]
-    if victim != "a host":
-        assert engines.wait_until(60, lambda: engines.children(hosts, "boot.py"))
-        hosts = engines.children(hosts, "boot.py")
-    os.kill(hosts[0], signal.SIGKILL)
-    if victim == "a host" and "task_manager_0" in started.processes:
-        engines.task_manager(started, 2)  # as Kubernetes does
+    processes = [process.pid for name, process in started.processes.items() if name[-1].isdigit()]
+    if killed != "a host":
+        assert engines.wait_until(60, lambda: engines.children(processes, "boot.py"))
+        processes = engines.children(processes, "boot.py")
+    os.kill(processes[0], signal.SIGKILL)
+    if killed == "a host" and "task_manager_0" in started.processes:
+        engines.task_manager(started, 2)  # restarted, as by Kubernetes
     engines.succeeds(job)
     assert file_hashes(output) == local_preprocessed
 

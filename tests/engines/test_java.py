@@ -42,8 +42,8 @@ def test_java_returns_the_same_outputs_as_python(tmp_path, signature, inputs, ou
     (tmp_path / "descriptors").write_bytes(compiled.SerializeToString())
     names = [model, *(tmp_path / name for name in ("descriptors", "request", "response"))]
     program = ["java", "-cp", f"{JARS}/*", CHECKOUT / "tests/engines/Predict.java"]
-    done = subprocess.run(list(map(str, [*program, *names])), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(list(map(str, [*program, *names])), capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     response = predict_pb2.PredictResponse.FromString((tmp_path / "response").read_bytes())
     ranker = ExportedRanker(model)
     expected = ranker.encode_titles(TITLES, prior=True)

@@ -26,30 +26,30 @@ def test_loading_the_library_changes_nothing_else_in_the_process():
         def state():
             return dict(os.environ), set(dir(tf)), list(sys.path), list(sys.meta_path)
 
-        def how_the_library_fails():
+        def import_error():
             try:
                 import tensorflow_ranking
             except ImportError as error:
                 return str(error)
 
-        failure = how_the_library_fails()
+        failure = import_error()
         assert "estimator" in failure
         before = state()
         imported = []
         sys.addaudithook(lambda event, words: imported.append(words[0]) if event == "import" else 0)
         model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3)])
-        kernel = model.predict(np.eye(2), verbose=0)
+        output = model.predict(np.eye(2), verbose=0)
         ranks = relevant_ranks(np.array([[0.1, 0.7]]), np.array([[1, 0]]))
         assert tf_ranking.per_query(*ranks)["mrr@10"][0] == 0.5
         assert state() == before
         names = [name for name in (*imported, *sys.modules) if "ranking" in name]
         assert not [name for name in names if not name.startswith("dssm_tf.")], names
         assert "tf_keras" not in sys.modules
-        assert how_the_library_fails() == failure
+        assert import_error() == failure
         assert keras.__version__.startswith("3")
         assert keras.layers.Dense is type(model.layers[-1])
         assert tf.keras.layers.Dense is keras.layers.Dense
-        assert (model.predict(np.eye(2), verbose=0) == kernel).all()
+        assert (model.predict(np.eye(2), verbose=0) == output).all()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 

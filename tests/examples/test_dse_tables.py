@@ -55,7 +55,7 @@ def pages(tmp_path):
     return ["--docs", str(docs), "--links", str(links)]
 
 
-def by_hand(scores, relevant, left_out) -> float:
+def expected_rank_loss(scores, relevant, left_out) -> float:
     """Rank loss of the remaining relevant links against all irrelevant ones (W14 sec. 4.2-4.3)."""
     irrelevant = ~relevant.toarray() & ~np.eye(relevant.shape[0], dtype=bool)
     return reference.rank_loss(scores, (relevant > left_out).toarray(), irrelevant)
@@ -78,7 +78,7 @@ def test_cora_measures_rank_loss_on_links_outside_the_training_set(tmp_path, mon
         assert links.train.nnz == 2 * pairs
         assert not (links.train > relevant).nnz
         loss = results["rank_loss"]["20"][system][fraction][dimension]
-        assert loss == pytest.approx(by_hand(scores, relevant, links.train), abs=0.05)
+        assert loss == pytest.approx(expected_rank_loss(scores, relevant, links.train), abs=0.05)
     assert {path.name for path in out.glob("*.png")} == {
         "figure1_embedding.png",
         "table1_rank_loss.png",
@@ -119,7 +119,7 @@ def test_wikispeedia_uses_different_links_for_validation_and_test(
         assert (left_out.nnz / 2, links.validation.nnz / 2) == (84, 4)
         if words == 20 and weighting == chosen[system]:
             losses = results["rank_loss_by_tuples" if tuples else "rank_loss_by_words"][system]
-            expected = by_hand(scores, relevant, left_out)
+            expected = expected_rank_loss(scores, relevant, left_out)
             # Two of about 680 pairs may be so close that float32 orders them differently.
             assert losses[str(tuples or words)] == pytest.approx(expected, abs=0.3)
     tables = (out / "tables.md").read_text()

@@ -91,8 +91,8 @@ def test_preprocess_estimates_the_curve_of_a_simulated_log(tmp_path):
     judgments.write_text("".join(["query\ttitle\tgrade\n", *judged]), "utf-8")
     flags = f"--judgments {judgments} --lists 50 --sessions 30000 --length 4 --out {log}"
     command = [sys.executable, "examples/simulate_clicks.py", *flags.split()]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert "probability 1, 0.5, 0.333, 0.25\n" in done.stdout
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "probability 1, 0.5, 0.333, 0.25\n" in process.stdout
     rows = [line.split("\t") for line in log.read_text("utf-8").splitlines()[1:]]
     assert len({row[0] for row in rows}) == 50
     assert sum(int(row[3]) for row in rows if row[2] == "1") == 30_000

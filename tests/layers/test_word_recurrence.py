@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordRecurrence
 from tests.layers.cells import assign_parameters
+from tests.numerical_gradients import numerical_gradient
 from tests.reference.peephole_lstm import LSTMParameters, states
-from tests.slopes import numerical_gradient
 
 pytestmark = pytest.mark.numeric
 
@@ -77,13 +77,13 @@ def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
             total += o @ last_states[-1][0] if last_states else 0.0
         return total
 
-    def slope(kind: str, count: int) -> list[np.ndarray]:
+    def gradient_of(kind: str, count: int) -> list[np.ndarray]:
         return [numerical_gradient(value, getattr(p, f"{kind}{k}")).T for k in range(1, count + 1)]
 
-    expected = np.concatenate(slope("rec", 4), axis=1)
+    expected = np.concatenate(gradient_of("rec", 4), axis=1)
     np.testing.assert_allclose(recurrent, expected, atol=1e-8)
-    np.testing.assert_allclose(bias, np.concatenate(slope("b", 4)), atol=1e-8)
-    np.testing.assert_allclose(peepholes, slope("p", 3), atol=1e-8)
+    np.testing.assert_allclose(bias, np.concatenate(gradient_of("b", 4)), atol=1e-8)
+    np.testing.assert_allclose(peepholes, gradient_of("p", 3), atol=1e-8)
 
 
 @pytest.mark.parametrize("backwards", [False, True])

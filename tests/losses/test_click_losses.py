@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from dssm_tf.losses import ClickSoftmax
 from tests.components import build_loss
 from tests.labels import unmasked_labels
-from tests.losses.values import each, gradient
+from tests.losses.values import gradient, losses_per_query
 from tests.reference import click_softmax as reference
 
 pytestmark = pytest.mark.numeric
@@ -52,7 +52,9 @@ def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:
     ],
 )
 def test_values_by_hand(name, values, expected):
-    assert each(build_loss(name), [values], unmasked_labels([values])) == pytest.approx([expected])
+    assert losses_per_query(build_loss(name), [values], unmasked_labels([values])) == pytest.approx(
+        [expected]
+    )
 
 
 @settings(max_examples=50)
@@ -65,12 +67,12 @@ def test_a_loss_is_the_paper_s(values, gamma, margin, bias):
         ("hinge", slack, {"margin": margin}),
         ("sigmoid", siglip, {"gamma": gamma, "bias": bias}),
     ):
-        loss = each(build_loss(name, **options), values, unmasked_labels(values))
+        loss = losses_per_query(build_loss(name, **options), values, unmasked_labels(values))
         assert loss == pytest.approx([oracle(values[0], **options)], abs=1e-12), name
 
 
 @given(values=cosines, gamma=gammas)
 def test_the_gradient_of_the_softmax_is_the_paper_s(values, gamma):
-    slope = gradient(ClickSoftmax(gamma), values, unmasked_labels(values))
+    computed = gradient(ClickSoftmax(gamma), values, unmasked_labels(values))
     expected = reference.loss_gradient(values[0], gamma)
-    np.testing.assert_allclose(slope[0], expected, atol=1e-9 * gamma)
+    np.testing.assert_allclose(computed[0], expected, atol=1e-9 * gamma)

@@ -9,7 +9,7 @@ import pytest
 from dssm_tf.losses import KL, BySource, ClickSoftmax, ListwiseSoftmax, MarginMSE
 from tests.components import GRADED_LOSS_CONFIGS, build_loss, copy_of
 from tests.labels import labels
-from tests.losses.values import each, gradient
+from tests.losses.values import gradient, losses_per_query
 from tests.reference import graded_losses as reference
 
 GENERATOR = np.random.default_rng(11)
@@ -35,7 +35,7 @@ def labels_of(targets, mask=None) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("name", GRADED_LOSS_CONFIGS)
 def test_a_graded_loss_equals_the_formula_of_its_paper(name):
     oracle, arguments = ORACLES[name]
-    losses = each(build_loss(name, **arguments), SCORES, labels_of(GRADES, MASK))
+    losses = losses_per_query(build_loss(name, **arguments), SCORES, labels_of(GRADES, MASK))
     expected = [
         oracle(row[:length], grades[:length], **arguments)
         for row, grades, length in zip(SCORES, GRADES, LENGTHS, strict=True)
@@ -47,12 +47,12 @@ def test_a_graded_loss_equals_the_formula_of_its_paper(name):
 def test_two_equal_cosines_cost_log_2_with_any_gains(grades):
     # Targets are fractions of the gain, such as 3/4 and 1/4. Both probabilities are 1/2, so the
     # loss is -(3/4 + 1/4) log(1/2).
-    assert each(LISTS, [[0.3, 0.3]], labels_of([grades])) == pytest.approx([np.log(2)])
+    assert losses_per_query(LISTS, [[0.3, 0.3]], labels_of([grades])) == pytest.approx([np.log(2)])
 
 
 def test_a_query_without_a_grade_above_0_has_no_listwise_loss():
     grades = labels_of([[0, 0], [0, 1]])
-    losses = each(LISTS, [[0.1, 0.9], [0.1, 0.9]], grades)
+    losses = losses_per_query(LISTS, [[0.1, 0.9], [0.1, 0.9]], grades)
     assert losses[0] == 0
     assert losses[1] == pytest.approx(np.log1p(np.exp(-10 * 0.8)))
     assert not gradient(LISTS, [[0.1, 0.9], [0.1, 0.9]], grades)[0].any()
@@ -61,23 +61,27 @@ def test_a_query_without_a_grade_above_0_has_no_listwise_loss():
 @pytest.mark.parametrize("loss", [KL(), MarginMSE()])
 def test_scores_equal_to_the_teacher_s_have_no_loss_and_no_gradient(loss):
     shifted = SCORES + 3.0  # a constant does not change the ranking
-    assert each(loss, SCORES, labels_of(shifted)) == pytest.approx(np.zeros(5), abs=1e-9)
+    assert losses_per_query(loss, SCORES, labels_of(shifted)) == pytest.approx(
+        np.zeros(5), abs=1e-9
+    )
     assert gradient(loss, SCORES, labels_of(shifted)) == pytest.approx(np.zeros((5, 6)), abs=1e-9)
 
 
 def test_margins_of_a_pair_cost_the_square_of_their_difference():
     # Cosines .5 and .1, teacher 9 and 3: (10 * .4 - 6)^2.
     loss = MarginMSE(gamma=10.0)
-    assert each(loss, [[0.5, 0.1]], labels_of([[9, 3]])) == pytest.approx([4.0])
+    assert losses_per_query(loss, [[0.5, 0.1]], labels_of([[9, 3]])) == pytest.approx([4.0])
 
 
 def test_each_query_has_the_loss_of_its_source():
     losses = [CLICKS, LISTS, MarginMSE(gamma=2.0)]
     targets = np.array([[1, 0, 0], [2, 0, 1], [0.3, 0.9, -4], [0, 1, 0]], np.float64)
     sources = np.array([0, 1, 2, 0], np.int32)
-    values = each(BySource(losses), SCORES[:4, :3], labels_of(targets) | {"source": sources})
+    values = losses_per_query(
+        BySource(losses), SCORES[:4, :3], labels_of(targets) | {"source": sources}
+    )
     for row, source in enumerate(sources):
-        expected = each(losses[source], SCORES[[row], :3], labels_of(targets[[row]]))
+        expected = losses_per_query(losses[source], SCORES[[row], :3], labels_of(targets[[row]]))
         assert expected == pytest.approx(values[row], rel=1e-9)
 
 
@@ -86,7 +90,7 @@ def test_a_teacher_s_large_scores_do_not_spoil_the_gradients_of_other_sources():
     targets = labels_of([[9000.0, 1000.0], [1, 0]]) | {"source": np.array([2, 0], np.int32)}
     loss = BySource([CLICKS, LISTS, KL(temperature=100.0)])
     scores = [[0.1, 0.2], [0.3, 0.1]]
-    assert np.isfinite(each(loss, scores, targets)).all()
+    assert np.isfinite(losses_per_query(loss, scores, targets)).all()
     assert np.isfinite(gradient(loss, scores, targets)).all()
 
 

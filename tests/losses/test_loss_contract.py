@@ -18,8 +18,8 @@ from tests.components import (
     copy_of,
 )
 from tests.labels import labels, unmasked_labels
-from tests.losses.values import each, gradient
-from tests.slopes import numerical_gradient
+from tests.losses.values import gradient, losses_per_query
+from tests.numerical_gradients import numerical_gradient
 
 GENERATOR = np.random.default_rng(7)
 SCORES = GENERATOR.uniform(-1, 1, (6, 5))
@@ -41,10 +41,10 @@ def labels_for(name: str) -> dict[str, np.ndarray]:
 
 def loss(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
     """The loss of each query."""
-    return each(build_loss(name), scores, given_labels or labels_for(name))
+    return losses_per_query(build_loss(name), scores, given_labels or labels_for(name))
 
 
-def slope(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
+def gradient_of(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
     """The derivative of the loss by each score."""
     return gradient(build_loss(name), scores, given_labels or labels_for(name))
 
@@ -61,7 +61,7 @@ def test_each_query_has_a_finite_loss(name):
 def test_a_masked_candidate_has_no_effect(name):
     changed = np.where(MASK, SCORES, 1.0)  # a perfect cosine, the worst case
     np.testing.assert_array_equal(loss(name, changed), loss(name))
-    assert not slope(name)[~MASK].any()
+    assert not gradient_of(name)[~MASK].any()
 
 
 @every_loss
@@ -69,7 +69,7 @@ def test_a_query_without_a_rival_has_no_loss_and_no_gradient(name):
     without_rival = labels([[1, 0, 0]])
     scores = np.array([[-0.5, 1.0, 0.3]])
     assert loss(name, scores, without_rival) == pytest.approx([0], abs=1e-12)
-    assert slope(name, scores, without_rival) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
+    assert gradient_of(name, scores, without_rival) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
 
 
 @every_click_loss
@@ -84,10 +84,10 @@ def test_a_candidate_that_counts_three_times_costs_as_three_candidates(name):
 
 @every_click_loss
 def test_the_loss_falls_with_the_clicked_score_and_rises_with_a_rival_s(name):
-    slopes_of_scores = slope(name)
-    assert (slopes_of_scores[LABELS["targets"] == 1] <= 0).all()
-    assert (slopes_of_scores[RIVALS] >= 0).all()
-    assert slopes_of_scores[RIVALS].any()
+    gradients = gradient_of(name)
+    assert (gradients[LABELS["targets"] == 1] <= 0).all()
+    assert (gradients[RIVALS] >= 0).all()
+    assert gradients[RIVALS].any()
 
 
 @every_loss
@@ -116,7 +116,7 @@ def test_weights_weigh_the_queries(name):
 def test_the_gradient_equals_finite_differences(name):
     scores = SCORES.copy()
     expected = numerical_gradient(lambda: loss(name, scores).sum(), scores)
-    assert slope(name) == pytest.approx(expected, abs=1e-5)
+    assert gradient_of(name) == pytest.approx(expected, abs=1e-5)
 
 
 @every_loss

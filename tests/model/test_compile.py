@@ -197,7 +197,7 @@ def test_losses_that_a_tower_adds_are_part_of_the_loss(step):
     if step == "train_on_batch":
         # d cosine / d title = (query/5 - cosine title/|title|) / |title|; for the clicked title
         # negated. That is:
-        # (.6 - .6 1, .8) / 1 and (.6, .8 - .8 1) / 2; add_loss has a slope of 1 everywhere.
+        # (.6 - .6 1, .8) / 1 and (.6, .8 - .8 1) / 2; add_loss has a gradient of 1 everywhere.
         expected = expected - 0.1 * (np.array([[0.0, -0.8], [0.3, 0.0]]) + 1)
     np.testing.assert_allclose(model.title_tower.vectors.numpy(), expected, atol=1e-6)
 
@@ -217,7 +217,7 @@ def test_the_penalty_of_a_registered_tower_changes_its_weights_exactly():
         for model in (plain, penalized)
     ]
     assert losses == pytest.approx(start)
-    # The penalty's slope is the bias: one step of .1 takes a tenth of it away.
+    # The penalty's gradient is the bias, so a step with rate .1 removes a tenth of it.
     difference = plain.query_tower.bias.numpy() - penalized.query_tower.bias.numpy()
     np.testing.assert_allclose(difference, 0.1 * np.linspace(-1, 1, 6), atol=1e-6)
 

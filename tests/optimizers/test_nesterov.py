@@ -22,7 +22,7 @@ CURVATURE = np.array([[2.0, 0.3], [0.3, 0.7]])
 STARTS = {"query_tower": np.array([1.0, -2.0]), "title_tower": np.array([-0.5, 0.25])}
 
 
-def slope(point: np.ndarray) -> np.ndarray:
+def gradient(point: np.ndarray) -> np.ndarray:
     """Gradient of the quadratic x' A x / 2."""
     return CURVATURE @ point
 
@@ -37,7 +37,9 @@ def run(optimizer: ScheduledNesterov, updates: int) -> np.ndarray:
     optimizer.clip_separately([[variable] for variable in variables])
     points = [[*STARTS.values()]]
     for k in range(1, updates + 1):
-        optimizer.apply([tf.constant(slope(variable.numpy())) for variable in variables], variables)
+        optimizer.apply(
+            [tf.constant(gradient(variable.numpy())) for variable in variables], variables
+        )
         # The variable is the look-ahead point L_k + mu_k D_k; D_k is the optimizer's variable.
         mu = reference.momentum(k, optimizer.total_steps)
         steps = zip(variables, optimizer._steps, strict=True)
@@ -54,7 +56,8 @@ def run(optimizer: ScheduledNesterov, updates: int) -> np.ndarray:
 def test_every_update_is_the_paper_s_across_both_momentum_changes(total, threshold):
     points = run(ScheduledNesterov(0.05, total, clip_norm=threshold), total)
     expected = [
-        reference.descend(start, slope, 0.05, total, total, threshold) for start in STARTS.values()
+        reference.descend(start, gradient, 0.05, total, total, threshold)
+        for start in STARTS.values()
     ]
     np.testing.assert_allclose(points, np.stack(expected, axis=1), rtol=1e-4, atol=1e-5)
 
@@ -64,8 +67,8 @@ def test_the_first_two_updates_by_hand():
     # D_1 = -.1 g(L_0); L_1 = L_0 + D_1. With 1000 updates mu is .9 at the start:
     # D_2 = .9 D_1 - .1 g(L_1 + .9 D_1).
     l0 = STARTS["query_tower"]
-    d1 = -0.1 * slope(l0)
-    d2 = 0.9 * d1 - 0.1 * slope(l0 + d1 + 0.9 * d1)
+    d1 = -0.1 * gradient(l0)
+    d2 = 0.9 * d1 - 0.1 * gradient(l0 + d1 + 0.9 * d1)
     points = run(ScheduledNesterov(0.1, 1000), 2)[:, 0]
     np.testing.assert_allclose(points, [l0, l0 + d1, l0 + d1 + d2], atol=1e-6)
 
@@ -136,7 +139,7 @@ def test_with_averaging_the_final_weights_are_the_averages():
     optimizer = ScheduledNesterov(0.1, 100, use_ema=True, ema_momentum=0.5)
     optimizer.build([variable])
     for _ in range(5):
-        optimizer.apply([tf.constant(slope(variable.numpy()), tf.float32)], [variable])
+        optimizer.apply([tf.constant(gradient(variable.numpy()), tf.float32)], [variable])
     average = optimizer._model_variables_moving_average[0].numpy()
     optimizer.finalize_variable_values([variable])
     np.testing.assert_allclose(variable.numpy(), average, atol=1e-6)

@@ -20,7 +20,7 @@ MOMENTUM = 0.9  # sec. 4.1, as is the weight decay
 WEIGHT_DECAY = 1e-4
 
 
-def taught(start: Machine, batches: Iterable[Array], rate: float) -> Machine:
+def train_rbm(start: Machine, batches: Iterable[Array], rate: float) -> Machine:
     """A machine after one step of CD-1 per batch, eq. 13, with visible units at their means.
 
     The hidden units of the chain are at their means too, so nothing is sampled.

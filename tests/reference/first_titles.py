@@ -17,7 +17,7 @@ def percentage(judged: Grades, ranked: Rankings, grade: float | None) -> float:
     return 100 * len(queries) / len(judged)
 
 
-def both(
+def count_pairs(
     judged: Grades, a: Rankings, b: Rankings, grade_a: float | None, grade_b: float | None
 ) -> int:
     """A cell of table 7: queries with `grade_a` first in `a` and `grade_b` first in `b`."""

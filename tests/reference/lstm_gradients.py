@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
-    """One side's term of dR by every parameter, by the field names of `LSTMParameters`.
+    """The derivative of R by the parameters of one side, by the field names of `LSTMParameters`.
 
     Args:
         p: parameters of the side.
@@ -37,8 +37,8 @@ def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> di
     y = np.zeros_like(p.b1)
     c = np.zeros_like(p.b1)
     kinds = ("w", "rec", "p", "b")
-    # dc(t) by the parameters of the forget gate (2), input gate (3) and cell input (4).
-    slopes = {
+    # Derivatives of c(t) by the parameters of forget gate (2), input gate (3) and cell input (4).
+    derivatives = {
         f"{kind}{k}": np.zeros_like(getattr(p, f"{kind}{k}"))
         for k in (2, 3, 4)
         for kind in kinds
@@ -57,15 +57,15 @@ def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> di
             3: y_g * i * (1 - i),  # b_i, eq. 22
             4: i * (1 - y_g) * (1 + y_g),  # b_g, eq. 38
         }
-        for name, slope in slopes.items():
+        for name, derivative in derivatives.items():
             kind, error = name[:-1], errors[int(name[-1])]
             new_term = _outer(kind, error, word, y_before, c_before)
-            slopes[name] = (f[:, None] if slope.ndim == 2 else f) * slope + new_term
+            derivatives[name] = (f[:, None] if derivative.ndim == 2 else f) * derivative + new_term
     h = np.tanh(c)
     delta_c = (1 - h) * (1 + h) * o * v  # eq. 22, 30, 38
     gradients = {
-        name: (delta_c[:, None] if slope.ndim == 2 else delta_c) * slope
-        for name, slope in slopes.items()
+        name: (delta_c[:, None] if derivative.ndim == 2 else delta_c) * derivative
+        for name, derivative in derivatives.items()
     }
     delta_o = o * (1 - o) * h * v  # eq. 17
     for kind in kinds:  # eq. 16, 18, 19, 20: the output gate reads c(t), the others c(t-1)

@@ -32,10 +32,10 @@ def descend(
     change = np.zeros_like(parameters[0])
     for k in range(1, updates + 1):
         mu = momentum(k - 1, total)
-        slope = gradient(parameters[-1] + mu * change)
-        norm = np.linalg.norm(slope)
+        current = gradient(parameters[-1] + mu * change)
+        norm = np.linalg.norm(current)
         if threshold is not None and norm > threshold:
-            slope = threshold * slope / norm
-        change = mu * change - epsilon * slope
+            current = threshold * current / norm
+        change = mu * change - epsilon * current
         parameters.append(parameters[-1] + change)
     return parameters

@@ -25,7 +25,8 @@ white_space = st.text(
     st.sampled_from("a \u00a0\u1680\u2003\u2028\u2029\u200b\u202f\u205f"), max_size=8
 )
 invisible = st.text(st.sampled_from("ab\u00ad\u200c\u200d\u2060\ufeff\ufe0f\U000e0041"), max_size=8)
-edges = st.text(
+# First and last code points of the UTF-8 lengths, and of blocks that Unicode treats specially.
+boundaries = st.text(
     st.sampled_from("a\u07ff\u0800\ud7ff\ue000\ufdd0\ufffd\ufffe\uffff\U0001ffff\U0010ffff")
 )
 anything = st.text(max_size=20)
@@ -38,7 +39,7 @@ long_words = st.builds(
 )
 empty = st.sampled_from(["", " ", "\0", "!?", "\u200d", "\ud800"])
 
-AXES = {
+KINDS = {
     "latin": latin,
     "punctuation": punctuation,
     "combining_marks": combining_marks,
@@ -53,17 +54,17 @@ AXES = {
     "control": control,
     "white_space": white_space,
     "invisible": invisible,
-    "edges": edges,
+    "boundaries": boundaries,
     "anything": anything,
     "repeated_words": repeated_words,
     "long_words": long_words,
     "empty": empty,
 }
 
-texts = st.lists(st.one_of(*AXES.values()), min_size=1, max_size=3).map(" ".join) | st.one_of(
-    *AXES.values()
+texts = st.lists(st.one_of(*KINDS.values()), min_size=1, max_size=3).map(" ".join) | st.one_of(
+    *KINDS.values()
 )
-"""Texts of one kind of problem, or of several."""
+"""Texts with one kind of problem, or with several."""
 
 raw_bytes = st.binary(max_size=24) | st.builds(
     lambda start, bad, end: start.encode("utf-8", "surrogatepass") + bad + end.encode(),

@@ -117,6 +117,7 @@ def test_a_narrow_terminal_breaks_no_word_and_omits_no_column(printed, width):
     name = "rrf:bm25+doc2vec.size=4"
     words = printed(evaluate({name: GOOD, "b": BAD}, JUDGMENTS), width).split()
     tables = words.count("System")
+    # Each table has the name in its first column. Tests, such as `A minus B`, also have it once.
     assert words.count(name) - words.count("minus") >= tables >= 1
     assert {"NDCG@1", "NDCG@10"} <= set(words)
 

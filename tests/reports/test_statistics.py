@@ -13,7 +13,7 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.report import text as report
-from dssm_tf.reports.statistics import first_titles, labels
+from dssm_tf.reports.statistics import first_title_labels, labels
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import TableRanker
 from tests.reference import first_titles as reference
@@ -25,15 +25,18 @@ QUERIES = 200
 
 
 def judged_and_ranked():
-    """Grades of four titles per query, one of them 2, and random rankings of each system."""
+    """Grades of four titles per query, one of them 2, and each system's rankings.
+
+    With the system's probability, a ranking begins with the title of grade 2; the rest is random.
+    """
     random = np.random.default_rng(0)
     judged, ranked = {}, {name: {} for name in SYSTEMS}
     for number in range(QUERIES):
         chosen = random.permutation(TITLES)[:4].tolist()
         judged[f"query {number}"] = dict(zip(chosen, [2.0, 1.0, 1.0, 0.0], strict=True))
-        for system, correct in zip(SYSTEMS, (0.5, 0.2, 0.0), strict=True):
+        for system, probability in zip(SYSTEMS, (0.5, 0.2, 0.0), strict=True):
             order = random.permutation(TITLES).tolist()
-            if random.random() < correct:
+            if random.random() < probability:
                 order.sort(key=lambda title: title != chosen[0])
             ranked[system][f"query {number}"] = order
     return judged, ranked
@@ -54,7 +57,7 @@ def ranking(titles: list[list[int]]) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
-    """The evaluation of these rankings, with one more query that no mean includes."""
+    """The evaluation of `RANKED`, with one more query, which has no relevant title."""
     ids = {title: f"d{number}" for number, title in enumerate(TITLES)}
     judgments = [Judgment("left", "left out", "d0", TITLES[0], 0.0)]
     for query, grades in JUDGED.items():
@@ -84,7 +87,7 @@ def table_under(text: str, head: str) -> list[list[str]]:
 
 
 def test_first_titles_are_counted_by_grade_over_the_queries_that_means_include(result):
-    first = first_titles(result.task, result.runs)
+    first = first_title_labels(result.task, result.runs)
     assert labels(result.task, first) == list(LABELS)
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
@@ -101,7 +104,7 @@ def test_first_titles_are_counted_by_grade_over_the_queries_that_means_include(r
 @pytest.mark.parametrize(("down", "across"), [("clsm", "dssm"), ("dssm", "clsm"), ("bm25", "clsm")])
 def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, down, across):
     expected = [
-        [reference.both(JUDGED, RANKED[down], RANKED[across], a, b) for b in LABELS.values()]
+        [reference.count_pairs(JUDGED, RANKED[down], RANKED[across], a, b) for b in LABELS.values()]
         for a in LABELS.values()
     ]
     assert expected != np.transpose(expected).tolist()  # so that exchanged systems fail the test
@@ -137,7 +140,7 @@ def test_first_titles_of_two_queries_by_hand():
         "y": ranking([[index["B"], index["A"]]] * 2),
         "z": ranking([[index["A"]] if query == first else [] for query in range(2)]),
     }
-    by_system = first_titles(task, runs)
+    by_system = first_title_labels(task, runs)
     assert [[by_system[name][query] for query in (first, second)] for name in "xyz"] == [
         ["2", "2"], ["not judged", "1"], ["2", "nothing ranked"]
     ]  # fmt: skip

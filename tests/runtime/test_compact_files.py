@@ -70,7 +70,7 @@ def test_a_directory_without_a_compact_model_is_an_error(lstm_run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("form", "key", "message"),
+    ("options", "key", "message"),
     [
         ({}, "query_tower/recurrence/bias", "encode_queries of "),
         ({"table": "int8"}, "title_tower/hashing/scale", "encode_titles of "),
@@ -79,7 +79,7 @@ def test_a_directory_without_a_compact_model_is_an_error(lstm_run, tmp_path):
     ],
 )
 def test_an_export_whose_vectors_differ_from_the_model_s_is_rejected(
-    lstm_run, tmp_path, monkeypatch, form, key, message
+    lstm_run, tmp_path, monkeypatch, options, key, message
 ):
     save = np.savez
 
@@ -91,11 +91,11 @@ def test_an_export_whose_vectors_differ_from_the_model_s_is_rejected(
 
     monkeypatch.setattr(exporting.np, "savez", save_changed)
     with pytest.raises(UserError, match=message):
-        export_compact(lstm_run, tmp_path / "out", **form)
+        export_compact(lstm_run, tmp_path / "out", **options)
     assert not any((tmp_path / "out" / "lstm").iterdir())
 
 
-# --------------------------------------------------------------------------- smaller forms
+# --------------------------------------------------------------------------- rounded tables
 
 
 @pytest.mark.parametrize(("table", "bytes_per_number"), [("float16", 2), ("int8", 1)])

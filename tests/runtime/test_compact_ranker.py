@@ -198,9 +198,9 @@ print(json.dumps([sorted(loaded - set(sys.stdlib_module_names)), scores.tolist()
 
 
 def test_the_runtime_imports_numpy_only(directory, trained):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM, directory], capture_output=True, text=True, check=True
     )
-    loaded, scores = json.loads(done.stdout)
+    loaded, scores = json.loads(process.stdout)
     assert loaded == ["dssm_tf", "numpy"]
     assert scores == approx(trained.score("fox", ["red fox", "green owl"]), abs=TOLERANCE)

@@ -34,7 +34,7 @@ def serve(ranker):
     """Returns a function that starts a server of the ranker with limits."""
     with ExitStack() as stack:
         yield lambda **limits: stack.enter_context(served(ranker, **limits))
-        ranker.answering.set()  # otherwise stopping waits for blocked requests
+        ranker.may_answer.set()  # otherwise stopping waits for blocked requests
 
 
 def post(server, body: bytes) -> tuple[int, str]:
@@ -131,7 +131,7 @@ def in_threads(count: int, ask) -> list:
 
 def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker):
     server = serve(in_flight=4)
-    ranker.answering.clear()
+    ranker.may_answer.clear()
     channel = channel_to(server)
 
     def ask(number: int):
@@ -142,7 +142,7 @@ def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker)
     results = in_threads(12, ask)
     wait_for(lambda: len(results) == 8)
     assert set(results) == {503, "RESOURCE_EXHAUSTED"}
-    ranker.answering.set()
+    ranker.may_answer.set()
     wait_for(lambda: len(results) == 12)
     assert set(results[8:]) <= {200, "OK"}
     assert counted(server, "rest", "OK") + counted(server, "grpc", "OK") == 4
@@ -150,7 +150,7 @@ def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker)
 
 def test_health_checks_are_answered_while_all_workers_are_busy(serve, channel_to, ranker):
     server = serve(seconds=20.0)
-    ranker.answering.clear()
+    ranker.may_answer.clear()
     channel = channel_to(server)
     in_threads(30, lambda number: predict(channel, RAW)
                if number % 2 else post(server, BODY))  # fmt: skip
@@ -166,7 +166,7 @@ def test_health_checks_are_answered_while_all_workers_are_busy(serve, channel_to
 
 def test_a_request_that_takes_too_long_is_refused_and_counted(serve, channel_to, ranker):
     server = serve(seconds=0.4)
-    ranker.answering.clear()
+    ranker.may_answer.clear()
     code, text = post(server, BODY)
     assert (code, "not answered within 0.4 s" in text) == (504, True)
     assert predict(channel_to(server), RAW)[0] == "DEADLINE_EXCEEDED"

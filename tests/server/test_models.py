@@ -46,8 +46,8 @@ with Server(open_models(Path(sys.argv[1])), port=0, rest_port=0) as server:
         assert client.score("fox", ["red fox", "owl"]).shape == (2,)
 sys.exit(sorted({"tensorflow", "keras", "apache_beam", "pyarrow"} & set(sys.modules)) or 0)
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(compact.parent)],
         cwd=checkout, capture_output=True, text=True,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")

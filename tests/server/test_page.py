@@ -162,6 +162,7 @@ def test_the_policy_allows_only_the_script_of_the_page(search):
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_an_explanation_is_shown_at_its_hit(search, system):
     page = search("red foxe", why="t1", system=system)
+    # The link of an open explanation closes it, so it names no title.
     (rank,) = [n for n, name in enumerate(page.titles(system), 1) if name in ("t1", "")]
     text = page.texts[f"{system}-{rank}"]
     assert "'red' is in the title" in text
@@ -251,9 +252,9 @@ def test_the_page_is_served_over_http(index):
     with server_of(index) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)
         connection.request("GET", "/?q=fox%FF")
-        answer = connection.getresponse()
-        assert (answer.status, answer.getheader("Cache-Control")) == (200, "no-store")
-        assert b"Red <mark>Fox</mark>" in answer.read()
+        response = connection.getresponse()
+        assert (response.status, response.getheader("Cache-Control")) == (200, "no-store")
+        assert b"Red <mark>Fox</mark>" in response.read()
         connection.request("HEAD", "/?q=fox")
         assert connection.getresponse().read() == b""
         connection.close()

@@ -78,14 +78,14 @@ def test_open_requests_are_answered_when_the_server_stops(ranker, api):
         return json.loads(text)["outputs"]
 
     results = []
-    ranker.answering.clear()
+    ranker.may_answer.clear()
     asking = threading.Thread(target=lambda: results.append(ask()))
     asking.start()
     wait_for(lambda: server._service._compute_slots._value < 32)
     stopping = threading.Thread(target=stack.close)
     stopping.start()
     stopping.join(0.3)
-    ranker.answering.set()
+    ranker.may_answer.set()
     asking.join(60)
     stopping.join(60)
     assert results == [[[3, 1, 1]]]

@@ -20,18 +20,18 @@ class TinyRanker(VectorRanker):
 
     Attributes:
         requests: number of texts of each call.
-        answering: calls wait until this event is set.
+        may_answer: calls wait until this event is set.
         replacement: returned instead of the vectors, if not None.
     """
 
     def __init__(self) -> None:
         self.requests: list[int] = []
-        self.answering = threading.Event()
-        self.answering.set()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         self.replacement: np.ndarray | None = None
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> np.ndarray:
-        self.answering.wait(60)
+        self.may_answer.wait(60)
         self.requests.append(len(queries))
         if self.replacement is not None:
             return self.replacement
@@ -52,7 +52,7 @@ class TinyRanker(VectorRanker):
 def ranker() -> Iterator[TinyRanker]:
     ranker = TinyRanker()
     yield ranker
-    ranker.answering.set()
+    ranker.may_answer.set()
 
 
 def served(ranker: Any, port: int = 0, **limits: Any) -> Server:

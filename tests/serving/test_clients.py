@@ -79,7 +79,7 @@ def test_an_error_is_one_short_line_for_any_message_of_the_server():
 
 
 def test_a_slow_server_exceeds_the_deadline(grpc_address, ranker):
-    ranker.answering.clear()
+    ranker.may_answer.clear()
     with (
         Client(grpc_address, "tiny", timeout=0.2) as client,
         pytest.raises(ServingError, match="DEADLINE_EXCEEDED"),

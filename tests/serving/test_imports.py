@@ -15,8 +15,8 @@ sys.exit(sorted({"tensorflow", "keras", "dssm_tf", "tensorflow_serving"} & set(s
 
 
 def test_a_request_imports_no_tensorflow(checkout, grpc_address):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE, grpc_address], cwd=checkout, capture_output=True, text=True
     )
     # The inner product of (letters, words, 1): 9 * 7 + 2 * 2 + 1.
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "68.0\n")
+    assert (process.returncode, process.stderr, process.stdout) == (0, "", "68.0\n")

@@ -21,7 +21,9 @@ HEADER = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
 def test_gzip_is_read_and_written_by_name(tmp_path):
     path = tmp_path / "corpus.tsv.gz"
     write_corpus(path, [CorpusTitle("d1", "Ærø")])
-    assert path.read_bytes()[4:8] == bytes(4)  # no time: equal content gives equal bytes
+    assert path.read_bytes()[4:8] == bytes(
+        4
+    )  # no modification time: equal content gives equal bytes
     assert gzip.decompress(path.read_bytes()).decode() == "doc_id\ttitle\nd1\tÆrø\n"
     assert read_corpus(path) == [CorpusTitle("d1", "Ærø")]
 

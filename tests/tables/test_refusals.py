@@ -89,7 +89,7 @@ def scores(path):
         (read_run, "t.trec", "q1 Q0 a 1 nan tag\n", ":1: .*score 'nan'"),
         (read_run, "t.trec", "q1 Q0 b 1 2 t\nq1 Q0 a 1 1e39 t\n", ":2: score '1e39'; expected"),
         (read_run, "t.trec", "q1 Q0 a 1 -inf t\n", ":1: score '-inf'; expected a number"),
-        (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' comes twice"),
+        (read_run, "t.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", ":2: .*'a' is repeated"),
     ],
 )
 def test_the_error_for_an_unreadable_file_names_it_in_a_single_line(

@@ -19,7 +19,7 @@ from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.text_features import TextFeatures
-from tests.reference.unicode_strategies import AXES, raw_bytes, texts
+from tests.reference.unicode_strategies import KINDS, raw_bytes, texts
 
 WITH_ACCENTS = Rules(keep_accents=True)
 KNOWN_TEXT = "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
@@ -157,7 +157,7 @@ runs = st.lists(
 ).map(lambda parts: "".join(part * count for part, count in parts))
 
 
-EXAMPLES = {axis: (25, some_texts) for axis, some_texts in AXES.items()} | {
+EXAMPLES = {kind: (25, some_texts) for kind, some_texts in KINDS.items()} | {
     "any texts": (100, texts | raw_bytes | fields),
     "long runs": (300, runs | raw_bytes),
 }

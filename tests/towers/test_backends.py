@@ -139,7 +139,7 @@ def test_a_model_has_the_same_scores_and_gradients_on_another_backend(backend, t
     folder.mkdir()
     for case in CASES:
         save(case, folder)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", OTHER_BACKEND, str(folder), ";".join(CASES)],
         # JAX spends most of the time compiling, and each program runs once.
         cwd=CHECKOUT,
@@ -147,4 +147,4 @@ def test_a_model_has_the_same_scores_and_gradients_on_another_backend(backend, t
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert process.returncode == 0, process.stderr[-3000:]

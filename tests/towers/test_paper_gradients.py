@@ -18,9 +18,9 @@ import tensorflow as tf
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
 from tests.labels import unmasked_labels
+from tests.numerical_gradients import numerical_gradient
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
-from tests.slopes import numerical_gradient
 from tests.towers.paper_towers import lstm, rnn, vectors_and_gradients
 
 pytestmark = pytest.mark.numeric
@@ -43,15 +43,15 @@ def test_the_gradient_of_the_loss_by_every_parameter_of_the_rnns_is_the_paper_s(
     cosines = np.array([click_softmax.cosine(y_q, y) for y in y_d])
     alpha = click_softmax.alphas(cosines, GAMMA)
     # Delta_j = R(Q, D+) - R(Q, D_j): the derivative of the loss by each cosine.
-    slopes_of_cosines = [alpha.sum(), *-alpha]
+    cosine_gradients = [alpha.sum(), *-alpha]
     expected = [tanh_rnn.RNNParameters(0 * p.w, 0 * p.rec, 0 * p.b) for p in sides]
-    for slope, title, y in zip(slopes_of_cosines, d, y_d, strict=True):
+    for cosine_gradient, title, y in zip(cosine_gradients, d, y_d, strict=True):
         v_q, v_d = click_softmax.cosine_gradients(y_q, y)
         for total, p, text, v in zip(expected, sides, (q, title), (v_q, v_d), strict=True):
             gradient = tanh_rnn.gradient(p, text, v)
-            total.w += slope * gradient.w
-            total.rec += slope * gradient.rec
-            total.b += slope * gradient.b
+            total.w += cosine_gradient * gradient.w
+            total.rec += cosine_gradient * gradient.rec
+            total.b += cosine_gradient * gradient.b
 
     with tf.GradientTape() as tape:
         inputs = {"query": text_batch([QUERY], KNOWN), "titles": text_batch(TITLES, KNOWN)}
@@ -85,9 +85,9 @@ def test_the_printed_gradients_of_the_lstm_omit_terms_between_words():
     v = np.random.default_rng(3).normal(size=UNITS)
     words = count_matrix(TITLES[2], KNOWN)
     printed = lstm_gradients.printed_gradients(p, words, v)
-    slope = numerical_gradient(lambda: v @ peephole_lstm.encode(p, words), p.b3)
-    np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], slope, atol=1e-8)
-    assert np.abs(printed["b3"] - slope).max() > 1e-3
+    expected = numerical_gradient(lambda: v @ peephole_lstm.encode(p, words), p.b3)
+    np.testing.assert_allclose(lstm_gradient(p, TITLES[2], v)["b3"], expected, atol=1e-8)
+    assert np.abs(printed["b3"] - expected).max() > 1e-3
     for text, zero_parameters in (
         # In a text of one word, the only omitted term is that of the output gate's peephole.
         (["cat"], ["p1"]),

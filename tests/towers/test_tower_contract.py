@@ -19,10 +19,10 @@ from tests.components import (
     defaults,
     small_sizes,
 )
+from tests.numerical_gradients import numerical_gradient
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.reference.paper_settings import P16, S14
 from tests.rounding import rounding_bound
-from tests.slopes import numerical_gradient
 
 SENTENCES = [
     ["cat", "and", "dog"],

@@ -1,4 +1,4 @@
-"""Two devices train as one; devices are checked; a directory has one training at a time."""
+"""Training on two devices equals training on one; a directory has one training at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.training.configuration import CONFIG, EPOCHS, RECORDED, assert_near, 
 @pytest.mark.keras
 @pytest.mark.numeric
 def test_training_on_two_devices_equals_training_on_a_single_device(data, folder, processes):
-    # The threshold is below most gradients, so clipping per replica would give other weights.
+    # clip_norm is below most gradient norms, so clipping per replica would give other weights.
     optimizer = {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
                  "momentum": 0.9}  # fmt: skip
     raw = config(
@@ -35,8 +35,8 @@ def test_training_on_two_devices_equals_training_on_a_single_device(data, folder
     ]
     histories = [run.wait().result["history"] for run in runs]
     # 6 steps, each of which adds a sum over 8 pairs of 3 candidates to weights of about 1.
-    same = rounding_bound(6 * 8 * 3, 1)
-    assert_near(*(folder / f"devices-{devices}" for devices in (1, 2)), *histories, same)
+    tolerance = rounding_bound(6 * 8 * 3, 1)
+    assert_near(*(folder / f"devices-{devices}" for devices in (1, 2)), *histories, tolerance)
 
 
 def test_a_batch_size_that_cannot_be_divided_among_the_devices_is_refused():
@@ -67,5 +67,5 @@ def test_a_second_training_is_refused_and_the_first_finishes(data, processes, tm
     second = processes.train(CONFIG, data.path, out)
     first.signal(signal.SIGCONT)
     assert second.error == f"{out} is being written by another process."
-    ended = first.wait()
-    assert (ended.error, ended.result["epochs"]) == (None, EPOCHS)
+    finished = first.wait()
+    assert (finished.error, finished.result["epochs"]) == (None, EPOCHS)

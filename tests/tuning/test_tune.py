@@ -19,7 +19,7 @@ from dssm_tf.common.versions import versions
 from dssm_tf.config import load_config
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.run_directory import Result
-from dssm_tf.tuning import tune as module
+from dssm_tf.tuning import tune as tune_module
 from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data
 from tests.data.graded.files import write
@@ -29,14 +29,14 @@ GRID = ("loss.gamma=5,10", "optimizer.learning_rate=0.05")
 
 
 class Killed(BaseException):
-    """Stands for the death of the process; no handler may catch it."""
+    """Simulates that the process is killed; `except Exception` does not catch it."""
 
 
 class Training:
     """Replaces `train`.
 
     Args:
-        monkeypatch: of the test.
+        monkeypatch: the fixture of the test.
         ndcg: a function from a configuration and data to the metric of each epoch; it may raise.
     """
 
@@ -54,9 +54,9 @@ class Training:
                 len(values), len(values), metrics, 0.0, {"ndcg@10": values[-1], "queries": 9}
             )
 
-        monkeypatch.setattr(module, "train", train)
+        monkeypatch.setattr(tune_module, "train", train)
         # There is no model to free, and freeing takes a second per trial.
-        monkeypatch.setattr(module.keras.utils, "clear_session", lambda: None)
+        monkeypatch.setattr(tune_module.keras.utils, "clear_session", lambda: None)
 
 
 def by_gamma(config, data=None) -> list[float]:
@@ -76,7 +76,7 @@ def finished_search(folder, tmp_path_factory):
     return out, output
 
 
-def test_the_best_configuration_has_the_users_refit_and_a_training_command(finished_search):
+def test_the_best_configuration_refits_as_requested_and_has_a_training_command(finished_search):
     out, output = finished_search
     rows = table(out)
     rankings = {
@@ -270,16 +270,16 @@ def test_a_full_disk_stops_the_search(folder, tmp_path, monkeypatch):
 def test_a_second_search_in_the_same_directory_is_refused_with_exit_code_1(
     folder, tmp_path, monkeypatch, capsys
 ):
-    words = ["tune", "--config", str(folder / "mine.yaml"), "--data", str(folder / "data")]
-    words += ["--out", str(tmp_path / "out"), "--grid", "loss.gamma=5"]
+    arguments = ["tune", "--config", str(folder / "mine.yaml"), "--data", str(folder / "data")]
+    arguments += ["--out", str(tmp_path / "out"), "--grid", "loss.gamma=5"]
     exit_codes = []
 
     def start_second_search(config, data):
-        exit_codes.append(main(words))
+        exit_codes.append(main(arguments))
         return [0.5]
 
     Training(monkeypatch, start_second_search)
-    assert main(words) == 0
+    assert main(arguments) == 0
     assert exit_codes == [1]
     line = f"dssm tune: {tmp_path / 'out'} is being written by another process.\n"
     assert capsys.readouterr().err == line
@@ -328,16 +328,16 @@ def test_the_command_passes_its_flags_to_the_search(folder, tmp_path, monkeypatc
     def record(search, data, out, console):
         received.update(search=search, data=data, out=out)
 
-    monkeypatch.setattr(module, "tune", record)
+    monkeypatch.setattr(tune_module, "tune", record)
     config, data, out = (str(folder / name) for name in ("mine.yaml", "data", "out"))
-    words = ["tune", "--config", config, "--data", data, data, "--out", out, "--grid", GRID[0]]
+    arguments = ["tune", "--config", config, "--data", data, data, "--out", out, "--grid", GRID[0]]
     optional = ["--grid", GRID[1], "--tpe", "3", "--seed", "4", "--seeds", "2"]
     optional += ["--set", "training.epochs=7", "--prune"]
-    assert main(words + optional) == 0
+    assert main(arguments + optional) == 0
     options = {"tpe": 3, "seed": 4, "seeds": 2, "prune": True}
     expected = search(folder, *GRID, overrides=("training.epochs=7",), **options)
     paths = {"data": (Path(data), Path(data)), "out": Path(out)}
     assert received == {"search": expected, **paths}
-    assert main([*words, "--grid", "optimizer.rate=1"]) == 1
+    assert main([*arguments, "--grid", "optimizer.rate=1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "optimizer.rate is not a key; allowed here: name, learning_rate" in line

@@ -27,7 +27,7 @@ _MAX_WORDS = 256  # words that `vectors` reads per text
 
 @dataclass(frozen=True, eq=False)
 class ThoughtEncoders:
-    """The weights of one encoder or two.
+    """The weights of one or two encoders.
 
     Attributes:
         dictionary: the word of each row of the tables of word vectors.
@@ -91,7 +91,8 @@ class SkipThought(Baseline[ThoughtEncoders]):
     epochs: PositiveInt = Field(default=2, description="Passes over the text.")
     learning_rate: PositiveFloat = Field(default=3e-3, description="Learning rate of Adam.")
     max_steps: PositiveInt | None = Field(
-        default=300, description="Maximum number of training steps of each encoder; None for all."
+        default=300,
+        description="Maximum number of training steps of each encoder; None for no limit.",
     )
     seed: Seed = Field(
         default=0, description="Seed of the initial weights and the order of batches."

@@ -148,7 +148,7 @@ def train(text: Text, name: str, settings: SkipThought, *, progress: bool = Fals
     """Trains one encoder.
 
     Args:
-        text: to learn from.
+        text: the text to learn from.
         name: `uni` or `bi`.
         settings: sizes, seed and learning rate.
         progress: shows a progress bar.

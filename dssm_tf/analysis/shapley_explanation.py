@@ -1,11 +1,11 @@
-"""Explains why a title matches a query: the contribution of each word of both to their score."""
+"""Explains any score by the Shapley values of the words of both texts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from dssm_tf.analysis.cells import ACTIVE_CELLS, Reading, cell_keywords, keywords
 from dssm_tf.analysis.contributions import losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
+from dssm_tf.analysis.read_words import read_words
 from dssm_tf.common.errors import UserError
-from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED
-from dssm_tf.text.vocabulary import Vocabulary
 
 Array = NDArray[np.float64]
 
@@ -85,27 +83,31 @@ class TextExplanation:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Explains how a query and a title match.
+class ShapleyExplanation:
+    """Explains how a query and a title match by the Shapley values of their words.
 
     Attributes:
-        model: name of the model.
+        name: name of the model.
         query: explanation of the query's words.
         title: explanation of the title's words.
-        cosine: cosine of the two vectors; the score of a model without vectors.
+        similarity: the score without the prior: the cosine of the two vectors, if the model has
+            vectors.
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
         interactions: interaction of each query word with each title word,
             `(query words, title words)`; see `contributions.losses`.
         notes: limits of the explanation, in sentences.
-        measure: quantity that the contributions sum to: `COSINE`, or `SCORE` for a model without
-            vectors.
+        measure: `COSINE`, or `SCORE` for a model without vectors.
     """
 
-    model: str
+    method: ClassVar[str] = (
+        "Contributions are Shapley values. Those of long texts are estimates, with standard errors."
+    )
+
+    name: str
     query: TextExplanation
     title: TextExplanation
-    cosine: float
+    similarity: float
     prior: float
     mean_prior: float
     interactions: Array
@@ -114,26 +116,32 @@ class Explanation:
 
     @property
     def score(self) -> float:
-        """The score by which titles are ranked: the cosine plus the prior."""
-        return self.cosine + self.prior
+        """The score by which titles are ranked: the similarity plus the prior."""
+        return self.similarity + self.prior
 
     def score_breakdown(self) -> str:
-        """The parts of the score, as text.
+        """The parts of the score, as a sentence.
 
         The weighted log-prior is negative even for a best-seller. It is therefore shown relative
         to the average clicked title, which does not change the order of titles.
         """
         if self.measure == SCORE:
-            return f"Score {self.score:.3f}"
-        similarity = f"Similarity {self.cosine:.3f} (the cosine)"
+            return f"Score {self.score:.3f}."
+        similarity = f"Similarity {self.similarity:.3f} (the cosine)"
         if not self.mean_prior:
-            return similarity
-        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
+            return f"{similarity}."
+        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}."
 
     def sentences(self) -> list[str]:
-        """One sentence per query word, by contribution; weak words share one sentence."""
+        """One sentence per query word, by contribution; weak words share one sentence.
+
+        For a CLSM, the last sentence lists the neurons with high values in both texts.
+        """
+        return [*self._word_sentences(), *self._neuron_sentences()]
+
+    def _word_sentences(self) -> list[str]:
         # The score of a text without words is not due to the words.
-        total = self.cosine - (self.query.base_value if self.measure == SCORE else 0.0)
+        total = self.similarity - (self.query.base_value if self.measure == SCORE else 0.0)
         if total <= 0:
             return ["The model finds nothing in common between the two texts."]
         contributions = self.query.contributions
@@ -182,6 +190,13 @@ class Explanation:
                 return title_word, list(shared)
         return None
 
+    def _neuron_sentences(self) -> list[str]:
+        neurons = [
+            f"{link.neuron} ({self.query.words[link.query]}, {self.title.words[link.title]})"
+            for link in self.links()
+        ]
+        return [f"Neurons with high values in both texts: {'; '.join(neurons)}."] if neurons else []
+
     def links(self) -> list[Link]:
         """The neurons of a CLSM with high values in both texts; empty for other models."""
         query, title = self.query.features, self.title.features
@@ -189,7 +204,7 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data without the activations."""
-        plain = ("model", "score", "measure", "cosine", "prior", "mean_prior", "notes")
+        plain = ("name", "score", "measure", "similarity", "prior", "mean_prior", "notes")
         return {name: getattr(self, name) for name in plain} | {
             "query": self.query.to_json(),
             "title": self.title.to_json(),
@@ -199,16 +214,16 @@ class Explanation:
         }
 
 
-def explain(ranker: Any, query: str, title: str) -> Explanation:
-    """Explains the score of a query and a title, for any model.
+def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
+    """Explains the score of a query and a title by Shapley values, for any model.
 
     Each word gets its Shapley value among the words of its text, while the other text stays
-    complete. The values explain the cosine if the model has vectors, and the score otherwise; that
-    of a trained model is without the prior. In texts of more than `contributions.MAX_EXACT_WORDS`
-    words, they are estimated from samples. For a run, the activations of its layers are included.
+    complete. The values explain the cosine if the model has vectors, and the score otherwise. In
+    texts of more than `contributions.MAX_EXACT_WORDS` words, they are estimated from samples. For a
+    run, the activations of its layers are included.
 
     Args:
-        ranker: a run, an export, a compact model or anything else that scores titles.
+        ranker: a `VectorRanker`, or anything else that scores titles.
         query: raw text.
         title: raw text.
 
@@ -216,24 +231,25 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
     """
     texts = {"query": query, "title": title}
-    has_vectors, is_trained = isinstance(ranker, VectorRanker), isinstance(ranker, TrainedRanker)
-    words = {
-        side: (ranker.vocabulary if is_trained else FOLDED).words(text)
-        for side, text in texts.items()
-    }
+    vectors = ranker if isinstance(ranker, VectorRanker) else None
+    vocabulary = None if vectors is None else vectors.vocabulary
+    words: dict[str, list[str]] = {}
     notes: list[str] = []
     for side, text in texts.items():
-        if is_trained:
-            notes += _unknown_words(side, text, ranker.vocabulary)
-        if not words[side]:
-            raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
+        words[side], side_notes = read_words(side, text, vocabulary)
+        notes += side_notes
+        if vocabulary is not None and not any(map(vocabulary.ngram_ids, words[side])):
+            raise UserError(
+                f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
+                "no similar word, so the score is meaningless."
+            )
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
-        """Cosines or scores, without the prior, `(queries, titles)`."""
-        if not has_vectors:
-            score = ranker.similarity_matrix if is_trained else ranker.score_matrix
-            return np.asarray(score(queries, tuple(titles)), np.float64)
-        query_vectors, title_vectors = ranker.encode_queries(queries), ranker.encode_titles(titles)
+        """Cosines or scores, `(queries, titles)`."""
+        if vectors is None:
+            return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
+        query_vectors = vectors.encode_queries(queries)
+        title_vectors = vectors.encode_titles(titles)
         return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
     shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
@@ -259,37 +275,14 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
             )
         )
     prior = mean_prior = 0.0
-    if is_trained:
-        prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
-        if has_vectors and not hasattr(ranker, "model"):
+    if vectors is not None:
+        prior, mean_prior = float(vectors.weighted_prior([title])[0]), vectors.mean_prior
+        if not hasattr(ranker, "model"):
             notes.append(
                 "An export does not contain its layers. To see gates and neurons, explain the run "
                 "that it was exported from."
             )
-    return Explanation(
+    return ShapleyExplanation(
         ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, interactions, notes,
-        COSINE if has_vectors else SCORE,
+        SCORE if vectors is None else COSINE,
     )  # fmt: skip
-
-
-def _unknown_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
-    """Notes about the words of a text that the model does not read.
-
-    Raises:
-        UserError: the vocabulary has no letter n-gram of the text.
-    """
-    words, notes = vocabulary.words(text), []
-    unknown = [word for word in words if not vocabulary.ngram_ids(word)]
-    if words and len(unknown) == len(words):
-        raise UserError(
-            f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
-            "no similar word, so the score is meaningless."
-        )
-    if dropped := len(vocabulary.rules.words(text)) - len(words):
-        notes.append(
-            f"The model reads the first {len(words)} words of the {side}; it drops {dropped} more."
-        )
-    if unknown:
-        names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
-        notes.append(f"The vocabulary has no letter n-gram of {names} in the {side}.")
-    return notes

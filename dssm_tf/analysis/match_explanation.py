@@ -90,7 +90,7 @@ class MatchExplanation:
         return self.similarity + self.prior
 
     def score_breakdown(self) -> str:
-        """The parts of the score, as a sentence."""
+        """The parts of the score, as text."""
         parts = {
             "words of the query": self.query.contribution(),
             "words of the title": self.title.contribution(),
@@ -100,7 +100,7 @@ class MatchExplanation:
         if self._has_prior():
             parts["prior"] = self.prior
         terms = ", ".join(f"{name} {value:+.3f}" for name, value in parts.items())
-        return f"Score {self.score:.3f}: {terms}."
+        return f"Score {self.score:.3f}: {terms}"
 
     def sentences(self) -> list[str]:
         """Sentences about words of the query, pairs, words of the title, and the popularity.

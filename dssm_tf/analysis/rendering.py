@@ -48,7 +48,7 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
         heads, rows = [name, *map(plain, columns)], zip(words, *cells, strict=True)
         tables.append(table(heads, rows, text=2 if isinstance(side, MatchedText) else 1))
     sentences = [
-        explanation.score_breakdown(),
+        f"{explanation.score_breakdown()}.",
         *explanation.sentences(),
         *explanation.notes,
         explanation.method,

@@ -120,17 +120,17 @@ class ShapleyExplanation:
         return self.similarity + self.prior
 
     def score_breakdown(self) -> str:
-        """The parts of the score, as a sentence.
+        """The parts of the score, as text.
 
         The weighted log-prior is negative even for a best-seller. It is therefore shown relative
         to the average clicked title, which does not change the order of titles.
         """
         if self.measure == SCORE:
-            return f"Score {self.score:.3f}."
+            return f"Score {self.score:.3f}"
         similarity = f"Similarity {self.similarity:.3f} (the cosine)"
         if not self.mean_prior:
-            return f"{similarity}."
-        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}."
+            return similarity
+        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
 
     def sentences(self) -> list[str]:
         """One sentence per query word, by contribution; weak words share one sentence.

@@ -89,7 +89,7 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
     assert other.prior - other.mean_prior < 0 < popularity
     assert (
         best_seller.score_breakdown()
-        == f"Similarity {best_seller.similarity:.3f} (the cosine), popularity +{popularity:.3f}."
+        == f"Similarity {best_seller.similarity:.3f} (the cosine), popularity +{popularity:.3f}"
     )
 
 

@@ -87,7 +87,7 @@ def test_the_worked_example_is_explained_in_these_sentences():
     # Title side: .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .1806. Score: 1.0946 - 2 = -.9054.
     assert explanation.score_breakdown() == (
         "Score -0.905: words of the query +0.825, words of the title +0.181, pairs +0.089, "
-        "prior -2.000."
+        "prior -2.000"
     )
     assert explanation.notes == []
 
@@ -112,7 +112,7 @@ def test_a_model_without_a_prior_has_no_popularity():
     explanation = explain(example(0.0, mean_prior=0.0), "red", "red")
     # One word: the query side is 1 and the title side .3.
     assert explanation.score_breakdown() == (
-        "Score 1.300: words of the query +1.000, words of the title +0.300."
+        "Score 1.300: words of the query +1.000, words of the title +0.300"
     )
     assert "Popularity" not in markdown(explanation)
 
@@ -140,7 +140,7 @@ def test_markdown_has_a_row_per_word_and_the_sentences():
     assert rows[0] == ["query", "matches", "similarity", "adds", "adds at most"]
     assert rows[2] == ["crimson", "red", "0.75", "+0.313", "+0.417"]
     assert rows[-1] == ["lid", "-", "0.00", "+0.000", "+0.085"]
-    sentences = [explanation.score_breakdown(), *explanation.sentences(), explanation.method]
+    sentences = [f"{explanation.score_breakdown()}.", *explanation.sentences(), explanation.method]
     assert lines[-len(sentences) :] == [f"- {sentence}" for sentence in sentences]
 
 

@@ -34,7 +34,9 @@ include_patterns = [
 
 NAVIGATION = {
     "Prepare": ["docs/data", "docs/compare"],
-    "Train": ["docs/training", "docs/maxsim", "docs/configuration", "docs/tuning"],
+    "Train": [
+        "docs/training", "docs/maxsim", "docs/start_vectors", "docs/configuration", "docs/tuning",
+    ],
     "Measure": ["docs/analysis", "docs/benchmark", "docs/results", "docs/baselines"],
     "Deploy": [
         "docs/retrieval", "docs/search_engines", "docs/serving", "serving/README", "docs/runtime",

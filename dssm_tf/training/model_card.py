@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
@@ -12,6 +13,7 @@ from dssm_tf.data.format import Spec
 from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.scores import Score
 from dssm_tf.text.fields import join_fields
 from dssm_tf.towers.tower import Tower
 
@@ -58,7 +60,7 @@ def write_model_card(
         f"{name} {value}" for name, value in config.negatives.model_dump().items() if value
     ]
     metric_rows = metric_rows or "| no validation split | | | |"
-    epochs = f"{result.epochs}, best {result.best_epoch}"
+    epochs = f"{result.epochs}, best {result.best_epoch}" if result.epochs else "0, without clicks"
     if config.training.folds:
         epochs = (
             f"{result.best_epoch}, the best of {result.epochs} by cross-validation; trained on all "
@@ -83,18 +85,26 @@ def write_model_card(
         )
         validation_note = (
             "\nThe validation queries are those that the earlier run was not trained on, if there "
-            "are any. Before the first step, NDCG@10 by the cosine was "
+            "are any. Before the first step, NDCG@10 without the prior was "
             f"{result.untrained['ndcg@10']:.4f}.\n"
             if result.untrained
             else ""
         )
+    reads_words = config.score.reads_words
+    dimension = model.query_tower.dimension
+    score = f"the cosine of two semantic vectors of length {dimension}"
+    if reads_words:
+        score = f"`{config.score.name}` of word vectors of length {dimension} (docs/maxsim.md)"
     introduction = (
-        f"{_description(type(model.query_tower))} The score of a title for a query is the cosine "
-        f"of two semantic vectors of length {model.query_tower.dimension}, plus "
-        f"{result.prior_weight:g} times the log of the title's fraction of the clicks. Input: raw "
-        "strings, in any language written in letters."
+        f"{_description(type(model.score if reads_words else model.query_tower))} The score of a "
+        f"title for a query is {score}, plus {result.prior_weight:g} times the log of the title's "
+        "fraction of the clicks. Input: raw strings, in any language written in letters."
     )
-    text = f"""# {config.tower.name}
+    stages = "".join(
+        f"| {'start' if result.epochs else 'stage'} | {stage['name']}{_stage_metric(stage)} |\n"
+        for stage in result.stages
+    )
+    text = f"""# {config.model_name}
 
 {fill(introduction, 100)}
 
@@ -105,7 +115,7 @@ def write_model_card(
 | pairs (query, clicked title) | {spec.count("train"):,} |
 | clicks | {spec.clicks:,} |
 | a title is | {_fields(spec)} |
-{sources}| letter n-grams | {ngrams} |
+{sources}{stages}| letter n-grams | {ngrams} |
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
 | negatives | {", ".join(negatives)} |
@@ -121,15 +131,11 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 {fill(f"{result.validation_description or 'No query was held out.'} Gain `2^grade - 1`.", 100)}
 {"" if config.training.folds else "Measured before any training on the validation split."}
 
-| metric | value | 95 % interval over queries | by the cosine, without the prior |
+| metric | value | 95 % interval over queries | without the prior |
 |---|---|---|---|
 {metric_rows}
 {"".join(small_sample)}{validation_note}
-The column "value" measures the ranking by vectors that include the prior. `dssm embed`, the
-signatures `encode_query` and `encode_title`, and `prior=True` in Python return these vectors.
-Compare them by inner product. The last column measures the ranking by unit vectors, without the
-prior. `dssm embed --cosine` returns these; they are the same vectors without the last number.
-{search}
+{"" if reads_words else _VECTORS}{search}
 ## Use and limits
 
 The model ranks titles for queries like those of the log. Clicks are not relevance: users cannot
@@ -144,6 +150,13 @@ guessed query can be checked against the hashes; ranking does not need the file.
         file.write(text)
 
 
+_VECTORS = """\
+The column "value" measures the ranking by vectors that include the prior. `dssm embed`, the
+signatures `encode_query` and `encode_title`, and `prior=True` in Python return these vectors.
+Compare them by inner product. The last column measures the ranking by unit vectors, without the
+prior. `dssm embed --cosine` returns these; they are the same vectors without the last number.
+"""
+
 _SEARCH = (
     "`dssm search` adds the scores of BM25, weight {:.2f}, and of this model, weight {:.2f}, each "
     "scaled to 0..1. It warns that no result is good if each result has a cosine below {:.3f} and "
@@ -151,6 +164,11 @@ _SEARCH = (
     "the validation queries whose first title was clicked. How many poor results are below it was "
     "not measured."
 )
+
+
+def _stage_metric(stage: Mapping[str, Any]) -> str:
+    """The validation metric of a start or a stage, if there was a validation."""
+    return f": validation NDCG@10 {stage['ndcg@10']:.4f}" if "ndcg@10" in stage else ""
 
 
 def _optimizer(config: Config) -> str:
@@ -169,7 +187,7 @@ def _fields(spec: Spec) -> str:
     return f"`{join_fields(spec.title_fields)}`, fields separated by U+241F"
 
 
-def _description(tower: type[Tower]) -> str:
-    """A tower's name and the papers that its docstring refers to."""
-    _, _, reference = (tower.__doc__ or "").partition("Reference: ")
-    return f"{tower.__name__}: {' '.join(reference.split()) or 'no paper'}"
+def _description(component: type[Tower | Score]) -> str:
+    """The name of a tower or score, and the papers that its docstring refers to."""
+    _, _, reference = (component.__doc__ or "").partition("Reference: ")
+    return f"{component.__name__}: {' '.join(reference.split()) or 'no paper'}"

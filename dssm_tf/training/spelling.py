@@ -22,8 +22,9 @@ Floats = NDArray[np.floating[Any]]
 
 STEPS_PER_ROUND = 20
 WORDS_PER_STEP = 1024
-SPELLINGS = 16
-"""Maximum number of spellings per word."""
+SPELLINGS = 32
+"""Maximum number of spellings per word. 16 lose .002 of Home Depot's NDCG@10 with typing errors, 64
+gain nothing."""
 GAMMA = 15.0  # smoothing factor of the softmax
 DROPOUT = 0.1
 LEARNING_RATE = 0.005

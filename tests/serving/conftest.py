@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker
 from dssm_tf.server.limits import Limits
 from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
 
 
-class TinyRanker:
+class TinyRanker(VectorRanker):
     """Encodes a text as (letters, words), or with the prior as (letters, words, 1).
 
     Attributes:
@@ -39,6 +40,12 @@ class TinyRanker:
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
         return self.encode_queries(titles, prior)
+
+    def _encode(self, side: Side, texts: Sequence[str]) -> np.ndarray:
+        return self.encode_queries(texts)
+
+    def _weighted_priors(self, titles: Sequence[str]) -> np.ndarray:
+        return np.ones(len(titles), np.float32)
 
 
 @pytest.fixture

@@ -220,14 +220,14 @@ def test_each_drawn_word_has_one_of_its_spellings():
     vocabulary = vocabulary_of(WORDS)
     word_rows = WordRows(vocabulary)
     names = ["hammer", "drill", "ox"]
-    drawn = np.array([[0, 2], [1, 0]] * 100)
+    drawn = np.array([[0, 2], [1, 0]] * 400)
     spellings = draw_spellings(
         names, drawn, word_rows, 1 + vocabulary.size, np.random.default_rng(0)
     )
     assert spellings.drawn.shape == drawn.shape
     for index, name in enumerate(names):
         numbers = np.unique(spellings.drawn[drawn == index])
-        assert len(numbers) == spelling.SPELLINGS  # all of them in 100 draws or more
+        assert len(numbers) == spelling.SPELLINGS  # all of them in 400 draws or more
         last_letters = [*vocabulary.look_up(name)[len(name) - 1 : len(name)]]
         # No error changes the last letter, and few change the last trigram.
         assert spellings.counts[numbers][:, last_letters].sum() >= spelling.SPELLINGS / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,10 +28,13 @@ PAIRS = [
 ]
 
 
-def example(prior: float = -2.0, **settings) -> MaxSimRanker:
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "analysis.md"
+
+
+def example(prior: float = -0.04, mean_prior: float = -0.05) -> MaxSimRanker:
     """The model of the worked example of docs/maxsim.md; every title has the same prior."""
     return MaxSimRanker(
-        SETTINGS | {"mean_prior": -0.5} | settings,
+        SETTINGS | {"mean_prior": mean_prior},
         example_model(),
         lambda titles: np.full(len(titles), prior, np.float32),
     )
@@ -82,14 +86,16 @@ def test_the_worked_example_is_explained_in_these_sentences():
         "'shoe box' stands together in both texts (+0.089).",
         "Words of the title that match: 'red' (+0.049), 'shoe' (+0.059), 'box' (+0.073).",
         "Words of the title that match nothing: 'lid'.",
-        "Popularity -1.500: the prior minus that of the average clicked title.",
+        "Popularity +0.010: the prior minus that of the average clicked title.",
     ]
-    # Title side: .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .1806. Score: 1.0946 - 2 = -.9054.
+    # Title side: .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .1806. Score: 1.0946 - .04 = 1.0546.
     assert explanation.score_breakdown() == (
-        "Score -0.905: words of the query +0.825, words of the title +0.181, pairs +0.089, "
-        "prior -2.000"
+        "Score 1.055: words of the query +0.825, words of the title +0.181, pairs +0.089, "
+        "prior -0.040"
     )
     assert explanation.notes == []
+    lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
+    assert "".join(f"    {line}\n" for line in lines) in PAGE.read_text("utf-8")
 
 
 def test_words_of_the_query_that_match_nothing_share_a_sentence():

@@ -144,6 +144,7 @@ def test_markdown_has_a_row_per_word_and_the_sentences():
     lines = markdown(explanation).splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
     assert rows[0] == ["query", "matches", "similarity", "adds", "adds at most"]
+    assert [cell[0] + cell[-1] for cell in rows[1]] == [":-", ":-", "-:", "-:", "-:"]  # alignment
     assert rows[2] == ["crimson", "red", "0.75", "+0.313", "+0.417"]
     assert rows[-1] == ["lid", "-", "0.00", "+0.000", "+0.085"]
     sentences = [f"{explanation.score_breakdown()}.", *explanation.sentences(), explanation.method]

@@ -33,7 +33,7 @@ class TermFeatures:
     def __init__(self, frequencies: DocumentFrequencies, own_fields: int) -> None:
         def name(word: str) -> str:
             mark, letters = split_mark(word)
-            return (mark or "0") + letters if own_fields > 1 else word
+            return (mark[:1] or "0") + letters if own_fields > 1 else word
 
         names = {name(word): frequencies.word_idf(word) for word in frequencies.words}
         self._words = _table([*names])

@@ -124,7 +124,7 @@ ERRORS_BESIDE_A_TOWER = [
     ("letter_ngrams: []", "letter_ngrams: … one or more kinds … received []"),
     (
         "letter_ngrams: [pairs, pairs]",
-        "letter_ngrams: … each kind once; received ['pairs', 'pairs']",
+        "letter_ngrams: … each once; received ['pairs', 'pairs']",
     ),
     ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
     ("training:", "training: needs keys below it, of epochs … None"),

@@ -95,11 +95,8 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
     if pairs := explanation.matches.pairs:
         contributions = np.array([pair.contribution for pair in pairs])
         bars["pairs"] = ([pair.pair for pair in pairs], contributions, contributions)
-    return word_weights(bars, _heading(explanation), "score", "adds at most")
-
-
-def _heading(explanation: Explanation) -> str:
-    return f"{explanation.name}: {explanation.measure} {explanation.similarity:.3f}"
+    heading = f"{explanation.name}: {explanation.similarity:.3f} without the prior"
+    return word_weights(bars, heading, "score", "adds at most")
 
 
 def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
@@ -108,7 +105,8 @@ def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
 
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
-    drawings = {"words": word_weights(weights, _heading(explanation), explanation.measure)}
+    heading = f"{explanation.name}: {explanation.measure} {explanation.similarity:.3f}"
+    drawings = {"words": word_weights(weights, heading, explanation.measure)}
     readings = [(side.name, reading) for side in sides for reading in side.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
     for side_name, reading in readings:

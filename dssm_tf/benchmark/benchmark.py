@@ -10,16 +10,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from dssm_tf.benchmark.external import in_training_log
-from dssm_tf.benchmark.fit import ABOUT, JOB, RUN
+from dssm_tf.benchmark.fit import ABOUT, JOB, is_finished, read_rankings
 from dssm_tf.benchmark.folds import assign_folds, select_fold
 from dssm_tf.benchmark.hybrids import PRIOR, Hybrid, rank_hybrid
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
@@ -28,9 +27,16 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import check_replaceable, exclusive_lock
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
-from dssm_tf.evaluation.evaluate import compare, evaluate_run
+from dssm_tf.evaluation.evaluate import (
+    compare,
+    evaluate_condensed,
+    evaluate_judged_titles,
+    evaluate_run,
+    with_judgment_rate,
+)
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
-from dssm_tf.evaluation.metrics import parse_metric
+from dssm_tf.evaluation.metrics import metric_names, parse_metric, quality_metrics
+from dssm_tf.evaluation.runs import Rankings
 from dssm_tf.reports.files import write
 from dssm_tf.text.rules import FOLDED
 
@@ -53,6 +59,7 @@ class Options:
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
     tune: str = "ndcg@10"
+    judged_only: bool = False
     jobs: int = os.cpu_count() or 1
 
 
@@ -65,11 +72,11 @@ def measure_systems(options: Options) -> Evaluation:
     Raises:
         UserError: options or inputs are unusable, or no system could be measured.
     """
-    out, metrics = options.out, tuple(options.metrics)
-    if min(options.seeds, options.jobs) < 1 or not metrics:
+    out = options.out
+    if min(options.seeds, options.jobs) < 1 or not options.metrics:
         raise UserError("--seeds, --jobs: expected 1 or more; --metrics: expected at least one.")
-    for metric in (*metrics, options.tune):
-        parse_metric(metric)
+    metric_names(options.metrics)
+    parse_metric(options.tune)
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
     rows, hybrids = _create_rows(options, systems)
     check_replaceable(out, (WORK, "*"))
@@ -78,6 +85,7 @@ def measure_systems(options: Options) -> Evaluation:
     with exclusive_lock(out / WORK):
         inputs = prepare(options.sources, out)
         task, facts = inputs.task(), inputs.facts()
+        metrics = metric_names(with_judgment_rate(options.metrics, task))
         fold = assign_folds(task)
         for system in systems:
             ensure_data(inputs, system.negatives)
@@ -90,14 +98,12 @@ def measure_systems(options: Options) -> Evaluation:
         reasons = fit_all(jobs, options.jobs)
         errors = {jobs[folder]["name"]: reason for folder, reason in reasons.items() if reason}
 
-        # Runs with their costs and notes, by row name and seed.
-        results: dict[str, dict[int | None, tuple[pl.DataFrame, dict[str, Any]]]] = defaultdict(
-            dict
-        )
+        # Rankings with their costs and notes, by row name and seed.
+        results: dict[str, dict[int | None, tuple[Rankings, dict[str, Any]]]] = defaultdict(dict)
         for folder, job in jobs.items():
             if not reasons[folder]:
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
-                results[job["name"]][job["seed"]] = pl.read_parquet(folder / RUN), about
+                results[job["name"]][job["seed"]] = read_rankings(folder), about
         log_prior = inputs.prior()(task.titles).astype(np.float64)
         with progress_of("fusing", len(hybrids), unit="hybrids") as progress:
             for hybrid in hybrids:
@@ -107,16 +113,19 @@ def measure_systems(options: Options) -> Evaluation:
                         errors[hybrid.name] = f"its member {failed[0]} has no result"
                     continue
                 for seed in max((results[name] for name in members), key=len):
-                    runs = {name: _run_of_seed(results[name], seed) for name in members}
+                    rankings_by_member = {
+                        name: _rankings_of_seed(results[name], seed) for name in members
+                    }
                     results[hybrid.name][seed] = rank_hybrid(
-                        hybrid, runs, log_prior, task, fold, options.tune
+                        hybrid, rankings_by_member, log_prior, task, fold, options.tune
                     )
                 progress.advance()
 
         for row in rows:
             row.error = errors.get(row.name)
-            for seed, (run, about) in results[row.name].items():
-                row.seeds.append(evaluate_run(select_fold(run, fold), task, metrics, seed, about))
+            for seed, (rankings, about) in results[row.name].items():
+                run = select_fold(rankings.run, fold)
+                row.seeds.append(evaluate_run(run, task, metrics, seed, about))
         rows = [row for row in rows if row.seeds or row.error]
         measured_rows = [row for row in rows if row.seeds]
         if not measured_rows:
@@ -133,7 +142,10 @@ def measure_systems(options: Options) -> Evaluation:
             metrics,
             rows,
             compare(
-                measured_rows, metrics, task.has_relevant, _pairs_to_test(measured_rows, against)
+                measured_rows,
+                quality_metrics(metrics),
+                task.has_relevant,
+                _pairs_to_test(measured_rows, against),
             ),
             against,
             in_log=np.any(log_masks, axis=0),
@@ -149,16 +161,25 @@ def measure_systems(options: Options) -> Evaluation:
                 "versions": versions(),
             },
         )
+        if options.judged_only:
+            condensed_rows = [Row(row.name, row.kind, prior=row.prior) for row in measured_rows]
+            for row in condensed_rows:
+                for seed, (rankings, _) in results[row.name].items():
+                    condensed = select_fold(rankings.condensed, fold)
+                    row.seeds.append(evaluate_condensed(condensed, task, seed))
+            pairs = _pairs_to_test(condensed_rows, against)
+            judged_only = evaluate_judged_titles(task, condensed_rows, against, pairs)
+            evaluation = replace(evaluation, judged_only=judged_only)
         write(evaluation, out)
     return evaluation
 
 
-def _run_of_seed(
-    results: Mapping[int | None, tuple[pl.DataFrame, dict[str, Any]]], seed: int | None
-) -> pl.DataFrame:
-    """The run of a seed. A system that is not random has one run, which is used for every seed."""
-    run, _ = results[seed] if seed in results else list(results.values())[-1]
-    return run
+def _rankings_of_seed(
+    results: Mapping[int | None, tuple[Rankings, dict[str, Any]]], seed: int | None
+) -> Rankings:
+    """The rankings of a seed; a system that is not random has the same ones for every seed."""
+    rankings, _ = results[seed] if seed in results else list(results.values())[-1]
+    return rankings
 
 
 def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path, str]:
@@ -186,7 +207,7 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], at_a_time: int) -> dict[Path
     running: list[subprocess.Popen[bytes]] = []
 
     def run(folder: Path) -> str:
-        if (folder / RUN).exists():
+        if is_finished(folder):
             return ""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / JOB).write_text(json.dumps(jobs[folder], indent=2), "utf-8")

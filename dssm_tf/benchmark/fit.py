@@ -1,8 +1,8 @@
 """Fits one system with one seed in a separate process: `python -m dssm_tf.benchmark.fit FOLDER`.
 
-Reads `job.json` in the folder; writes `model/`, `about.json` and, last, `run.parquet` there. The
-training of a tower resumes after a kill. If a fit fails, the last line of standard error gives the
-reason.
+Reads `job.json` in the folder; writes `model/`, `about.json`, `condensed.parquet` and, last,
+`run.parquet` there. The training of a tower resumes after a kill. If a fit fails, the last line of
+standard error gives the reason.
 """
 
 from __future__ import annotations
@@ -30,18 +30,31 @@ from dssm_tf.benchmark.external import (
     load_encoder,
     size_mb,
 )
-from dssm_tf.benchmark.folds import FINAL, assign_folds, choose, describe_choice, grid, join_folds
+from dssm_tf.benchmark.folds import (
+    FINAL,
+    assign_folds,
+    choose,
+    describe_choice,
+    grid,
+    join_rankings,
+)
 from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.runs import ScoreFunction, make_run, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import (
+    Rankings,
+    ScoreFunction,
+    rank_titles,
+    relevant_ranks,
+    trec_run,
+)
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import load
 from dssm_tf.tables.trec import read_run
 
-JOB, ABOUT, RUN = "job.json", "about.json", "run.parquet"
+JOB, ABOUT, RUN, CONDENSED = "job.json", "about.json", "run.parquet", "condensed.parquet"
 _MODEL = "model"
 
 
@@ -50,14 +63,14 @@ class Candidate(NamedTuple):
 
     Attributes:
         about: size, training time, notes and other facts, written to `about.json`.
-        scores: the function that scores titles; or a finished run.
+        scores: the function that scores titles; or finished rankings.
         timed: the function whose latency is measured; None for `scores`.
         setting: values of the tuned parameters by name.
         baseline: the fitted model to save.
     """
 
     about: dict[str, Any]
-    scores: ScoreFunction | pl.DataFrame
+    scores: ScoreFunction | Rankings
     timed: ScoreFunction | None = None
     setting: Mapping[str, Any] = MappingProxyType({})
     baseline: Baseline[Any] | None = None
@@ -90,20 +103,20 @@ def fit(folder: Path) -> None:
     task = inputs.task()
     candidates = KINDS[job["kind"]](FitContext(job, inputs, task, folder))
 
-    def run_of(candidate: Candidate) -> pl.DataFrame:
+    def rank(candidate: Candidate) -> Rankings:
         scores = candidate.scores
-        return scores if isinstance(scores, pl.DataFrame) else make_run(job["name"], scores, task)
+        return scores if isinstance(scores, Rankings) else rank_titles(job["name"], scores, task)
 
     about: dict[str, Any] = {}
     chosen = [0, 0, 0]  # index of a candidate for fold 0, for fold 1, and `FINAL`
     if len(candidates) > 1:
         metric, count = job["tune"], len(task.queries)
-        ranks = (relevant_ranks(run_of(candidate), task) for candidate in candidates)
+        ranks = (relevant_ranks(rank(candidate).run, task) for candidate in candidates)
         values = [per_query(frame, count, [metric])[metric] for frame in ranks]
         best = choose(np.stack(values), assign_folds(task))
         about = describe_choice([candidates[index].setting for index in best])
         chosen = best or chosen
-    runs = {index: run_of(candidates[index]) for index in dict.fromkeys(chosen)}
+    rankings = {index: rank(candidates[index]) for index in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
     if final.baseline:
@@ -111,12 +124,28 @@ def fit(folder: Path) -> None:
         final.baseline.save(model)
         about["megabytes"] = size_mb(model)
     timed = final.timed or final.scores
-    if not isinstance(timed, pl.DataFrame):
+    if not isinstance(timed, Rankings):
         about["microseconds_per_query"] = latency_us(timed, task)
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
-    with atomic_write(folder / RUN, "wb") as file:
-        join_folds([runs[index] for index in chosen]).write_parquet(file)
+    write_rankings(join_rankings([rankings[index] for index in chosen]), folder)
+
+
+def write_rankings(rankings: Rankings, folder: Path) -> None:
+    """Writes both runs, `run.parquet` last: a folder that contains it is finished."""
+    for name, run in ((CONDENSED, rankings.condensed), (RUN, rankings.run)):
+        with atomic_write(folder / name, "wb") as file:
+            run.write_parquet(file)
+
+
+def read_rankings(folder: Path) -> Rankings:
+    """Reads the rankings of a finished fit."""
+    return Rankings(pl.read_parquet(folder / RUN), pl.read_parquet(folder / CONDENSED))
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder has the rankings of a finished fit."""
+    return (folder / RUN).exists() and (folder / CONDENSED).exists()
 
 
 def _popularity(context: FitContext) -> list[Candidate]:
@@ -211,8 +240,8 @@ def _encoder(context: FitContext) -> list[Candidate]:
 
 def _run(context: FitContext) -> list[Candidate]:
     path = Path(context.job["base"])
-    run, notes = trec_run(context.job["name"], read_run(path), context.task)
-    return [Candidate({"source": str(path), "notes": notes}, run)]
+    rankings, notes = trec_run(context.job["name"], read_run(path), context.task)
+    return [Candidate({"source": str(path), "notes": notes}, rankings)]
 
 
 KINDS: dict[str, Callable[[FitContext], list[Candidate]]] = {

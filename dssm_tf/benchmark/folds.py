@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dssm_tf.evaluation.runs import Rankings
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.stable_hash import fingerprint64
@@ -87,6 +88,14 @@ def join_folds(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if all(run is runs[0] for run in runs):
         return runs[0]
     return pl.concat(run.with_columns(fold=pl.lit(fold)) for fold, run in enumerate(runs))
+
+
+def join_rankings(rankings: Sequence[Rankings]) -> Rankings:
+    """Joins both runs of the rankings of folds 0, 1 and the final setting, see `join_folds`."""
+    return Rankings(
+        join_folds([both.run for both in rankings]),
+        join_folds([both.condensed for both in rankings]),
+    )
 
 
 def select_fold(run: pl.DataFrame, fold: NDArray[np.int64]) -> pl.DataFrame:

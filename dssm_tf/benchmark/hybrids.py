@@ -4,6 +4,9 @@ For each query, a hybrid ranks the titles that any of its members lists. A title
 not list has that member's lowest score. A row with the prior is a special hybrid: it adds the
 weighted log-prior of the title to the unscaled score of one system. Weights are chosen by
 cross-validation.
+
+The condensed run of a hybrid also has the judged titles that no member lists, with scores from the
+same formula.
 """
 
 from __future__ import annotations
@@ -18,16 +21,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.folds import FINAL, choose, describe_choice, join_folds, select_fold
+from dssm_tf.benchmark.folds import FINAL, choose, describe_choice, join_rankings, select_fold
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.metrics import Values, per_query
 from dssm_tf.evaluation.ranking import rank_of
-from dssm_tf.evaluation.runs import ranked
+from dssm_tf.evaluation.runs import Rankings, condensed_run, ranked
 from dssm_tf.evaluation.task import RankingTask
 
 PRIOR = "prior"
 """Name of the titles' log-prior as a member of a hybrid."""
 
+_LOW, _HIGH, _LISTED = " low", " high", " listed"  # suffixes of columns
 _PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
 _STEPS = 20  # weights are multiples of 1/20: 231 combinations for two rows and the prior
 
@@ -76,19 +80,29 @@ class Hybrid(NamedTuple):
         settings = [dict(zip(self.members, setting, strict=True)) for setting in weights]
         return settings, np.array(weights)
 
-    def addends(self, pool: pl.DataFrame) -> Values:
+    def addends(self, titles: pl.DataFrame, pool: pl.DataFrame) -> Values:
         """The unweighted addends of each title's score: `(titles, addends)`.
 
         Args:
-            pool: titles by `query`, with the scores of each member; null if a member does not list
-                the title.
+            titles: titles by `query`, with the scores of each member; null if a member does not
+                rank the title.
+            pool: the titles that the hybrid ranks, with the same columns. A hybrid without a row
+                for the prior scales scores so that those of the pool are from 0 to 1.
         """
         scores = pl.col(self.members)
         if self.with_prior:
-            return pool.select(scores).to_numpy()
-        pool = pool.with_columns(scores.fill_null(scores.min().over("query")).fill_null(0.0))
-        scaled = (scores - scores.min()) / (scores.max() - scores.min())
-        return pool.select(scaled.over("query").fill_nan(0.0)).to_numpy()
+            return titles.select(scores).to_numpy()
+        ranges = pool.group_by("query").agg(
+            scores.min().fill_null(0.0).name.suffix(_LOW), scores.max().name.suffix(_HIGH)
+        )
+        titles = titles.join(ranges, on="query", how="left", maintain_order="left")
+        scaled = []
+        for name in self.members:
+            low, spread = pl.col(name + _LOW), pl.col(name + _HIGH) - pl.col(name + _LOW)
+            share = (pl.col(name) - low) / spread
+            # A title without a score has the lowest one, as all have if there is no spread.
+            scaled.append(pl.when(spread > 0).then(share.fill_null(0.0)).otherwise(0.0).alias(name))
+        return titles.select(scaled).to_numpy()
 
 
 def weightings(members: int) -> list[tuple[float, ...]]:
@@ -105,53 +119,65 @@ def weightings(members: int) -> list[tuple[float, ...]]:
 
 def rank_hybrid(
     hybrid: Hybrid,
-    members: Mapping[str, pl.DataFrame],
+    members: Mapping[str, Rankings],
     log_prior: Values,
     task: RankingTask,
     fold: NDArray[np.int64],
     tune: str,
-) -> tuple[pl.DataFrame, dict[str, Any]]:
+) -> tuple[Rankings, dict[str, Any]]:
     """Ranks by a hybrid, whose weights are chosen by cross-validation.
 
     Args:
         hybrid: the members and how their scores are added.
-        members: runs of the members, by name, without `prior`.
+        members: rankings of the members, by name, without `prior`.
         log_prior: `(titles,)`, of `RankingTask.titles`.
         task: queries and titles.
         fold: `(queries,)`, see `assign_folds`.
         tune: the metric to maximize.
 
     Returns:
-        The run, and the chosen settings for `metrics.json`.
+        The rankings, and the chosen settings for `metrics.json`.
     """
-    untuned = all("fold" not in run.columns for run in members.values())
+    runs = {name: rankings.run for name, rankings in members.items()}
+    condensed_runs = {name: rankings.condensed for name, rankings in members.items()}
+    untuned = all("fold" not in run.columns for run in runs.values())
     constant_folds = [np.full_like(fold, setting_fold) for setting_fold in range(3)]
-    final = select_fold(members[hybrid.members[0]], constant_folds[FINAL])
+    final = select_fold(runs[hybrid.members[0]], constant_folds[FINAL])
     unit = _prior_unit(final, log_prior) if hybrid.with_prior else 1.0
     settings, weights = hybrid.settings(unit)
 
     @cache
     def pooled(setting_fold: int) -> tuple[pl.DataFrame, Values, list[int]]:
-        pool = _pool(members, log_prior, constant_folds[setting_fold])
-        addends = hybrid.addends(pool)
+        pool = _pool(runs, log_prior, constant_folds[setting_fold])
+        addends = hybrid.addends(pool, pool)
         return pool, addends, choose(_metric_values(pool, addends, weights, task, tune), fold)
 
     @cache
-    def ranking(setting_fold: int, setting: int) -> pl.DataFrame:
+    def ranking(setting_fold: int, setting: int) -> Rankings:
         pool, addends, _ = pooled(setting_fold)
-        score = pl.Series("score", (addends @ weights[setting]).round(12))
-        return ranked(pool.select("query", "title", score))
+        listed = _weighted(pool, addends, weights[setting])
+        judged = _pool(condensed_runs, log_prior, constant_folds[setting_fold])
+        judged = _weighted(judged, hybrid.addends(judged, pool), weights[setting])
+        # A listed title keeps its score, in which a member that does not list it has its lowest.
+        scored = judged.join(listed, on=["query", "title"], how="left", suffix=_LISTED)
+        scored = scored.with_columns(score=pl.coalesce("score" + _LISTED, "score"))
+        return Rankings(ranked(listed), condensed_run(scored, task))
 
     # The weights for a fold are chosen on the other fold, from the rankings that the members have
     # for this fold: no judgment of this fold affects them.
-    runs, chosen = [], []
+    rankings, chosen = [], []
     for setting_fold in range(3):
         source = FINAL if untuned else setting_fold
         best_of_folds = pooled(source)[2]
         setting = best_of_folds[setting_fold] if best_of_folds else 0
-        runs.append(ranking(source, setting))
+        rankings.append(ranking(source, setting))
         chosen.append(settings[setting])
-    return join_folds(runs), describe_choice(chosen if pooled(FINAL)[2] else [])
+    return join_rankings(rankings), describe_choice(chosen if pooled(FINAL)[2] else [])
+
+
+def _weighted(pool: pl.DataFrame, addends: Values, weights: Values) -> pl.DataFrame:
+    """The titles of a pool with the weighted sum of their addends as `score`."""
+    return pool.select("query", "title", pl.Series("score", (addends @ weights).round(12)))
 
 
 def _pool(

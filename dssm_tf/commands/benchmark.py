@@ -41,6 +41,7 @@ def run_benchmark(
     metrics: str = "ndcg@1,ndcg@3,ndcg@10",
     tune: str = "ndcg@10",
     against: str = "",
+    judged_only: bool = False,
     jobs: int = os.cpu_count() or 1,
 ) -> None:
     """Measure many systems on the same judgments and test their differences.
@@ -82,10 +83,15 @@ def run_benchmark(
         hybrid: A+B[+prior]: a row that adds the weighted scores of other rows, and the titles'
             log-prior; comma-separated, may be repeated. Every single system has a row with the
             prior anyway.
-        metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
+        metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map, judged@k. With
+            NDCG on a corpus, judged@10 is added: the fraction of the first ten titles that have a
+            judgment.
         tune: metric by which cross-validation chooses parameters.
         against: comma-separated rows that tests and superscripts compare with, or all; by default
             bm25, ptm and dssm, if present.
+        judged_only: add a table of the same systems on judged titles only: NDCG of the rankings
+            without other titles, and concordance, the fraction of pairs in the order of their
+            grades.
         jobs: number of systems to fit in parallel, by default one per core.
 
     Raises:
@@ -118,6 +124,7 @@ def run_benchmark(
             against=_names(against),
             metrics=_names(metrics),
             tune=tune,
+            judged_only=judged_only,
             jobs=jobs,
         )
     )  # fmt: skip

@@ -31,6 +31,7 @@ def evaluate(
     runs: tuple[str, ...] = (),
     corpus: Path | None = None,
     data: Path | None = None,
+    judged_only: bool = False,
     tables: TableFlags = PLAIN,
 ) -> None:
     """Rank judged queries with models and baselines, measure, test, and write a report.
@@ -49,6 +50,9 @@ def evaluate(
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         corpus: table with doc_id, title: rank all of it.
         data: directory that preprocess wrote; baselines then learn from its clicks too.
+        judged_only: add a table of the same systems on judged titles only: NDCG of the rankings
+            without other titles, and concordance, the fraction of pairs in the order of their
+            grades.
         tables: layout of the tables.
 
     Raises:
@@ -91,7 +95,15 @@ def evaluate(
             texts = list(dict.fromkeys(row.query for row in grades))
             about[name] = about_vocabulary(ranker.vocabulary.unknown_fraction(texts))
     converted_runs = {name: read_run(path, layout.encoding) for name, path in run_files.items()}
-    evaluation = measure(systems, grades, titles, runs=converted_runs, about=about, progress=True)
+    evaluation = measure(
+        systems,
+        grades,
+        titles,
+        runs=converted_runs,
+        about=about,
+        judged_only=judged_only,
+        progress=True,
+    )
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}
     evaluation = replace(
         evaluation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,30 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
-from dssm_tf.evaluation.metrics import METRICS, Metric, custom_metric_per_query, metric_names
+from dssm_tf.evaluation.metrics import (
+    CONCORDANCE,
+    METRICS,
+    Metric,
+    Values,
+    custom_metric_per_query,
+    is_judgment_rate,
+    judged_per_query,
+    metric_names,
+    quality_metrics,
+)
+from dssm_tf.evaluation.metrics.concordance import concordance_per_query
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import make_run, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import Rankings, rank_titles, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
 
+JUDGED_ONLY_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", CONCORDANCE)
+"""The metrics of an evaluation on judged titles only, in table order."""
+
+_JUDGMENT_RATE = "judged@10"
 _SAVED_RANKS = 100  # reports contain the first titles of each ranking
 _PRIOR_NOTE = (
     "ranks with its log-prior of titles, as deployed; other rows have no prior. dssm benchmark "
@@ -39,6 +55,7 @@ def evaluate(
     title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
+    judged_only: bool = False,
     progress: bool = False,
 ) -> Evaluation:
     """Measures models with graded judgments, as `dssm evaluate` does, and writes no files.
@@ -55,11 +72,15 @@ def evaluate(
             whole corpus, and titles without a judgment have grade 0. With None, each query ranks
             its judged titles.
         metrics: names such as `ndcg@10`, `mrr@10` and `map`, and custom metrics as
-            `dssm_tf.evaluation.metrics.Metric`.
+            `dssm_tf.evaluation.metrics.Metric`. If they include NDCG, and the corpus has titles
+            without a judgment, `judged@10` is added: the fraction of the first ten titles that
+            have a judgment of any grade.
         title_fields: columns of the tables that are joined to a title, see `--title-fields`.
         runs: rankings by other systems, by name, which are measured too. Titles that a run does
             not list are not ranked.
         about: for each system its costs and notes, see `SeedResult`.
+        judged_only: whether to measure the systems on judged titles only, too; the result's
+            attribute `judged_only` is then an evaluation by `JUDGED_ONLY_METRICS`.
         progress: whether to show progress on standard error.
 
     Returns:
@@ -74,7 +95,7 @@ def evaluate(
             relevant title is not in the corpus, a metric does not exist, or a system's scores are
             not usable.
     """
-    names = metric_names(metrics)
+    metric_names(metrics)  # raises errors before tables are read
     systems = models if isinstance(models, Mapping) else {models.name: models}
     runs, layout = runs or {}, Layout(title_fields=tuple(title_fields))
     if clash := set(systems) & set(runs):
@@ -86,22 +107,44 @@ def evaluate(
     if isinstance(corpus, (str, Path)):
         corpus = read_corpus(corpus, layout)
     task = RankingTask(judgments, corpus)
+    metrics = with_judgment_rate(metrics, task)
+    names = metric_names(metrics)
     converted_runs = {name: trec_run(name, ranking, task) for name, ranking in runs.items()}
-    rows = []
+    rows, condensed_rows = [], []
+
+    def add(name: str, kind: str, rankings: Rankings, about: Mapping[str, Any]) -> None:
+        rows.append(Row(name, kind, [evaluate_run(rankings.run, task, metrics, about=about)]))
+        if judged_only:
+            condensed_rows.append(Row(name, kind, [evaluate_condensed(rankings.condensed, task)]))
+
     priors = [bool(getattr(ranker, "mean_prior", 0.0)) for ranker in systems.values()]
     for (name, ranker), prior in zip(systems.items(), priors, strict=True):
         with progress_of(name, len(task.queries), progress, "queries") as task_progress:
-            ranking = make_run(name, ranker.score_matrix, task, advance=task_progress.advance)
+            rankings = rank_titles(name, ranker.score_matrix, task, advance=task_progress.advance)
         details = dict((about or {}).get(name, {}))
         if prior and (runs or not all(priors)):
             details["notes"] = [*details.get("notes", ()), _PRIOR_NOTE]
-        rows.append(Row(name, "system", [evaluate_run(ranking, task, metrics, about=details)]))
-    for name, (ranking, notes) in converted_runs.items():
-        rows.append(
-            Row(name, "run", [evaluate_run(ranking, task, metrics, about={"notes": notes})])
-        )
-    tests = compare(rows, names, task.has_relevant)
-    return Evaluation(task, names, rows, tests, against=tuple(row.name for row in rows))
+        add(name, "system", rankings, details)
+    for name, (rankings, notes) in converted_runs.items():
+        add(name, "run", rankings, {"notes": notes})
+    tests = compare(rows, quality_metrics(names), task.has_relevant)
+    evaluation = Evaluation(task, names, rows, tests, against=tuple(row.name for row in rows))
+    if not judged_only:
+        return evaluation
+    return replace(
+        evaluation, judged_only=evaluate_judged_titles(task, condensed_rows, evaluation.against)
+    )
+
+
+def with_judgment_rate(
+    metrics: Sequence[str | Metric], task: RankingTask
+) -> tuple[str | Metric, ...]:
+    """Adds `judged@10` after the last NDCG if rankings can contain titles without a judgment."""
+    names = [metric for metric in metrics if isinstance(metric, str)]
+    ndcg = [index for index, metric in enumerate(metrics) if str(metric).startswith("ndcg@")]
+    if not task.ranks_unjudged or not ndcg or any(map(is_judgment_rate, names)):
+        return tuple(metrics)
+    return (*metrics[: ndcg[-1] + 1], _JUDGMENT_RATE, *metrics[ndcg[-1] + 1 :])
 
 
 def evaluate_run(
@@ -111,18 +154,74 @@ def evaluate_run(
     seed: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> SeedResult:
-    """Computes the metrics of a run; see `runs` for the run's columns."""
+    """Computes the metrics of a run; see `runs` for the run's columns.
+
+    Queries without a relevant title have no value. Concordance is NaN for further queries.
+    """
     # TensorFlow takes seconds to import, so it is imported after the input has been checked.
     from dssm_tf.evaluation.tf_ranking import per_query
 
     ranks, queries = relevant_ranks(run, task), len(task.queries)
-    built_in = [metric for metric in metrics if isinstance(metric, str)]
-    values = per_query(ranks, queries, built_in)
+    values: dict[str, Values] = {}
+    built_in = []
     for metric in metrics:
         if isinstance(metric, Metric):
             values[metric.name] = custom_metric_per_query(metric, ranks, queries)
-    frame = pl.DataFrame(values).select(metric_names(metrics))
+        elif metric == CONCORDANCE:
+            values[metric] = concordance_per_query(run, task.judged, queries)
+        elif is_judgment_rate(metric):
+            values[metric] = judged_per_query(run, task.judged, queries, metric)
+        else:
+            built_in.append(metric)
+    values |= per_query(ranks, queries, built_in)
+    names = [metric if isinstance(metric, str) else metric.name for metric in metrics]
+    frame = pl.DataFrame(
+        {name: np.where(task.has_relevant, values[name], np.nan) for name in names}
+    )
     return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED_RANKS), about or {})
+
+
+def evaluate_condensed(
+    condensed: pl.DataFrame, task: RankingTask, seed: int | None = None
+) -> SeedResult:
+    """Computes the metrics of an evaluation on judged titles only, from a condensed run."""
+    return evaluate_run(condensed, task, JUDGED_ONLY_METRICS, seed)
+
+
+def evaluate_judged_titles(
+    task: RankingTask,
+    rows: Sequence[Row],
+    against: Sequence[str],
+    pairs: Sequence[tuple[Row, Row]] | None = None,
+) -> Evaluation:
+    """Compares systems on judged titles only: condensed lists, and concordance.
+
+    A condensed list is a ranking without the titles that have no judgment for the query. NDCG of
+    condensed lists and concordance do not depend on the ranks of other titles.
+
+    Args:
+        task: the judgments.
+        rows: systems with results of `evaluate_condensed`.
+        against: the systems that superscripts refer to.
+        pairs: rows to test, see `compare`.
+
+    Returns:
+        An evaluation without concordance if no query has two judged titles to compare.
+
+    Reference: Sakai 2007, "Alternatives to Bpref".
+    """
+    metrics: Sequence[str] = JUDGED_ONLY_METRICS
+    if np.isnan(rows[0].values(CONCORDANCE)).all():
+        metrics = [metric for metric in metrics if metric != CONCORDANCE]
+    tests = compare(rows, metrics, task.has_relevant, pairs)
+    selected = [
+        replace(
+            row, seeds=[replace(seed, values=seed.values.select(metrics)) for seed in row.seeds]
+        )
+        for row in rows
+    ]
+    judged_task = task.of_judged_titles()
+    return Evaluation(judged_task, tuple(metrics), selected, tests, tuple(against))
 
 
 def compare(
@@ -136,7 +235,8 @@ def compare(
     Args:
         rows: measured systems.
         metrics: names of the metrics to test.
-        query_mask: `(queries,)`, true for the queries to test on.
+        query_mask: `(queries,)`, true for the queries to test on. Queries without a value of a
+            metric are left out, too.
         pairs: rows `(a, b)` to test; by default every row against each earlier row.
 
     Returns:
@@ -147,6 +247,7 @@ def compare(
     tests = []
     for metric, (a, b) in product(metrics, pairs):
         differences = (a.values(metric) - b.values(metric))[query_mask]
+        differences = differences[~np.isnan(differences)]
         p, ci95 = paired_t_test(differences)
         tests.append(Comparison(a.name, b.name, metric, p, p, float(differences.mean()), ci95))
     adjusted = holm([test.p for test in tests]).tolist()

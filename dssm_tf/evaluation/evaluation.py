@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.intervals import mean_intervals
-from dssm_tf.evaluation.metrics import Values
+from dssm_tf.evaluation.metrics import Values, quality_metrics
 from dssm_tf.evaluation.significance import Comparison
 from dssm_tf.evaluation.task import RankingTask
 
@@ -101,7 +101,8 @@ class Evaluation:
 
     Attributes:
         task: the queries, titles and grades.
-        metrics: names, in table order.
+        metrics: names, in table order; with `judged@10` if rankings can contain titles without a
+            judgment.
         rows: all rows in table order, including failed ones.
         comparisons: paired tests of the rows' means over seeds.
         against: the systems that the superscript letters of a table refer to.
@@ -109,6 +110,8 @@ class Evaluation:
             if no log is known.
         fold: `(queries,)`, the cross-validation fold, 0 or 1; None without cross-validation.
         settings: inputs, models, versions and options of the evaluation.
+        judged_only: the same systems on judged titles only, if requested; see
+            `evaluate.evaluate_judged_titles`.
     """
 
     task: RankingTask
@@ -119,6 +122,12 @@ class Evaluation:
     in_log: NDArray[np.bool_] | None = None
     fold: NDArray[np.int64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    judged_only: Evaluation | None = None
+
+    @property
+    def compared_metrics(self) -> tuple[str, ...]:
+        """The metrics by which systems are compared, see `quality_metrics`."""
+        return quality_metrics(self.metrics)
 
     @property
     def measured_rows(self) -> list[Row]:
@@ -141,6 +150,8 @@ class Evaluation:
     def summary(self, subset: str | None = None) -> pl.DataFrame:
         """The means over queries, one row per system and metric.
 
+        Queries for which a metric is not defined are left out of its mean.
+
         Args:
             subset: a key of `query_subsets`; all queries if None.
 
@@ -152,15 +163,15 @@ class Evaluation:
         for row in self.measured_rows:
             values = np.stack([result.values.to_numpy()[mask] for result in row.seeds])
             low, high = mean_intervals(values.mean(axis=0)).T
-            seeds = values.mean(axis=1).T.tolist()
+            seeds = np.nanmean(values, axis=1).T.tolist()
             columns = {"metric": self.metrics, "seeds": seeds, "low": low, "high": high}
             frames.append(pl.DataFrame(columns).with_columns(system=pl.lit(row.name)))
         seeds = pl.col("seeds").list
         return pl.concat(frames).with_columns(mean=seeds.mean(), spread=seeds.std())
 
     def mean(self, system: str, metric: str) -> float:
-        """The mean over the queries that have a relevant title."""
-        return float(self.values[system][metric][self.task.has_relevant].mean())
+        """The mean over the queries that have a relevant title, and for which it is defined."""
+        return float(np.nanmean(self.values[system][metric][self.task.has_relevant]))
 
     @property
     def runs(self) -> Mapping[str, pl.DataFrame]:

@@ -23,7 +23,7 @@ def mean_intervals(values: ArrayLike) -> NDArray[np.float64]:
     end if all are 0.
 
     Args:
-        values: `(queries, columns)`, NaN for queries that the means leave out.
+        values: `(queries, columns)`, NaN for queries that a mean leaves out.
 
     Returns:
         `(columns, 2)`, low and high, from 0 to 1; 0 and 1 for fewer than two queries.
@@ -31,15 +31,21 @@ def mean_intervals(values: ArrayLike) -> NDArray[np.float64]:
     Reference: Clopper and Pearson 1934.
     """
     table = np.asarray(values, dtype=np.float64)
-    table = table[~np.isnan(table).any(axis=1)]
-    queries = len(table)
-    if queries < 2:
-        return np.tile([0.0, 1.0], (table.shape[1], 1))
-    mean = table.mean(axis=0)
-    half = stats.t.ppf(1 - _TAIL, queries - 1) * stats.sem(table)
+    table = table[~np.isnan(table).all(axis=1)]
+    missing = np.isnan(table)
+    queries = np.count_nonzero(~missing, axis=0)
+    enough = queries >= 2
+    if not enough.all():
+        intervals = np.tile([0.0, 1.0], (table.shape[1], 1))
+        if enough.any():
+            intervals[enough] = mean_intervals(table[:, enough])
+        return intervals
+    mean = np.nanmean(table, axis=0)
+    error = np.nanstd(table, axis=0, ddof=1) / np.sqrt(queries)
+    half = stats.t.ppf(1 - _TAIL, queries - 1) * error
     all_equal_bound = _TAIL ** (1 / queries)
-    low = np.where((table == 1).all(axis=0), all_equal_bound, mean - half)
-    high = np.where((table == 0).all(axis=0), 1 - all_equal_bound, mean + half)
+    low = np.where((missing | (table == 1)).all(axis=0), all_equal_bound, mean - half)
+    high = np.where((missing | (table == 0)).all(axis=0), 1 - all_equal_bound, mean + half)
     return np.stack([low, high], axis=1).clip(0, 1)
 
 

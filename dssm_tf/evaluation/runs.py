@@ -3,12 +3,15 @@
 The columns are `query` and `title`, indices into `RankingTask.queries` and `.titles`; `score` in
 single precision; and `rank` from 1. Rows are sorted by query and rank. Equal scores are ranked by
 `title`, that is by a hash of the title's text (see `tie_key`).
+
+A condensed run contains judged titles only, and its scores are in double precision (see
+`condensed_run`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,26 +36,39 @@ _JUDGED_TITLES_BATCH = 32
 _RANK = pl.int_range(1, pl.len() + 1).over("query").alias("rank")
 
 
-def make_run(
+class Rankings(NamedTuple):
+    """A system's rankings of all queries.
+
+    Attributes:
+        run: the first titles of each ranking.
+        condensed: a condensed run, see `condensed_run`.
+    """
+
+    run: pl.DataFrame
+    condensed: pl.DataFrame
+
+
+def rank_titles(
     name: str,
     scores: ScoreFunction,
     task: RankingTask,
     depth: int = DEPTH,
     advance: Callable[[int], object] | None = None,
-) -> pl.DataFrame:
+) -> Rankings:
     """Ranks the titles of every query.
 
     Args:
         name: name of the system, for messages.
         scores: the system's scores.
         task: the queries and the titles to rank.
-        depth: maximum number of titles per query.
+        depth: maximum number of titles per query in the run; the condensed run has all judged
+            titles.
         advance: called with the number of queries ranked since the last call.
 
     Raises:
         UserError: the scores have an unexpected shape, or are not finite.
     """
-    ranks_corpus, frames = task.ranks_corpus, []
+    ranks_corpus, frames, judged_scores = task.ranks_corpus, [], []
     size = max(1, _CELLS // len(task.titles)) if ranks_corpus else _JUDGED_TITLES_BATCH
     for start in range(0, len(task.queries), size):
         queries = task.queries[start : start + size]
@@ -72,9 +88,10 @@ def make_run(
                 f"{name} returned a score that is not finite for the query {queries[row]!r}; the "
                 "model may have diverged in training."
             )
+        cells = judged["query"] - start, np.searchsorted(columns, judged["title"])
+        judged_scores.append(table[cells].astype(np.float64))
         if not ranks_corpus:  # keep each query's judged titles only
             masked = np.full(table.shape, -np.inf)
-            cells = judged["query"] - start, np.searchsorted(columns, judged["title"])
             masked[cells] = table[cells]
             table = masked
         tops = [top_columns(row, depth) for row in table]
@@ -83,14 +100,36 @@ def make_run(
         frames.append(pl.DataFrame(block))
         if advance is not None:
             advance(len(queries))
-    return ranked(pl.concat(frames), depth)
+    scored = task.judged.with_columns(score=np.concatenate(judged_scores))
+    return Rankings(ranked(pl.concat(frames), depth), condensed_run(scored, task))
 
 
 def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
     """Ranks a frame of `query`, `title` and `score`; equal scores are ranked by `title`."""
-    run = scores.sort("query", "score", "title", descending=[False, True, False])
-    run = run.with_columns(_RANK, pl.col("score").cast(pl.Float32))
+    run = _sorted(scores).with_columns(_RANK, pl.col("score").cast(pl.Float32))
     return run.filter(pl.col("rank") <= depth)
+
+
+def condensed_run(scores: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
+    """Ranks the judged titles only, as if no others existed: condensed lists.
+
+    Args:
+        scores: `query`, `title` and `score`; -inf for a title that is not ranked.
+        task: the judgments.
+
+    Returns:
+        A run whose ranks count judged titles only, of any depth. Its scores stay in double
+        precision, because ties matter in `concordance`.
+
+    Reference: Sakai 2007, "Alternatives to Bpref".
+    """
+    ranked_titles = scores.select("query", "title", "score").filter(pl.col("score") > -np.inf)
+    judged = ranked_titles.join(task.judged, on=["query", "title"], how="semi")
+    return _sorted(judged).with_columns(_RANK)
+
+
+def _sorted(scores: pl.DataFrame) -> pl.DataFrame:
+    return scores.sort("query", "score", "title", descending=[False, True, False])
 
 
 def relevant_ranks(run: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
@@ -98,11 +137,12 @@ def relevant_ranks(run: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
     return task.relevant.join(run, on=["query", "title"], how="left", maintain_order="left")
 
 
-def trec_run(name: str, run: Run, task: RankingTask) -> tuple[pl.DataFrame, list[str]]:
+def trec_run(name: str, run: Run, task: RankingTask) -> tuple[Rankings, list[str]]:
     """Converts a run from a TREC file to indices of the task.
 
     Returns:
-        The run, and notes about queries and titles that only the run or only the judgments have.
+        The rankings, and notes about queries and titles that only the run or only the judgments
+        have.
 
     Raises:
         UserError: the run has no judged query, has unknown titles, or a score is not finite.
@@ -147,4 +187,5 @@ def trec_run(name: str, run: Run, task: RankingTask) -> tuple[pl.DataFrame, list
         for ids, problem, consequence in mismatches
         if ids
     ]
-    return ranked(listed.select("query", "title", "score")), notes
+    scores = listed.select("query", "title", "score")
+    return Rankings(ranked(scores), condensed_run(scores, task)), notes

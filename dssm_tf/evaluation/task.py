@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -76,21 +77,45 @@ class RankingTask:
         """`(queries,)`, whether the query has a relevant title; means include only such queries."""
         return np.isin(np.arange(len(self.queries)), self.relevant["query"])
 
+    @property
+    def ranks_unjudged(self) -> bool:
+        """Whether a ranking can contain titles without a judgment for their query."""
+        measured = self.judged.filter(pl.col("query").is_in(np.flatnonzero(self.has_relevant)))
+        pairs = int(self.has_relevant.sum()) * len(self.titles)
+        return self.ranks_corpus and len(measured) < pairs
+
+    def of_judged_titles(self) -> RankingTask:
+        """The same task, except that each query ranks its judged titles only.
+
+        The indices of queries and titles stay the same, so they fit a condensed run.
+        """
+        task = copy(self)
+        task.ranks_corpus = False
+        return task
+
+    @cached_property
+    def single_grade_queries(self) -> int:
+        """Number of measured queries whose judged titles all have the same grade.
+
+        Any order of these titles is perfect.
+        """
+        grade = pl.col("grade")
+        grade_ranges = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
+        measured = grade_ranges.filter(pl.col("query").is_in(np.flatnonzero(self.has_relevant)))
+        return int((measured["low"] == measured["high"]).sum())
+
     def degenerate_query_warning(self) -> list[str]:
         """A sentence that warns if every ranking of some queries is perfect, or an empty list.
 
         This happens without a corpus if all judged titles of a query have the same grade, as when
         judgments are made from clicks only.
         """
-        grade = pl.col("grade")
-        grade_ranges = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
-        measured = grade_ranges.filter(pl.col("query").is_in(np.flatnonzero(self.has_relevant)))
-        single_grade = int((measured["low"] == measured["high"]).sum())
-        if self.ranks_corpus or not single_grade:
+        if self.ranks_corpus or not self.single_grade_queries:
             return []
         return [
-            f"For {single_grade:,} of {len(measured):,} queries all judged titles have the same "
-            "grade: any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
+            f"For {self.single_grade_queries:,} of {int(self.has_relevant.sum()):,} queries all "
+            "judged titles have the same grade: any order is perfect. Give a corpus to rank, or "
+            "judge irrelevant titles, too."
         ]
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:

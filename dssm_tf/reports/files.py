@@ -16,7 +16,7 @@ from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import markdown
-from dssm_tf.reports.formatting import COSTS, has_costs, protocol
+from dssm_tf.reports.formatting import COSTS, has_costs, judged_only_protocol, protocol
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import text
 from dssm_tf.reports.statistics import first_titles
@@ -58,8 +58,9 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     means: dict[str, dict[str, Any]] = {}
     first = first_titles(evaluation.task, evaluation.runs)
     for subset, mask in {"": evaluation.task.has_relevant, **evaluation.query_subsets}.items():
-        for name, cells in evaluation.summary(subset).rows_by_key("system", named=True).items():
-            means.setdefault(name, {})[subset] = _means(int(mask.sum()), cells)
+        for name, entry in _means(evaluation, int(mask.sum()), subset).items():
+            means.setdefault(name, {})[subset] = entry
+    judged_only = evaluation.judged_only
     return {
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
@@ -73,8 +74,23 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         "systems": {
             row.name: _row(evaluation, row, means.get(row.name), first) for row in evaluation.rows
         },
-        "tests": [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons],
+        "tests": _tests(evaluation),
+        "judged_only": None if judged_only is None else _judged_only(judged_only),
     }
+
+
+def _judged_only(evaluation: Evaluation) -> dict[str, Any]:
+    """The entry of an evaluation on judged titles only: protocol, means and tests."""
+    return {
+        "protocol": judged_only_protocol(evaluation),
+        "metrics": list(evaluation.metrics),
+        "systems": _means(evaluation, evaluation.measured_queries),
+        "tests": _tests(evaluation),
+    }
+
+
+def _tests(evaluation: Evaluation) -> list[dict[str, Any]]:
+    return [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons]
 
 
 def _row(
@@ -99,19 +115,26 @@ def _row(
     return entry
 
 
-def _means(queries: int, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _means(
+    evaluation: Evaluation, queries: int, subset: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """The means over a number of queries, with intervals and the means of seeds, by system."""
     return {
-        **{cell["metric"]: cell["mean"] for cell in cells},
-        "ci95": {cell["metric"]: (cell["low"], cell["high"]) for cell in cells},
-        **{key: {cell["metric"]: cell[key] for cell in cells} for key in ("seeds", "spread")},
-        "queries": queries,
+        name: {
+            **{cell["metric"]: cell["mean"] for cell in cells},
+            "ci95": {cell["metric"]: (cell["low"], cell["high"]) for cell in cells},
+            **{key: {cell["metric"]: cell[key] for cell in cells} for key in ("seeds", "spread")},
+            "queries": queries,
+        }
+        for name, cells in evaluation.summary(subset).rows_by_key("system", named=True).items()
     }
 
 
 def per_query(evaluation: Evaluation) -> pl.DataFrame:
     """The content of `per_query.tsv`: one row per system, seed and query.
 
-    Queries that the means leave out have no values. `in_log` and `fold` are empty if unknown.
+    Queries that the means leave out have no values. `in_log` and `fold` are empty if unknown. The
+    columns `judged_only_...` are of the evaluation on judged titles only, if there is one.
     """
     queries = pl.DataFrame(
         {
@@ -121,16 +144,18 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
             "fold": None if evaluation.fold is None else evaluation.fold + 1,
         }
     )
-    return pl.concat(
-        queries.select(
-            pl.lit(row.name).alias("system"),
-            pl.lit(result.seed, pl.Int64).alias("seed"),
-            pl.all(),
-            *result.values.fill_nan(None),
-        )
-        for row in evaluation.measured_rows
-        for result in row.seeds
-    )
+    judged_only = evaluation.judged_only
+    condensed = {row.name: row.seeds for row in judged_only.rows} if judged_only else {}
+    frames = []
+    for row in evaluation.measured_rows:
+        for index, result in enumerate(row.seeds):
+            columns = [*result.values.fill_nan(None)]
+            if row.name in condensed:
+                values = condensed[row.name][index].values.fill_nan(None)
+                columns += [*values.select(pl.all().name.prefix("judged_only_"))]
+            system, seed = pl.lit(row.name).alias("system"), pl.lit(result.seed, pl.Int64)
+            frames.append(queries.select(system, seed.alias("seed"), pl.all(), *columns))
+    return pl.concat(frames)
 
 
 def qrels(task: RankingTask) -> list[Judgment]:

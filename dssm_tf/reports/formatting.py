@@ -9,7 +9,8 @@ import numpy as np
 
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import interval, small_sample_warning
-from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.evaluation.metrics import CONCORDANCE, is_judgment_rate, metric_label
+from dssm_tf.evaluation.metrics.concordance import GRADE_DIFFERENCE
 from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL
 from dssm_tf.text.rules import FOLDED
 
@@ -45,14 +46,16 @@ def mean_cells(
 
     Returns:
         By system, the rows of its summary with these additional keys: `text`, the mean with three
-        digits; `interval`; `best`, whether the text is the highest of at least two in its column;
-        and `significantly_worse`, the systems that it is significantly better than.
+        digits; `interval`; `best`, whether the text is the highest of at least two in its column
+        and its metric measures quality; and `significantly_worse`, the systems that it is
+        significantly better than.
     """
     cells = evaluation.summary(subset).rows_by_key("system", named=True, include_key=True)
     for column in zip(*cells.values(), strict=True):
         texts = [f"{cell['mean']:.3f}" for cell in column]
         for cell, text in zip(column, texts, strict=True):
-            cell["text"], cell["best"] = text, text == max(texts) and len(texts) > 1
+            comparable = len(texts) > 1 and cell["metric"] in evaluation.compared_metrics
+            cell["text"], cell["best"] = text, comparable and text == max(texts)
             cell["interval"] = interval(cell["low"], cell["high"])
             cell["significantly_worse"] = (
                 [] if subset else significantly_worse(evaluation, cell["system"], cell["metric"])
@@ -81,7 +84,8 @@ def reference(evaluation: Evaluation, system: str) -> str | None:
 
 def deciding_metric(evaluation: Evaluation) -> str:
     """The metric that a report opens with: NDCG@10 if it was measured, else the first one."""
-    return "ndcg@10" if "ndcg@10" in evaluation.metrics else evaluation.metrics[0]
+    metrics = evaluation.compared_metrics
+    return "ndcg@10" if "ndcg@10" in metrics else metrics[0]
 
 
 def has_costs(evaluation: Evaluation) -> bool:
@@ -181,6 +185,41 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
     return [f"The tests cover variation between queries, not between training runs: {effect}."]
 
 
+def judged_only_protocol(evaluation: Evaluation) -> list[str]:
+    """The protocol of a table on judged titles only, in sentences.
+
+    Args:
+        evaluation: the attribute `judged_only` of another evaluation.
+    """
+    task, measured = evaluation.task, evaluation.measured_queries
+    sentences = [
+        "Titles without a judgment are removed from each ranking (condensed lists, Sakai 2007), so "
+        "their ranks do not matter.",
+    ]
+    if task.single_grade_queries:
+        sentences.append(
+            f"For {task.single_grade_queries:,} of {plural(measured, 'query', 'queries')} all "
+            "judged titles have the same grade: any order of them is perfect."
+        )
+    pairs = f"pairs of a query's judged titles whose grades differ by at least {GRADE_DIFFERENCE:g}"
+    if CONCORDANCE in evaluation.metrics:
+        values = evaluation.measured_rows[0].values(CONCORDANCE)
+        counted = int(np.count_nonzero(~np.isnan(values)))
+        sentences.append(
+            f"Concordance: of the {pairs}, the fraction that the system ranks in the order of the "
+            "grades; equal scores count half, and random scores have 0.5. Mean over "
+            f"{plural(counted, 'query that has', 'queries that have')} such a pair."
+        )
+    else:
+        sentences.append(f"There is no concordance, because no query has {pairs}.")
+    if evaluation.comparisons:
+        sentences.append(
+            "Superscripts: as above, after Holm's correction over the "
+            f"{len(evaluation.comparisons):,} tests of this table."
+        )
+    return sentences
+
+
 def protocol(evaluation: Evaluation) -> list[str]:
     """The protocol in sentences, printed with every table."""
     task, settings = evaluation.task, evaluation.settings
@@ -204,6 +243,13 @@ def protocol(evaluation: Evaluation) -> list[str]:
         counts,
         "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties are broken by a hash of the "
         "title's text.",
+    ]
+    sentences += [
+        f"{metric_label(metric)}: the fraction of the first {metric.partition('@')[2]} titles that "
+        "have a judgment. The others count as not relevant, so a system that finds titles that "
+        "were not judged looks worse."
+        for metric in evaluation.metrics
+        if is_judgment_rate(metric)
     ]
     if split := settings.get("log", {}).get("split"):
         sentences.append(f"The log: {split}.")

@@ -33,7 +33,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     """The data that the page's script reads; systems, metrics, queries and titles are indices."""
     displayed, ranked = choose_queries(evaluation)
     titles: dict[int, int] = {}  # index in the task: index in the page
-    task, rows = evaluation.task, evaluation.measured_rows
+    task, rows, metrics = evaluation.task, evaluation.measured_rows, evaluation.compared_metrics
     judged = _by_query(task.judged.sort("grade", descending=True, maintain_order=True), ranked)
     tops = [
         _by_query(run.filter(pl.col("rank") <= TITLES), ranked) for run in evaluation.runs.values()
@@ -47,11 +47,12 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "names": evaluation.systems,
         "means": evaluation.summary()
+        .filter(pl.col("metric").is_in(metrics))
         .group_by("system", maintain_order=True)
         .agg(pl.col("mean").round(6))["mean"]
         .to_list(),
-        "metrics": [metric_label(name) for name in evaluation.metrics],
-        "metric": evaluation.metrics.index(deciding_metric(evaluation)),
+        "metrics": [metric_label(name) for name in metrics],
+        "metric": metrics.index(deciding_metric(evaluation)),
         "references": [
             None if name is None else evaluation.systems.index(name) for name in references
         ],
@@ -63,7 +64,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         "values": [
             [
                 np.rint(row.values(metric)[displayed] * _UNIT).astype(int).tolist()
-                for metric in evaluation.metrics
+                for metric in metrics
             ]
             for row in rows
         ],
@@ -91,7 +92,7 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     criteria = [sign * value for value in (gains, *values.values()) for sign in (1, -1)]
     orders = [counted[np.argsort(-value, kind="stable")[:RANKED_QUERIES]] for value in criteria]
     ranked = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]
-    limit = max(len(ranked), VALUES // (len(values) * len(evaluation.metrics)))
+    limit = max(len(ranked), VALUES // (len(values) * len(evaluation.compared_metrics)))
     queries = [*dict.fromkeys([*ranked, *counted.tolist()])]
     return np.sort(queries[:limit]), np.sort(ranked)
 
@@ -109,7 +110,7 @@ def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
         for test in evaluation.comparisons
         for pair in permutations((test.a, test.b))
     }
-    for metric in evaluation.metrics:
+    for metric in evaluation.compared_metrics:
         rows = [evaluation.values[name][metric] for name in evaluation.systems]
         values = np.stack(rows)[:, evaluation.task.has_relevant]
         gained = [(system > values).sum(axis=1).tolist() for system in values]

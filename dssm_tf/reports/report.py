@@ -20,6 +20,7 @@ from dssm_tf.reports.formatting import (
     cost,
     deciding_metric,
     has_costs,
+    judged_only_protocol,
     mean_cells,
     plural,
     protocol,
@@ -33,6 +34,9 @@ from dssm_tf.reports.statistics import first_titles, labels, lengths
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+_JUDGED_ONLY = "Judged titles only"
 
 
 def show(evaluation: Evaluation, written: str = "") -> None:
@@ -50,6 +54,11 @@ def show(evaluation: Evaluation, written: str = "") -> None:
     for subset in evaluation.query_subsets:
         say("", f"{SUBSET_HEADINGS[subset]}:", "", means(evaluation, subset, width))
     say("", means(evaluation, None, width))
+    if judged_only := evaluation.judged_only:
+        lines = judged_only_protocol(judged_only)
+        say("", f"{_JUDGED_ONLY}:", "")
+        say(*(textwrap.fill(line, width) if width else line for line in lines))
+        say("", means(judged_only, None, width))
 
 
 def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
@@ -61,12 +70,18 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
         means(evaluation),
         bullets(_remarks(evaluation)),
     ]
+    if judged_only := evaluation.judged_only:
+        lines = bullets(judged_only_protocol(judged_only))
+        sections += [f"### {_JUDGED_ONLY}", means(judged_only), lines]
     for name, mask in evaluation.query_subsets.items():
         queries = plural(int(mask.sum()), "query", "queries")
         sections += [f"## {SUBSET_HEADINGS[name]}", f"{queries}.", means(evaluation, name)]
     if choices := _choices(evaluation):
         sections += ["## Parameters chosen by cross-validation", bullets(choices)]
-    sections += [*_tests(evaluation), *sweeps, *_first_titles(evaluation), *_lengths(evaluation)]
+    sections += _tests("The tests of the table", evaluation)
+    if judged_only:
+        sections += _tests("The tests on judged titles only", judged_only)
+    sections += [*sweeps, *_first_titles(evaluation), *_lengths(evaluation)]
     sections += ["## How it was measured", bullets(protocol(evaluation))]
     return "\n\n".join(filter(None, sections)), figures
 
@@ -164,8 +179,8 @@ def _values(values: Mapping[str, Any]) -> str:
     )
 
 
-def _tests(evaluation: Evaluation) -> list[str]:
-    """The table of the tests behind the superscripts."""
+def _tests(heading: str, evaluation: Evaluation) -> list[str]:
+    """A section with the table of the tests behind the superscripts."""
 
     def p(value: float) -> str:
         return plain("< 0.0001") if value < 0.0001 else f"{value:.4f}"
@@ -191,7 +206,7 @@ def _tests(evaluation: Evaluation) -> list[str]:
         "Difference of the means with its 95 % interval; paired t-test over queries; p adjusted "
         "by Holm's correction over all these tests."
     )
-    return ["## The tests of the table", description, table(heads, rows, text=2)] if tests else []
+    return [f"## {heading}", description, table(heads, rows, text=2)] if tests else []
 
 
 def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
@@ -220,6 +235,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
             curves = {
                 metric_label(metric): [means_by_system[row.name][i]["mean"] for _, row in rows]
                 for i, metric in enumerate(evaluation.metrics)
+                if metric in evaluation.compared_metrics
             }
             ticks = [value for value, _ in rows]
             figures[f"sweep{number}"] = lines(f"Sweep over {target}", curves, target, ticks)

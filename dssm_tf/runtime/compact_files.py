@@ -62,7 +62,7 @@ class CompactFiles(NamedTuple):
     Attributes:
         directory: the directory of the version.
         settings: the content of compact.json.
-        vocabulary: the letter trigrams and text rules.
+        vocabulary: the letter n-grams and text rules.
         weights: the arrays of weights.npz.
         prior: the arrays of prior.npz.
         frequencies: document frequencies, with the score maxsim only.

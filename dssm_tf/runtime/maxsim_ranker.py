@@ -50,13 +50,13 @@ class MaxSimRanker(TrainedRanker):
             queries: raw texts.
             titles: raw texts; pass the same tuple again to reuse its index quickly.
         """
-        index, priors, shared = self._cached_index(tuple(texts_of("titles", titles)))
-        return self._similarities(queries, index, priors)[:, shared]
+        index, priors, shared = self._index(titles)
+        return self._similarities(queries, index, priors).take(shared, axis=1)
 
     def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """The scores without the prior, float32 `(len(queries), len(titles))`."""
-        index, _, shared = self._cached_index(tuple(texts_of("titles", titles)))
-        return self._similarities(queries, index)[:, shared]
+        index, _, shared = self._index(titles)
+        return self._similarities(queries, index).take(shared, axis=1)
 
     def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """Scores each title for its own query, float32 `(len(titles),)`.
@@ -66,7 +66,7 @@ class MaxSimRanker(TrainedRanker):
             titles: raw texts.
         """
         queries = texts_of("queries", queries)
-        index, priors, shared = self._cached_index(tuple(texts_of("titles", titles)))
+        index, priors, shared = self._index(titles)
         query_of_title = np.broadcast_to(np.array(queries, object), len(shared))
         scores = np.zeros(len(shared), np.float32)
         for query in dict.fromkeys(queries):
@@ -95,6 +95,12 @@ class MaxSimRanker(TrainedRanker):
         scores += priors
         return scores
 
+    def _index(self, titles: Iterable[str]) -> tuple[InvertedIndex, Vectors, NDArray[np.intp]]:
+        """The cached result of `_build_index`, which checks the titles."""
+        # The check takes longer than a search, so a tuple is only checked when it is indexed.
+        key = titles if isinstance(titles, tuple) else tuple(texts_of("titles", titles))
+        return self._cached_index(key)
+
     def _build_index(
         self, titles: tuple[str, ...]
     ) -> tuple[InvertedIndex, Vectors, NDArray[np.intp]]:
@@ -102,7 +108,7 @@ class MaxSimRanker(TrainedRanker):
 
         Titles with the same normalized text are one title of the index, so their scores are equal.
         """
-        distinct, shared = self.vocabulary.rules.distinct(titles)
+        distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
         index = InvertedIndex(self.maxsim, list(map(self.vocabulary.words, distinct)))
         return index, self._weighted_priors(distinct), shared
 

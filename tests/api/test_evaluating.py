@@ -51,6 +51,16 @@ def test_with_a_corpus_all_its_titles_are_ranked(tmp_path):
     assert evaluation.mean("fixed", "ndcg@3") == expected
 
 
+def test_judged_titles_only_and_the_judgment_rate():
+    evaluation = dssm_tf.evaluate(FIXED, JUDGMENTS, CORPUS, judged_only=True)
+    # Each query ranks red fox, bear, owl; the bear has no judgment.
+    assert evaluation.mean("fixed", "judged@10") == approx(2 / 3)
+    # Without the bear, the fox is at rank 1 and the owl at rank 2, so of the two pairs one is in
+    # the right order.
+    assert evaluation.judged_only.mean("fixed", "ndcg@10") == approx((1 + 1 / np.log2(3)) / 2)
+    assert evaluation.judged_only.mean("fixed", "concordance") == 1 / 2
+
+
 @pytest.mark.parametrize(
     ("grades", "corpus", "warnings"),
     [((1, 2), None, ["For 3 of 3 q"]), ((0, 1, 2), None, ["For 1 of 3 q"]), ((1, 2), CORPUS, [])],

@@ -23,8 +23,8 @@ def task():
 def read(tmp_path, text, task):
     path = tmp_path / "r.trec"
     path.write_text(text)
-    run, notes = trec_run("r", read_run(path), task)
-    return relevant_ranks(run, task)["rank"].to_list(), notes
+    rankings, notes = trec_run("r", read_run(path), task)
+    return relevant_ranks(rankings.run, task)["rank"].to_list(), notes
 
 
 def test_notes_count_the_queries_that_a_run_lacks(task, tmp_path):

@@ -26,6 +26,7 @@ if job.get("dies"):
 (folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
 with open(folder / "times", "a") as file:
     file.write(f"{time.monotonic()}\\n")
+(folder / "condensed.parquet").write_text("")
 (folder / "run.parquet").write_text("")
 """
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.benchmark.folds import assign_folds, choose, describe_choice, join_folds, select_fold
-from dssm_tf.evaluation.runs import make_run, relevant_ranks
+from dssm_tf.evaluation.runs import rank_titles, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import texts
@@ -31,7 +31,7 @@ def task_of(queries, grades=None):
 
 def constant_run(task, *scores):
     """A run with the same scores for every query."""
-    return make_run("s", lambda queries, _: np.tile(scores, (len(queries), 1)), task)
+    return rank_titles("s", lambda queries, _: np.tile(scores, (len(queries), 1)), task).run
 
 
 @given(st.lists(st.text("ab c", min_size=0, max_size=6), min_size=1, max_size=30))

@@ -117,6 +117,18 @@ def test_without_a_corpus_and_models_the_baseline_ranks_judged_titles(evaluate):
     assert not evaluation.task.ranks_corpus
 
 
+def test_judged_titles_only_have_a_table_of_their_own(evaluate, capsys):
+    evaluation = evaluate("lstm", corpus="c.tsv", judged_only=True)
+    # bm25 ranks the right title of two judged ones first.
+    assert evaluation.judged_only.mean("bm25", "concordance") == 1
+    _, table = capsys.readouterr().out.split("Judged titles only:")
+    assert "Concordance" in table
+    entry = metrics()["judged_only"]["systems"]["lstm"]
+    assert entry["concordance"] == evaluation.judged_only.mean("lstm", "concordance")
+    evaluate("lstm", corpus="c.tsv", out="usual")
+    assert metrics("usual")["judged_only"] is None
+
+
 def test_judgments_for_which_any_order_is_perfect_cause_a_warning(evaluate, capsys):
     Path("j.tsv").write_text(re.sub(".*\t0\n", "", JUDGMENTS))
     evaluate()

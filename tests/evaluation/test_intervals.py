@@ -28,6 +28,19 @@ def test_queries_left_out_do_not_count(values):
     assert ((plain >= 0) & (plain <= 1)).all()
 
 
+def test_each_column_leaves_out_its_own_queries():
+    values = np.random.default_rng(0).random((30, 3))
+    gaps = values.copy()
+    gaps[:4, 0] = gaps[9:, 1] = gaps[7, :] = np.nan
+    gaps[1:, 2] = np.nan
+    expected = [mean_intervals(column(gaps[:, i]))[0].tolist() for i in range(3)]
+    assert mean_intervals(gaps).tolist() == [pytest.approx(interval) for interval in expected]
+    assert mean_intervals(gaps)[2].tolist() == [0, 1]
+    all_correct = np.stack([[*[1.0] * 13, np.nan], np.linspace(0, 1, 14)], axis=1)
+    assert mean_intervals(all_correct)[0] == pytest.approx([0.753, 1], abs=5e-4)
+    assert mean_intervals(1 - all_correct)[0] == pytest.approx([0, 0.247], abs=5e-4)
+
+
 def test_the_interval_is_not_empty_if_all_of_thirteen_queries_are_correct():
     # If each query is correct with probability p, all 13 are with probability p^13, which is 0.025
     # at p = 0.025^(1/13) = 0.753.

@@ -6,6 +6,7 @@ import pytest
 
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import NGRAM_KINDS
 
 CORPUS = "doc_id\ttitle\n1\tRed Hat\n2\tred  hat!\n3\t\n4\t?!\n5\tBlue Cotton Shirt\n6\tblue tie\n"
 LOG = "query\ttitle\tclicks\n"
@@ -24,8 +25,9 @@ def test_titles_have_no_clicks_and_there_are_no_queries_and_no_pairs(run, corpus
     assert data.titles == {"Red Hat": (0, 0), "Blue Cotton Shirt": (0, 0), "blue tie": (0, 0)}
     words = {"red", "hat", "blue", "cotton", "shirt", "tie"}
     assert {*data.words} == words
-    assert {*data.vocabulary.ngrams} == {gram for word in words for gram in letter_ngrams(word)}
-    assert data.vocabulary.ngrams[0] == "#bl"  # of two titles, as are blu, lue and ue#
+    ngrams = {ngram for word in words for ngram in letter_ngrams(word, kinds=NGRAM_KINDS)}
+    assert {*data.vocabulary.ngrams} == ngrams
+    assert data.vocabulary.ngrams[0] == "e#"  # of blue, twice, and tie
     counts = {kind: data.spec.count(kind) for kind in data.spec.rows}
     assert counts == {"words": 6, "titles": 3, "queries": 0, "train": 0, "validation": 0}
     assert data.spec.clicks == 0
@@ -62,7 +64,7 @@ def test_titles_are_those_of_a_log_with_the_same_corpus(run, corpus):
 def test_one_title_is_enough(run, write):
     data = run(None, "--corpus", str(write("one.tsv", "title\nHat\n")))
     assert data.titles == {"Hat": (0, 0)}
-    assert {*data.vocabulary.ngrams} == {"#ha", "hat", "at#"}
+    assert {*data.vocabulary.ngrams} == {*letter_ngrams("hat", kinds=NGRAM_KINDS)}
 
 
 def test_titles_of_several_fields_have_their_own_rows(run, write):
@@ -73,10 +75,10 @@ def test_titles_of_several_fields_have_their_own_rows(run, write):
     assert {*data.words} == {"halo", "1␟sony"}
 
 
-def test_known_trigrams_keep_their_ids(run, corpus, write):
+def test_known_ngrams_keep_their_ids(run, corpus, write):
     earlier = run(None, "--corpus", str(write("one.tsv", "title\nHat\n")))
     data = run(None, *corpus, "--vocabulary-from", str(earlier.path))
-    assert data.vocabulary.ngrams[:3] == earlier.vocabulary.ngrams
+    assert data.vocabulary.ngrams[: earlier.spec.ngrams] == earlier.vocabulary.ngrams
 
 
 def test_two_runs_write_the_same_bytes(run, corpus):

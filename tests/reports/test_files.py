@@ -1,6 +1,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 
 import ir_measures
 import numpy as np
@@ -10,10 +11,10 @@ from hypothesis import strategies as st
 
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.reports import report
-from dssm_tf.reports.files import run, write
+from dssm_tf.reports.files import metrics_json, per_query, run, write
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_run
-from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
+from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +119,62 @@ def test_a_narrow_terminal_breaks_no_word_and_omits_no_column(printed, width):
     tables = words.count("System")
     assert words.count(name) - words.count("minus") >= tables >= 1
     assert {"NDCG@1", "NDCG@10"} <= set(words)
+
+
+@pytest.fixture(scope="module")
+def judged_only():
+    """Systems in both tables, with a run of two seeds."""
+    evaluation = evaluate({"good": GOOD, "bad": BAD}, JUDGMENTS, CORPUS, judged_only=True)
+    for row in (evaluation.rows[0], evaluation.judged_only.rows[0]):
+        row.seeds = [replace(row.seeds[0], seed=seed) for seed in (0, 1)]
+    return evaluation
+
+
+def test_reports_have_both_tables(judged_only, printed, tmp_path):
+    write(judged_only, tmp_path)
+    report_text = (tmp_path / "report.md").read_text("utf-8")
+    page = (tmp_path / "report.html").read_text("utf-8")
+    terminal = printed(judged_only)
+    for content in (report_text, page, terminal):
+        usual, only = content.split("Judged titles only", 1)
+        assert "Judged@10" in usual
+        assert "Concordance" not in usual
+        assert "Concordance: of the pairs of a query's judged titles whose grades differ" in only
+        assert "Mean over 2 queries that have such a pair" in only
+    _, section = report_text.split("### Judged titles only")
+    heads, _, good, bad = section.strip().splitlines()[:4]
+    assert [head.strip() for head in heads.split("|")[2:-1]] == [
+        "NDCG@1", "NDCG@3", "NDCG@10", "Concordance",
+    ]  # fmt: skip
+    # Both pairs are in the right order, or both in the wrong one; with two queries that do not
+    # differ, the interval is exact: 0.025^(1/2) = 0.158.
+    assert good.split("|")[-2].strip().startswith("**1.000**ᵇ ±.000 (.158-1.00)")
+    assert bad.split("|")[-2].strip() == "0.000 (.000-.842)"
+    assert "## The tests on judged titles only" in report_text
+
+
+def test_files_for_programs_have_both_tables(judged_only):
+    entry = metrics_json(judged_only)["judged_only"]
+    assert entry["metrics"] == ["ndcg@1", "ndcg@3", "ndcg@10", "concordance"]
+    assert entry["systems"]["good"]["concordance"] == 1
+    assert entry["systems"]["good"]["seeds"]["concordance"] == [1, 1]
+    assert entry["systems"]["bad"]["ci95"]["concordance"] == (0, pytest.approx(0.842, abs=5e-4))
+    assert {test["metric"] for test in entry["tests"]} == set(entry["metrics"])
+    assert "concordance" not in metrics_json(judged_only)["metrics"]
+    table = per_query(judged_only)
+    assert table["system"].to_list() == ["good"] * 6 + ["bad"] * 3
+    rows = {(row["system"], row["query"]): row for row in table.iter_rows(named=True)}
+    bad = rows["bad", "hat"]
+    # blue box (1), red hat (3), without green tie
+    assert bad["judged_only_ndcg@1"] == pytest.approx(1 / 7, abs=1e-6)
+    assert (bad["judged_only_concordance"], bad["judged@10"], bad["ndcg@1"]) == (0, 0.5, 0)
+    assert rows["good", "tie"]["judged_only_concordance"] is None
+
+
+def test_without_the_option_no_file_has_the_second_table(evaluation):
+    assert metrics_json(evaluation)["judged_only"] is None
+    assert not any("judged_only" in column for column in per_query(evaluation).columns)
+    assert "Judged titles only" not in report.text(evaluation)[0]
 
 
 def test_brackets_in_a_system_name_are_escaped(printed):

@@ -16,7 +16,7 @@ import pytest
 
 from dssm_tf.evaluation.evaluate import compare, evaluate, evaluate_run
 from dssm_tf.evaluation.evaluation import Evaluation, Row
-from dssm_tf.evaluation.runs import make_run
+from dssm_tf.evaluation.runs import rank_titles
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import queries as queries_module
 from dssm_tf.reports import report
@@ -77,7 +77,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
             row.sweep = ("topics", int(topics[1]))
         for seed in range(2 if number == 1 else 1):
             about = {"training_seconds": 0.5 + number, "megabytes": 10}
-            run = make_run(name, RandomRanker(10 * number + seed).score_matrix, task)
+            run = rank_titles(name, RandomRanker(10 * number + seed).score_matrix, task).run
             row.seeds.append(evaluate_run(run, task, METRICS, seed, about))
         rows.append(row)
     tests = compare(rows, METRICS, task.has_relevant, [(row, rows[0]) for row in rows[1:]])
@@ -280,3 +280,13 @@ def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
     data = data_of(html)
     assert data["new"] == []
     assert data["references"] == [1, 0]
+
+
+def test_systems_are_compared_by_all_metrics_but_the_judgment_rate():
+    evaluation = evaluate(*rankers.rankers_on_many_queries(), metrics=["ndcg@1", "ndcg@3", "map"])
+    assert evaluation.metrics == ("ndcg@1", "ndcg@3", "judged@10", "map")
+    data = page_data(evaluation)
+    assert data["metrics"] == ["NDCG@1", "NDCG@3", "MAP"]
+    means = [evaluation.mean("worse", metric) for metric in ("ndcg@1", "ndcg@3", "map")]
+    assert data["means"][0] == pytest.approx(means, abs=1e-6)
+    assert "Judged@10</th>" in render(evaluation)

@@ -103,7 +103,11 @@ def test_lists_may_be_arrays_and_generators_and_be_empty(ranker):
     assert ranker.rank("red fox", []) == []
     assert ranker.score_matrix([], TITLES).shape == (0, len(TITLES))
     assert ranker.score_matrix(["red"], []).shape == (1, 0)
-    for method, arguments in (("score", ("a", "b")), ("score_pairs", (["a"], [1]))):
+    for method, arguments in (
+        ("score", ("a", "b")),
+        ("score", ("a", ("b", None))),
+        ("score_pairs", (["a"], [1])),
+    ):
         with pytest.raises(TypeError, match=r"titles"):
             getattr(ranker, method)(*arguments)
 

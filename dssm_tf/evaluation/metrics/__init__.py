@@ -4,12 +4,15 @@ A built-in metric is a Polars expression over the relevant titles of one query, 
 `BUILT_IN_METRICS`. A title is relevant if its grade is above 0. Reports contain the NDCG of
 `tf_ranking`. Training validates with the NDCG of this package, which needs no TensorFlow.
 
+Two metrics need more than the relevant titles: `judged@k` needs all ranked titles, and
+`concordance` the scores of all judged titles.
+
 A `Metric` is a custom metric, for `dssm_tf.evaluate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +23,19 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.metrics import (
     average_precision,
     expected_reciprocal_rank,
+    judged,
     ndcg,
     precision,
     recall,
     reciprocal_rank,
 )
+from dssm_tf.evaluation.metrics.built_in_metric import BuiltInMetric
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
 """The default metrics of an evaluation, in table order."""
+
+CONCORDANCE = "concordance"
+"""A metric of rankings of judged titles only; see `metrics.concordance`."""
 
 Values = NDArray[np.float64]
 
@@ -40,6 +48,9 @@ BUILT_IN_METRICS = {
     "err": expected_reciprocal_rank.EXPECTED_RECIPROCAL_RANK,
 }
 """Built-in metrics by their names without a cut-off. Add new ones here."""
+
+_JUDGED = "judged"
+_NAMED_METRICS = {**BUILT_IN_METRICS, _JUDGED: judged.JUDGED}  # those that users can choose
 
 
 @dataclass(frozen=True)
@@ -64,11 +75,27 @@ class Metric:
 def metric_label(metric: str) -> str:
     """Heading of a metric's column in tables; the name itself for a custom metric.
 
-    >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map", "success@5")]
-    ['NDCG@10', 'Recall@10', 'MAP', 'success@5']
+    >>> [metric_label(name) for name in ("ndcg@10", "judged@10", "map", "success@5")]
+    ['NDCG@10', 'Judged@10', 'MAP', 'success@5']
     """
+    if metric == CONCORDANCE:
+        return "Concordance"
     kind, at, cutoff = metric.partition("@")
-    return BUILT_IN_METRICS[kind].label + at + cutoff if kind in BUILT_IN_METRICS else metric
+    return _NAMED_METRICS[kind].label + at + cutoff if kind in _NAMED_METRICS else metric
+
+
+def is_judgment_rate(metric: str) -> bool:
+    """Whether a metric is `judged@k`, which describes rankings and not their quality."""
+    return metric.partition("@")[0] == _JUDGED
+
+
+def quality_metrics(names: Sequence[str]) -> tuple[str, ...]:
+    """The metrics by which systems are compared: all but `judged@k`, unless there are no others.
+
+    >>> quality_metrics(["ndcg@10", "judged@10"]), quality_metrics(["judged@10"])
+    (('ndcg@10',), ('judged@10',))
+    """
+    return tuple(name for name in names if not is_judgment_rate(name)) or tuple(names)
 
 
 def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
@@ -80,8 +107,8 @@ def metric_names(metrics: Sequence[str | Metric]) -> tuple[str, ...]:
     names = tuple(metric if isinstance(metric, str) else metric.name for metric in metrics)
     for metric, name in zip(metrics, names, strict=True):
         if isinstance(metric, str):
-            parse_metric(metric)
-        elif name.partition("@")[0] in BUILT_IN_METRICS:
+            _parse(metric, _NAMED_METRICS)
+        elif name.partition("@")[0] in _NAMED_METRICS:
             raise UserError(f"metric {name!r} is built in; give your metric another name.")
         if names.count(name) > 1:
             raise UserError(f"two metrics are called {name!r}; rename or remove one.")
@@ -97,15 +124,19 @@ def parse_metric(name: str) -> tuple[str, int]:
     Raises:
         UserError: there is no such metric.
     """
+    return _parse(name, BUILT_IN_METRICS)
+
+
+def _parse(name: str, known: Mapping[str, BuiltInMetric]) -> tuple[str, int]:
     kind, at, cutoff = name.partition("@")
-    if kind in BUILT_IN_METRICS:
-        if not at and (default := BUILT_IN_METRICS[kind].default):
+    if kind in known:
+        if not at and (default := known[kind].default):
             return kind, default
         if cutoff.isdecimal() and int(cutoff) > 0:
             return kind, int(cutoff)
     raise UserError(
-        f"metric {name!r}: expected one of {', '.join(BUILT_IN_METRICS)} with a cut-off, as in "
-        "ndcg@10, or map."
+        f"metric {name!r}: expected one of {', '.join(known)} with a cut-off, as in ndcg@10, or "
+        "map."
     )
 
 
@@ -132,6 +163,26 @@ def per_query(
     values = {name: np.full(queries, np.nan) for name in names}
     for name, row in values.items():
         row[computed["query"].to_numpy()] = computed[name].to_numpy()
+    return values
+
+
+def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, name: str) -> Values:
+    """Computes a metric `judged@k` for every query.
+
+    Args:
+        run: the ranked titles: `query` from 0, `title`, and `rank` from 1.
+        judgments: `query`, `title` and `grade` of all judged titles, also those of grade 0.
+        queries: number of queries.
+        name: the metric.
+
+    Returns:
+        `(queries,)` from 0 to 1; 0 for queries without a ranked title.
+    """
+    _, cutoff = _parse(name, _NAMED_METRICS)
+    titles = run.join(judgments, on=["query", "title"], how="left")
+    computed = titles.group_by("query").agg(judged.judged(cutoff).alias(name))
+    values = np.zeros(queries)
+    values[computed["query"].to_numpy()] = computed[name].to_numpy()
     return values
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 
 from dssm_tf.evaluation import metrics, tf_ranking
 from tests.evaluation.metrics.one_query import CUTOFFS, queries, value
@@ -23,6 +23,6 @@ def test_ndcg_is_1_for_the_best_order_and_rises_when_a_title_moves_up(query, k):
     ranks, grades = query
     best = list(range(1, len(grades) + 1))
     assert value(f"ndcg@{k}", best, sorted(grades, reverse=True)) == pytest.approx(1)
-    assume(ranks[0] is not None and ranks[0] <= k and ranks[0] - 1 not in (0, *ranks))
-    higher = [ranks[0] - 1, *ranks[1:]]
-    assert value(f"ndcg@{k}", higher, grades) > value(f"ndcg@{k}", ranks, grades)
+    if ranks[0] is not None and ranks[0] <= k and ranks[0] - 1 not in (0, *ranks):
+        higher = [ranks[0] - 1, *ranks[1:]]
+        assert value(f"ndcg@{k}", higher, grades) > value(f"ndcg@{k}", ranks, grades)

@@ -6,8 +6,9 @@ r"""Prints the words that are most similar to a word, or compares a word in seve
 
 Without `--texts`, prints the nearest words by the word vectors of doc2vec (Palangi et al. 2016,
 supplement F), or by the first layer of a run, among the words of clicked titles (Wu et al. 2014,
-table 2). With `--texts`, compares the word in the first text with the same word in the others, by
-the output of a CLSM's convolution (Shen et al. 2014, table 2) or of a recurrent model at that word.
+table 2). The score maxsim compares words by these cosines. With `--texts`, compares the word in the
+first text with the same word in the others, by the output of a CLSM's convolution (Shen et al.
+2014, table 2) or of a recurrent model at that word.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from dssm_tf import UserError, load
 from dssm_tf.analysis.activations import word_activations
 from dssm_tf.baselines.doc2vec import Doc2Vec
+from dssm_tf.model.maxsim_run import MaxSimRun
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.markdown import plain, table, with_bold
 from dssm_tf.scores.score import normalize_vectors
@@ -103,7 +105,7 @@ def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
     ranker = load(model)
     if isinstance(ranker, Doc2Vec) and not texts:
         nearest = ranker.most_similar(word)
-    elif isinstance(ranker, SemanticRanker):
+    elif isinstance(ranker, SemanticRanker | MaxSimRun):
         tower, vocabulary = ranker.model.title_tower, ranker.vocabulary
         (word,) = vocabulary.words(word)[:1] or [word]
         if texts:

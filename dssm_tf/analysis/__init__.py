@@ -1,4 +1,4 @@
-"""Explains trained models: training curves, word contributions, recurrent cells and CLSM neurons.
+"""Explains trained models: training curves, matching words, recurrent cells and CLSM neurons.
 
 May import `model` and the layers below it. Functions return plain arrays; `reports/figures.py`
 plots them.

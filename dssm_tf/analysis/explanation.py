@@ -1,211 +1,26 @@
-"""Explains why a title matches a query: the contribution of each word of both to their score."""
+"""Explains why a title matches a query, for any model."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dssm_tf.analysis.cells import ACTIVE_CELLS, Reading, cell_keywords, keywords
-from dssm_tf.analysis.contributions import losses, without_each, word_contributions
-from dssm_tf.analysis.neurons import Link, links, winners
+from dssm_tf.analysis.match_explanation import MatchExplanation, explain_matches
+from dssm_tf.analysis.shapley_explanation import ShapleyExplanation, explain_words
 from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker
-from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED
-from dssm_tf.text.vocabulary import Vocabulary
 
-Array = NDArray[np.float64]
-
-COSINE, SCORE = "cosine", "score"
-# Two words have similar spelling if they share half of the shorter word's trigrams.
-_SIMILAR_SPELLING = 0.5
-_MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a sentence
-_MIN_INTERACTION = 0.5  # fraction of a word's contribution that is lost without the other word
-
-
-@dataclass(frozen=True)
-class TextExplanation:
-    """The explanation of one of the two texts.
-
-    Attributes:
-        name: `query` or `title`.
-        words: the words as the model reads them.
-        contributions: Shapley value of each word for the cosine or score, `(words,)`.
-        standard_errors: standard errors of the contributions, `(words,)`, if orders of the words
-            were sampled; None if the values are exact.
-        base_value: the cosine or score if this text has no words.
-        lost: loss of cosine or score without each word, `(words,)`.
-        readings: activations of a recurrent tower, one `Reading` per direction; empty for other
-            towers.
-        features: `h_t(i)` of a CLSM, `(words, neurons)`; None for other towers.
-    """
-
-    name: str
-    words: list[str]
-    contributions: Array
-    standard_errors: Array | None
-    base_value: float
-    lost: Array
-    readings: Sequence[Reading] = ()
-    features: NDArray[np.float32] | None = None
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Columns of a table of the words, by heading.
-
-        Reference: Palangi et al. 2016, tables I, II and V-X; Shen et al. 2014, tables 3 and 8.
-        """
-        columns: dict[str, list[Any]] = {"adds": self.contributions.tolist()}
-        if self.standard_errors is not None:
-            columns["standard error"] = self.standard_errors.tolist()
-        columns["lost without"] = self.lost.tolist()
-        for reading in self.readings:
-            order = "right to left" if reading.backwards else "left to right"
-            active = min(ACTIVE_CELLS, reading.y.shape[1])
-            columns[f"cells changed of {active}, {order}"] = reading.cells_changed()
-        if self.readings:
-            columns["keyword"] = keywords(self.readings)
-        if self.features is not None:
-            wins = [position for _, position in winners(self.features)]
-            columns["top neurons won"] = [wins.count(row) for row in range(len(self.words))]
-        return columns
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data without the activations; one record per word."""
-        columns = {"word": self.words, **self.columns()}
-        rows = zip(*columns.values(), strict=True)
-        words = [dict(zip(columns, row, strict=True)) for row in rows]
-        data: dict[str, Any] = {"words": words, "base_value": self.base_value}
-        return data | ({"cell_keywords": cell_keywords(self.readings)} if self.readings else {})
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Explains how a query and a title match.
-
-    Attributes:
-        model: name of the model.
-        query: explanation of the query's words.
-        title: explanation of the title's words.
-        cosine: cosine of the two vectors; the score of a model without vectors.
-        prior: weighted log-prior of the title.
-        mean_prior: weighted log-prior of the average title.
-        interactions: interaction of each query word with each title word,
-            `(query words, title words)`; see `contributions.losses`.
-        notes: limits of the explanation, in sentences.
-        measure: quantity that the contributions sum to: `COSINE`, or `SCORE` for a model without
-            vectors.
-    """
-
-    model: str
-    query: TextExplanation
-    title: TextExplanation
-    cosine: float
-    prior: float
-    mean_prior: float
-    interactions: Array
-    notes: list[str]
-    measure: str = COSINE
-
-    @property
-    def score(self) -> float:
-        """The score by which titles are ranked: the cosine plus the prior."""
-        return self.cosine + self.prior
-
-    def score_breakdown(self) -> str:
-        """The parts of the score, as text.
-
-        The weighted log-prior is negative even for a best-seller. It is therefore shown relative
-        to the average clicked title, which does not change the order of titles.
-        """
-        if self.measure == SCORE:
-            return f"Score {self.score:.3f}"
-        similarity = f"Similarity {self.cosine:.3f} (the cosine)"
-        if not self.mean_prior:
-            return similarity
-        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
-
-    def sentences(self) -> list[str]:
-        """One sentence per query word, by contribution; weak words share one sentence."""
-        # The score of a text without words is not due to the words.
-        total = self.cosine - (self.query.base_value if self.measure == SCORE else 0.0)
-        if total <= 0:
-            return ["The model finds nothing in common between the two texts."]
-        contributions = self.query.contributions
-        lines, weak = [], []
-        for position in np.argsort(-contributions, kind="stable"):
-            if abs(contributions[position]) < _MIN_CONTRIBUTION * total:
-                weak.append(position)
-            else:
-                lines.append(f"{self._match(position)} ({contributions[position]:+.3f}).")
-        if weak:
-            names = ", ".join(f"'{self.query.words[position]}'" for position in weak)
-            lines.append(f"Of little weight: {names} ({contributions[weak].sum():+.3f}).")
-        return lines
-
-    def _match(self, position: int) -> str:
-        """Says how a word of the query matches the title."""
-        word, contribution = self.query.words[position], self.query.contributions[position]
-        if contribution < 0:
-            return f"'{word}' lowers the score"
-        if word in self.title.words:
-            return f"'{word}' is in the title"
-        if similar := self.similar_spelling(position):
-            title_word, shared = similar
-            return f"'{word}' matches '{title_word}' by shared letters, {' '.join(shared)}"
-        partner = int(self.interactions[position].argmax())
-        if self.interactions[position, partner] >= _MIN_INTERACTION * contribution:
-            return f"'{word}' goes with '{self.title.words[partner]}', because of clicks"
-        return f"'{word}' goes with the title as a whole, because of clicks"
-
-    def similar_spelling(self, position: int) -> tuple[str, list[str]] | None:
-        """The first title word that shares half of its trigrams with a query word.
-
-        Returns:
-            The word and the shared trigrams. None if there is no such word, or if the query word
-            itself is in the title.
-        """
-        word = self.query.words[position]
-        if word in self.title.words:
-            return None
-        trigrams = Counter(letter_ngrams(word))
-        for title_word in dict.fromkeys(self.title.words):
-            title_trigrams = Counter(letter_ngrams(title_word))
-            shared = trigrams & title_trigrams
-            shorter = min(trigrams.total(), title_trigrams.total())
-            if shared.total() >= _SIMILAR_SPELLING * shorter:
-                return title_word, list(shared)
-        return None
-
-    def links(self) -> list[Link]:
-        """The neurons of a CLSM with high values in both texts; empty for other models."""
-        query, title = self.query.features, self.title.features
-        return [] if query is None or title is None else links(query, title)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data without the activations."""
-        plain = ("model", "score", "measure", "cosine", "prior", "mean_prior", "notes")
-        return {name: getattr(self, name) for name in plain} | {
-            "query": self.query.to_json(),
-            "title": self.title.to_json(),
-            "interactions": self.interactions.tolist(),
-            "neurons": [link._asdict() for link in self.links()],
-            "sentences": self.sentences(),
-        }
+Explanation = MatchExplanation | ShapleyExplanation
+"""Both have `name`, `query`, `title`, `similarity`, `prior` and `score`, sentences and JSON."""
 
 
 def explain(ranker: Any, query: str, title: str) -> Explanation:
     """Explains the score of a query and a title, for any model.
 
-    Each word gets its Shapley value among the words of its text, while the other text stays
-    complete. The values explain the cosine if the model has vectors, and the score otherwise; that
-    of a trained model is without the prior. In texts of more than `contributions.MAX_EXACT_WORDS`
-    words, they are estimated from samples. For a run, the activations of its layers are included.
+    A model with the score maxsim compares words, so its score has exact parts: a
+    `MatchExplanation`. Other scores are explained by the Shapley values of the words of both texts:
+    a `ShapleyExplanation`. Both have `name`, `score`, `prior`, `sentences()` and `to_json()`.
 
     Args:
         ranker: a run, an export, a compact model or anything else that scores titles.
@@ -213,83 +28,14 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         title: raw text.
 
     Raises:
-        UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
+        UserError: a text has no word; a model with vectors has none of its letter n-grams in the
+            vocabulary; or the model is a SavedModel with the score maxsim.
     """
-    texts = {"query": query, "title": title}
-    has_vectors, is_trained = isinstance(ranker, VectorRanker), isinstance(ranker, TrainedRanker)
-    words = {
-        side: (ranker.vocabulary if is_trained else FOLDED).words(text)
-        for side, text in texts.items()
-    }
-    notes: list[str] = []
-    for side, text in texts.items():
-        if is_trained:
-            notes += _unknown_words(side, text, ranker.vocabulary)
-        if not words[side]:
-            raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
-
-    def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
-        """Cosines or scores, without the prior, `(queries, titles)`."""
-        if not has_vectors:
-            score = ranker.similarity_matrix if is_trained else ranker.score_matrix
-            return np.asarray(score(queries, tuple(titles)), np.float64)
-        query_vectors, title_vectors = ranker.encode_queries(queries), ranker.encode_titles(titles)
-        return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
-
-    shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
-    table = values(shortened["query"], shortened["title"])
-    *lost, interactions = losses(table)
-    # The value of a changed query or title with the other text complete.
-    value_functions: Sequence[Callable[[Sequence[str]], Array]] = (
-        lambda queries: values(queries, [" ".join(words["title"])])[:, 0],
-        lambda titles: values([" ".join(words["query"])], titles)[0],
-    )
-    sides = []
-    for name, value, side_lost in zip(texts, value_functions, lost, strict=True):
-        contributions, errors = word_contributions(value, words[name])
-        activations: Sequence[Any] = ()
-        if hasattr(ranker, "model"):
-            from dssm_tf.analysis.activations import tower_activations  # loads TensorFlow
-
-            activations = tower_activations(ranker, name, words[name])
-        base_value = float(value([""])[0])
-        sides.append(
-            TextExplanation(
-                name, words[name], contributions, errors, base_value, side_lost, *activations
-            )
-        )
-    prior = mean_prior = 0.0
-    if is_trained:
-        prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
-        if has_vectors and not hasattr(ranker, "model"):
-            notes.append(
-                "An export does not contain its layers. To see gates and neurons, explain the run "
-                "that it was exported from."
-            )
-    return Explanation(
-        ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, interactions, notes,
-        COSINE if has_vectors else SCORE,
-    )  # fmt: skip
-
-
-def _unknown_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
-    """Notes about the words of a text that the model does not read.
-
-    Raises:
-        UserError: the vocabulary has no letter n-gram of the text.
-    """
-    words, notes = vocabulary.words(text), []
-    unknown = [word for word in words if not vocabulary.ngram_ids(word)]
-    if words and len(unknown) == len(words):
+    if isinstance(ranker, MaxSimRanker):
+        return explain_matches(ranker, query, title)
+    if isinstance(ranker, TrainedRanker) and not isinstance(ranker, VectorRanker):
         raise UserError(
-            f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
-            "no similar word, so the score is meaningless."
+            f"{ranker.name} is a SavedModel with the score maxsim, which does not return the parts "
+            "of a score; explain the run, or its compact model (dssm export --format compact)."
         )
-    if dropped := len(vocabulary.rules.words(text)) - len(words):
-        notes.append(
-            f"The model reads the first {len(words)} words of the {side}; it drops {dropped} more."
-        )
-    if unknown:
-        names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
-        notes.append(f"The vocabulary has no letter n-gram of {names} in the {side}.")
-    return notes
+    return explain_words(ranker, query, title)

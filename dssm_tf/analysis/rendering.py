@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dssm_tf.analysis.cells import most_active
-from dssm_tf.analysis.explanation import Explanation, TextExplanation
+from dssm_tf.analysis.explanation import Explanation
+from dssm_tf.analysis.match_explanation import MatchedText, MatchExplanation
+from dssm_tf.analysis.shapley_explanation import ShapleyExplanation, TextExplanation
 from dssm_tf.reports import markdown as report
-from dssm_tf.reports.markdown import plain, table, with_bold
+from dssm_tf.reports.markdown import bullets, plain, table, with_bold
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,15 +29,15 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
     """
     tables = []
     for name in ("query", "title"):
-        side: TextExplanation = getattr(explanation, name)
+        side: TextExplanation | MatchedText = getattr(explanation, name)
         columns = side.columns()
         # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
         bold = columns.get("keyword", columns.get("top neurons won", ()))
         for other in others:
-            other_side: TextExplanation = getattr(other, name)
+            other_side: TextExplanation | MatchedText = getattr(other, name)
             if other_side.words == side.words:
                 columns |= {
-                    f"{other.model}: {heading}": column
+                    f"{other.name}: {heading}": column
                     for heading, column in other_side.columns().items()
                 }
         words = (
@@ -43,43 +45,67 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
             for row, word in enumerate(side.words)
         )
         cells = ([_cell(value) for value in column] for column in columns.values())
-        tables.append(table([name, *map(plain, columns)], zip(words, *cells, strict=True)))
-    sentences = [plain(sentence) for sentence in summary_lines(explanation)]
+        heads, rows = [name, *map(plain, columns)], zip(words, *cells, strict=True)
+        tables.append(table(heads, rows, text=2 if isinstance(side, MatchedText) else 1))
+    sentences = [
+        f"{explanation.score_breakdown()}.",
+        *explanation.sentences(),
+        *explanation.notes,
+        explanation.method,
+    ]
     if others:
-        scores = (f"{plain(model.model)} {model.cosine:.3f}" for model in (explanation, *others))
-        sentences.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
-    return "\n\n".join([*tables, "\n".join(f"- {sentence}" for sentence in sentences)])
+        similarities = (
+            f"{model.name} {model.similarity:.3f} ({model.measure})"
+            for model in (explanation, *others)
+        )
+        sentences.append(f"Without the prior: {', '.join(similarities)}.")
+    return "\n\n".join([*tables, bullets(sentences)])
 
 
-def _cell(value: float | bool | None) -> str:
-    """Formats a contribution (float), a flag (bool), a count (int) or a missing value (None)."""
+def _cell(value: float | bool | str | None) -> str:
+    """Formats a contribution (float), a flag (bool), a count (int), a text, or None if missing."""
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return plain(value)
     if isinstance(value, float):
         return f"{value:+.3f}"
     return "yes" if value is True else str(int(value) or "")
 
 
-def summary_lines(explanation: Explanation) -> list[str]:
-    """Sentences below the tables: score, matching words, neurons, notes and method."""
-    lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
-    if links := explanation.links():
-        query, title = explanation.query.words, explanation.title.words
-        neurons = (f"{link.neuron} ({query[link.query]}, {title[link.title]})" for link in links)
-        lines.append(f"Neurons with high values in both texts: {'; '.join(neurons)}.")
-    method = (
-        "Contributions are Shapley values. Those of long texts are estimates, with standard errors."
-    )
-    return [*lines, *explanation.notes, method]
-
-
 def figures(explanation: Explanation) -> dict[str, Figure]:
     """The figures by file name: word weights, and for recurrent models gates and active cells."""
+    if isinstance(explanation, MatchExplanation):
+        return {"words": _match_figure(explanation)}
+    return _shapley_figures(explanation)
+
+
+def _match_figure(explanation: MatchExplanation) -> Figure:
+    """The contributions of words and pairs."""
+    from dssm_tf.reports.figures import word_weights
+
+    bars = {
+        side.name: (
+            side.words,
+            np.array([match.contribution for match in side.matches]),
+            np.array([match.weight for match in side.matches]),
+        )
+        for side in (explanation.query, explanation.title)
+    }
+    if pairs := explanation.matches.pairs:
+        contributions = np.array([pair.contribution for pair in pairs])
+        bars["pairs"] = ([pair.pair for pair in pairs], contributions, contributions)
+    heading = f"{explanation.name}: {explanation.similarity:.3f} without the prior"
+    return word_weights(bars, heading, "score", "adds at most")
+
+
+def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
+    """The contributions of words, and for recurrent models gates and active cells."""
     from dssm_tf.reports.figures import heat_maps, word_weights
 
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
-    heading = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
+    heading = f"{explanation.name}: {explanation.measure} {explanation.similarity:.3f}"
     drawings = {"words": word_weights(weights, heading, explanation.measure)}
     readings = [(side.name, reading) for side in sides for reading in side.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
@@ -90,7 +116,7 @@ def figures(explanation: Explanation) -> dict[str, Figure]:
         gates = {f"{gate}(t)": reading.activations[gate] for gate in "ifocy"
                  if gate in reading.activations}  # fmt: skip
         drawings[f"gates-{name}"] = heat_maps(
-            gates, reading.words, f"{explanation.model}: {direction}"
+            gates, reading.words, f"{explanation.name}: {direction}"
         )
         cells = most_active(reading.y[-1])
         active = {"y(t)": reading.activations["y"][:, cells]}
@@ -106,7 +132,7 @@ def write(explanation: Explanation, directory: Path) -> None:
     drawings = figures(explanation)
     text = "\n\n".join(
         [
-            f"# {plain(explanation.model)}: why a title matches a query",
+            f"# {plain(explanation.name)}: why a title matches a query",
             markdown(explanation),
             *(f"![{name.replace('-', ' ')}]({name}.svg)" for name in drawings),
         ]

@@ -20,11 +20,12 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.model.load_run import RunRanker, load_run
 from dssm_tf.model.run_files import CONFIG, HISTORY
-from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.figures import lines
 from dssm_tf.reports.markdown import plain, table
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def report(
         run: directory that `dssm train` wrote.
         judgments: judgments for metrics and for the best and worst queries; may be empty.
         corpus: titles to rank; those of the judgments if None.
-        beside: further runs by name. Their curves, cosines and keywords are shown next to this
+        beside: further runs by name. Their curves, scores and keywords are shown next to this
             run's.
 
     Returns:
@@ -58,12 +59,12 @@ def report(
     Raises:
         UserError: a run cannot be read, or the judgments have no query that can be measured.
     """
-    ranker = SemanticRanker.load(run)
+    ranker = load_run(run)
     if ranker.name in (beside or {}):
         raise UserError(
             f"--beside {ranker.name}: the reported run has this name; choose another with NAME=RUN."
         )
-    others = [SemanticRanker.load(path, name) for name, path in (beside or {}).items()]
+    others = [load_run(path, name) for name, path in (beside or {}).items()]
     log_priors = ranker.prior.log_priors
     evaluation: Evaluation | None = None
     texts: list[Any] = sorted(log_priors, key=lambda title: (-log_priors[title], title))
@@ -109,7 +110,7 @@ def _curves(runs: Mapping[str, Path]) -> dict[str, Figure]:
 
 
 def _metrics_section(
-    ranker: SemanticRanker, evaluation: Evaluation, others: Sequence[SemanticRanker]
+    ranker: RunRanker, evaluation: Evaluation, others: Sequence[RunRanker]
 ) -> Iterator[str]:
     """Yields metrics with their intervals, then the best and the worst queries, explained."""
     summary = evaluation.summary().select("metric", "mean", "low", "high").iter_rows()
@@ -117,6 +118,7 @@ def _metrics_section(
         [metric_label(metric), f"{mean:.3f}", interval(low, high)]
         for metric, mean, low, high in summary
     ]
+    has_keywords = isinstance(ranker.model.query_tower, CLSM | RecurrentTower)
     yield "## How well it ranks"
     yield table(["Metric", "Mean", "95 % interval"], rows)
     yield from small_sample_warning("These means are based on", evaluation.measured_queries)
@@ -131,7 +133,7 @@ def _metrics_section(
         yield f"## {heading} queries, explained"
         yield (
             "Each query has the title ranked first, and the title with the best grade if it "
-            "differs. Keywords are bold."
+            f"differs.{' Keywords are bold.' * has_keywords}"
         )
         for query in selected.tolist():
             text = plain(evaluation.task.queries[query])
@@ -140,7 +142,7 @@ def _metrics_section(
 
 
 def _explain_query(
-    ranker: SemanticRanker, others: Sequence[SemanticRanker], evaluation: Evaluation, query: int
+    ranker: RunRanker, others: Sequence[RunRanker], evaluation: Evaluation, query: int
 ) -> Iterator[str]:
     """Yields explanations of a query with its first title and its title of the highest grade."""
     task, text = evaluation.task, evaluation.task.queries[query]
@@ -163,7 +165,7 @@ def _explain_query(
 
 
 def _topics_section(
-    ranker: SemanticRanker, tower: RecurrentTower, texts: Sequence[str]
+    ranker: RunRanker, tower: RecurrentTower, texts: Sequence[str]
 ) -> Iterator[str]:
     """Yields the table of the keywords of a recurrent tower's cells."""
     text_readings = list(readings(tower, ranker.vocabulary, texts))

@@ -19,9 +19,11 @@ def explain(
 ) -> None:
     """Explain why a title matches a query.
 
-    Prints how much each word of both texts adds to the score. For a recurrent model, also prints
-    its gates, most active cells and keywords (Palangi et al. 2016, sec. V); for a CLSM, the words
-    with the largest activations (Shen et al. 2014, fig. 4).
+    Prints how much each word of both texts adds to the score. For a model with the score maxsim,
+    these are exact parts: for each word its match in the other text, their similarity, and pairs of
+    words. For a recurrent model, also prints its gates, most active cells and keywords (Palangi et
+    al. 2016, sec. V); for a CLSM, the words with the largest activations (Shen et al. 2014, fig.
+    4).
 
         dssm explain --model RUN --query "grand canion" --title "grand canyon" --out EXPLAINED
 

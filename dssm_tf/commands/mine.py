@@ -29,8 +29,8 @@ def mine(
     Args:
         data: directory that preprocess wrote.
         out: table to write: query, title, system, rank, score.
-        model: [NAME=]RUN, a directory that `dssm train` wrote; titles are ranked by its cosine; may
-            be repeated.
+        model: [NAME=]RUN, a directory that `dssm train` wrote; titles are ranked by its score
+            without the prior; may be repeated.
         bm25: rank by BM25, with or without models.
         ranks: FIRST LAST: the ranks to take, counted among possible negatives.
         margin: skip titles whose score is above (1 - MARGIN) times the best clicked title's: they

@@ -58,15 +58,18 @@ def word_weights(
     sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
     title: str,
     measure: str = "cosine",
+    tick_label: str = "lost without the word",
 ) -> Figure:
     """Draws the contributions of the words of a query and of a title to a score.
 
-    Bars are contributions; ticks are the loss when the word is removed.
+    Bars are contributions; ticks are another value per word.
 
     Args:
-        sides: words, contributions and losses of the query and of the title, each `(words,)`.
+        sides: for the query, the title and possibly pairs of words: words, contributions and
+            values of the ticks, each `(words,)`.
         title: title of the figure.
         measure: the score that the words contribute to.
+        tick_label: the meaning of the ticks, such as the loss when the word is removed.
 
     Returns:
         The figure, for `save`.
@@ -74,11 +77,11 @@ def word_weights(
     longest = max(len(words) for words, _, _ in sides.values())
     figure = Figure(figsize=(8.8, 1.6 + 0.32 * longest), layout="constrained")
     axes = figure.subplots(1, len(sides), sharex=True, squeeze=False)
-    for axis, (side, (words, contributions, losses)) in zip(axes[0], sides.items(), strict=True):
+    for axis, (side, (words, contributions, ticks)) in zip(axes[0], sides.items(), strict=True):
         rows = np.arange(len(words))
         colors = np.where(np.asarray(contributions) >= 0, _POSITIVE, _NEGATIVE)
         axis.barh(rows, contributions, color=colors, label=f"adds to the {measure}")
-        axis.plot(losses, rows, "k|", markersize=12, label="lost without the word")
+        axis.plot(ticks, rows, "k|", markersize=12, label=tick_label)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(rows, words)
         axis.invert_yaxis()

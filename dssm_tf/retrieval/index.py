@@ -181,6 +181,9 @@ class Index:
         from dssm_tf import runtime
 
         directory = Path(directory)
+        contents = (TITLES, WORDS, NEAREST, MODEL)
+        if directory.is_dir() and not any((directory / name).exists() for name in contents):
+            raise UserError(f"{directory} is not an index; expected one that `dssm index` wrote.")
         check_files(directory, None, _REBUILD_HINT)
         return cls(
             runtime.CompactRanker.load(directory / MODEL),

@@ -30,8 +30,8 @@ load_tensorflow()
 from dssm_tf.analysis.activations import readings  # noqa: E402
 from dssm_tf.analysis.cells import Reading, keywords  # noqa: E402
 from dssm_tf.analysis.contributions import without_each  # noqa: E402
-from dssm_tf.analysis.explanation import explain  # noqa: E402
 from dssm_tf.analysis.neurons import winners  # noqa: E402
+from dssm_tf.analysis.shapley_explanation import explain_words  # noqa: E402
 from dssm_tf.model.run_files import WEIGHTS  # noqa: E402
 from dssm_tf.model.semantic_ranker import SemanticRanker  # noqa: E402
 from dssm_tf.towers.recurrent import RecurrentTower  # noqa: E402
@@ -210,10 +210,10 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
     long_pairs = [
         pair for pair in observed.pairs if max(len(FOLDED.words(text)) for text in pair) > 2
     ]
-    explain(ranker, *long_pairs[0])  # traces the model's functions
+    explain_words(ranker, *long_pairs[0])  # traces the model's functions
     for query, title in long_pairs[:EXPLAINED_PAIRS]:
         started, started_cpu = perf_counter(), process_time()
-        explanation = explain(ranker, query, title)
+        explanation = explain_words(ranker, query, title)
         seconds.append(perf_counter() - started)
         cpu_seconds.append(process_time() - started_cpu)
         for side in (explanation.query, explanation.title):

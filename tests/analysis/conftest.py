@@ -1,4 +1,4 @@
-"""Small runs of every tower."""
+"""Small runs of every tower, and one with the score maxsim."""
 
 import functools
 
@@ -16,14 +16,23 @@ ROWS = [
 ]
 
 
+MAXSIM = {
+    "tower": {"name": "words", "units": 8},
+    "score": {"name": "maxsim"},
+    "shared_towers": True,
+}
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """Returns a function from a tower's name to its run, trained on first use."""
+    """Returns a function from a tower's name, or `maxsim`, to its run, written on first use."""
     folder = tmp_path_factory.mktemp("analysed")
     data = write_data(folder / "data", [*click_log(), *ROWS])
 
     @functools.cache
     def run(name):
+        if name == "maxsim":
+            return finished_run(folder / name, data, MAXSIM)
         tower = {"name": name, **small_sizes(TOWER_CONFIGS[name])}
         return finished_run(folder / name, data, {"tower": tower})
 

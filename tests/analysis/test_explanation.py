@@ -1,4 +1,4 @@
-"""`dssm explain`: numbers, sentences and figures of an explanation, for every model."""
+"""`dssm explain` by Shapley values: numbers, sentences and figures, for every tower."""
 
 import functools
 import json
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dssm_tf.analysis.cells import Reading, cell_keywords
-from dssm_tf.analysis.explanation import SCORE, Explanation, TextExplanation, explain
+from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.rendering import figures, markdown
+from dssm_tf.analysis.shapley_explanation import SCORE, ShapleyExplanation, TextExplanation
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.cli import main
 from dssm_tf.export.compact import export_compact
@@ -58,7 +59,7 @@ def test_contributions_sum_to_the_cosine_and_losses_are_differences_of_cosines(
     explanation, ranker = explained(name), rankers(name)
     for side in (explanation.query, explanation.title):
         assert side.standard_errors is None
-        assert side.contributions.sum() == pytest.approx(explanation.cosine, abs=TOLERANCE)
+        assert side.contributions.sum() == pytest.approx(explanation.similarity, abs=TOLERANCE)
     assert explanation.score == pytest.approx(ranker.score(QUERY, [TITLE])[0], abs=TOLERANCE)
     vector = ranker.encode_titles(["battlefield 3 limited edition"])[0]
     cosines = ranker.encode_queries(["batlefield three", "three", "batlefield"]) @ vector
@@ -67,7 +68,9 @@ def test_contributions_sum_to_the_cosine_and_losses_are_differences_of_cosines(
 
 def test_sampled_values_sum_to_the_cosine_and_are_printed_with_their_errors(rankers):
     explanation = explain(rankers("dssm"), LONG, TITLE)
-    assert explanation.query.contributions.sum() == pytest.approx(explanation.cosine, abs=TOLERANCE)
+    assert explanation.query.contributions.sum() == pytest.approx(
+        explanation.similarity, abs=TOLERANCE
+    )
     assert explanation.query.standard_errors.max() > 0
     assert "standard error" in markdown(explanation).split("\n")[0]
     assert f"{explanation.query.standard_errors[0]:+.3f}" in markdown(explanation)
@@ -86,7 +89,7 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
     assert other.prior - other.mean_prior < 0 < popularity
     assert (
         best_seller.score_breakdown()
-        == f"Similarity {best_seller.cosine:.3f} (the cosine), popularity +{popularity:.3f}"
+        == f"Similarity {best_seller.similarity:.3f} (the cosine), popularity +{popularity:.3f}"
     )
 
 
@@ -167,7 +170,7 @@ def small_explanation(*contributions, cosine=1.0, interaction=0.0, query="ice ho
         TextExplanation("title", ["cone"], zeros[:1], None, 0.0, zeros[:1]),
     )
     interactions = np.array([[0.0]] * (len(words) - 1) + [[interaction]])
-    return Explanation("m", *sides, cosine, 0.0, 0.0, interactions, [])
+    return ShapleyExplanation("m", *sides, cosine, 0.0, 0.0, interactions, [])
 
 
 @pytest.mark.parametrize(
@@ -211,9 +214,9 @@ def test_markdown_and_json_show_every_word_with_the_same_numbers(explained, name
             cells = [cell.strip() for cell in line.split("|")[1:-1]]
             assert cells[1:3] == [f"{row['adds']:+.3f}", f"{row['lost without']:+.3f}"]
             assert ("**" in cells[0]) == bool(row.get("keyword", row.get("top neurons won")))
-    assert f"- Similarity {explanation.cosine:.3f} (the cosine)" in "\n".join(lines)
+    assert f"- Similarity {explanation.similarity:.3f} (the cosine)" in "\n".join(lines)
     heads = " ".join(explanation.query.columns())
-    assert ("keyword" in heads) == (name not in ("dssm", "clsm"))
+    assert ("keyword" in heads) == (name not in ("dssm", "clsm", "words"))
     assert ("neurons won" in heads) == (name == "clsm")
     assert f'<td style="text-align:right">{explanation.query.lost[0]:+.3f}</td>' in html(
         markdown(explanation)

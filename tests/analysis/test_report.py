@@ -11,6 +11,7 @@ from dssm_tf.analysis.rendering import markdown
 from dssm_tf.analysis.report import report
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
+from dssm_tf.model.load_run import load_run
 from dssm_tf.reports.markdown import html
 from dssm_tf.tables.judgments import Judgment
 from tests.components import TOWER_CONFIGS
@@ -32,12 +33,12 @@ def text_of(page):
     return unescape(re.sub(r"<[^>]*>", "", page))
 
 
-@pytest.mark.parametrize("name", TOWER_CONFIGS)
+@pytest.mark.parametrize("name", [*TOWER_CONFIGS, "maxsim"])
 def test_a_report_has_the_sections_of_its_tower(runs, name):
     page = html(report(runs(name), JUDGMENTS)[0])
     expected = ["Training", "How well it ranks", "Best queries, explained",
                 "Worst queries, explained"]  # fmt: skip
-    if name not in ("dssm", "clsm"):
+    if name not in ("dssm", "clsm", "words", "maxsim"):
         expected.append("Topics of its cells")
     assert heads_of(page) == [*expected, "Configuration"]
     best, worst, *reversed_order = map(float, re.findall(r"<h3>.* ([\d.]+)</h3>", page))
@@ -45,6 +46,7 @@ def test_a_report_has_the_sections_of_its_tower(runs, name):
     assert reversed_order == [worst, best]  # two queries, each among the best and the worst
     assert "red <fox>" in text_of(page)
     assert "the query '?!' has no word" in text_of(page)
+    assert ("Keywords are bold." in text_of(page)) == (name not in ("dssm", "words", "maxsim"))
     assert "These means are based on 2 queries, fewer than 200" in text_of(page)
 
 
@@ -68,7 +70,7 @@ def test_a_report_compares_an_lstm_s_cells_with_an_rnn_s_as_in_tables_v_to_viii(
     forwards, backwards = (reading.cells_changed() for reading in lstm.query.readings)
     (neurons,) = (reading.cells_changed() for reading in rnn.query.readings)
     assert forwards[0] is backwards[1] is neurons[0] is None
-    section = markdown(lstm, [replace(rnn, model="plain")])
+    section = markdown(lstm, [replace(rnn, name="plain")])
     assert section in text
     lines = section.splitlines()[:4]
     head, _, *rows = ([cell.strip() for cell in line.split("|")] for line in lines)
@@ -77,7 +79,23 @@ def test_a_report_compares_an_lstm_s_cells_with_an_rnn_s_as_in_tables_v_to_viii(
     for row, counts in zip(rows, zip(forwards, backwards, neurons, strict=True), strict=True):
         expected = ["-" if count is None else str(count or "") for count in counts]
         assert [row[4], row[5], row[9]] == expected
-    assert f"Cosine: bilstm {lstm.cosine:.3f}, plain {rnn.cosine:.3f}." in section
+    similarities = f"bilstm {lstm.similarity:.3f} (cosine), plain {rnn.similarity:.3f} (cosine)"
+    assert f"- Without the prior: {similarities}." in section
+
+
+def test_a_report_shows_a_model_with_the_score_maxsim_beside_one_with_vectors(runs, rankers):
+    text, _ = report(runs("maxsim"), JUDGMENTS, beside={"plain": runs("dssm")})
+    of_words = explain(load_run(runs("maxsim")), "red <fox>", "red fox")
+    of_vectors = replace(explain(rankers("dssm"), "red <fox>", "red fox"), name="plain")
+    section = markdown(of_words, [of_vectors])
+    assert section in text
+    assert "- 'red' is in the title" in section
+    head = [cell.strip() for cell in section.splitlines()[0].split("|")[1:-1]]
+    assert head == ["query", *of_words.query.columns(), "plain: adds", "plain: lost without"]
+    similarities = (
+        f"maxsim {of_words.similarity:.3f} (maxsim), plain {of_vectors.similarity:.3f} (cosine)"
+    )
+    assert f"- Without the prior: {similarities}." in section
 
 
 def test_a_second_run_with_the_same_name_is_rejected(runs):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.baselines.doc2vec import Doc2Vec
+from dssm_tf.model.load_run import load_run
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
@@ -40,6 +41,8 @@ def runs(tmp_path_factory):
     for name in ("dssm", "clsm"):
         tower = {"name": name, **small_sizes(TOWER_CONFIGS[name])}
         finished_run(folder / name, data, {"tower": tower})
+    config = {"tower": {"name": "words"}, "score": {"name": "maxsim"}, "shared_towers": True}
+    finished_run(folder / "maxsim", data, config)
     return folder
 
 
@@ -54,6 +57,18 @@ def test_the_script_prints_the_nearest_words_of_a_run_and_of_doc2vec(runs, tmp_p
     main(f"--model {runs}/dssm --word battlefeld".split())
     lines = capsys.readouterr().out.split("\n")
     assert lines[2].split()[1] == "battlefield"  # shares nine of its trigrams
+
+
+def test_the_nearest_words_of_a_maxsim_run_are_those_of_its_score(runs, capsys):
+    main(f"--model {runs}/maxsim --word foxs".split())
+    lines = capsys.readouterr().out.splitlines()[2:]
+    ranker = load_run(runs / "maxsim")
+    for line in lines:
+        word, cosine = (cell.strip() for cell in line.split("|")[1:-1])
+        # The similarity of a single query word, see the definition of the score.
+        similarity = ranker.word_matches("foxs", word).query[0].similarity
+        assert similarity == pytest.approx(max(0, float(cosine) - 0.2) / 0.8, abs=1e-3)
+    assert lines[0].split()[1] == "fox"
 
 
 def test_the_script_compares_a_word_in_several_texts_by_convolution_features(runs, capsys):
@@ -87,6 +102,11 @@ def test_the_script_compares_a_word_in_several_texts_by_convolution_features(run
     [
         ("dssm", ["--word", "ωψξ"], "has no letter n-gram of 'ωψξ'"),
         ("dssm", ["--word", "fox", "--texts", "red fox", "a fox"], "DSSM has no vector for a word"),
+        (
+            "maxsim",
+            ["--word", "fox", "--texts", "red fox", "a fox"],
+            "Words has no vector for a wo",
+        ),
         ("clsm", ["--word", "fox", "--texts", "red fox", "an owl"], "'fox' is not among the words"),
     ],
 )

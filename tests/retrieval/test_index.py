@@ -142,6 +142,9 @@ def test_a_changed_byte_is_an_error(index_directory, tmp_path):
 
 
 def test_a_directory_that_is_not_an_index_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"is not an index; expected one that `dssm index` wrote"):
+        Index.open(tmp_path)
+    (tmp_path / "titles.arrow").touch()  # an index whose copy did not finish
     with pytest.raises(UserError, match=r"SHA256SUMS does not exist.* Build it again"):
         Index.open(tmp_path)
 

@@ -72,6 +72,21 @@ def random_model(
     )
 
 
+def example_model() -> MaxSim:
+    """The model of the worked example of docs/maxsim.md: one row of the kernel per word."""
+    rows = {"red": (1, 0), "crimson": (0.8, 0.6), "shoe": (0, 1), "box": (-1, 0), "lid": (0, -1)}
+    counts = {"red": 50, "shoe": 100, "box": 20, "lid": 5}
+    return MaxSim(
+        Vocabulary([f"#{word}#" for word in rows], FOLDED),
+        DocumentFrequencies(1000, counts, {"shoe box": 10}),
+        np.array([(0, 0), *rows.values()], np.float32),
+        np.zeros((1 + len(rows), 2), np.float32),
+        np.array([1, 0.3]),
+        np.array([-2, -2]),
+        0.2,
+    )
+
+
 def oracle(model: MaxSim, texts: Iterable[Sequence[str]]) -> reference.MaxSim:
     """The same model in float64, for the words of some texts."""
     dimension = model.dimension

@@ -15,7 +15,7 @@ from dssm_tf.runtime.word_matches import PairMatch, WordMatch, word_matches
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
-from tests.runtime.maxsim_models import oracle, random_model
+from tests.runtime.maxsim_models import example_model, oracle, random_model
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "maxsim.md"
 _TEXTS = st.lists(st.sampled_from(["red", "reds", "shoe", "box", "ed", "qqq"]), max_size=6)
@@ -23,18 +23,7 @@ _TEXTS = st.lists(st.sampled_from(["red", "reds", "shoe", "box", "ed", "qqq"]), 
 
 @pytest.fixture
 def example() -> MaxSim:
-    """The model of the worked example: one row of the kernel per word."""
-    rows = {"red": (1, 0), "crimson": (0.8, 0.6), "shoe": (0, 1), "box": (-1, 0), "lid": (0, -1)}
-    counts = {"red": 50, "shoe": 100, "box": 20, "lid": 5}
-    return MaxSim(
-        Vocabulary([f"#{word}#" for word in rows], FOLDED),
-        DocumentFrequencies(1000, counts, {"shoe box": 10}),
-        np.array([(0, 0), *rows.values()], np.float32),
-        np.zeros((1 + len(rows), 2), np.float32),
-        np.array([1, 0.3]),
-        np.array([-2, -2]),
-        0.2,
-    )
+    return example_model()
 
 
 QUERY, TITLE = ["crimson", "shoe", "box"], ["red", "shoe", "box", "lid"]

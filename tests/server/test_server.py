@@ -183,7 +183,7 @@ def test_the_command_serves_several_models(checkout, compact, exports):
         ([], "nothing to serve"),
         (["{pets}", "--texts", "0"], "--texts 0: expected more than 0"),
         (["{pets}", "--seconds", "nan"], "--seconds nan: expected more than 0"),
-        (["--index", "{folder}"], "SHA256SUMS does not exist"),
+        (["--index", "{folder}"], "is not an index; expected one that `dssm index` wrote"),
         (["{compact}", "--rest-port", "{port}"], "--rest-port {port}: cannot listen at"),
     ],
 )

@@ -1,0 +1,180 @@
+"""Explains a score of the kind maxsim by its exact parts: words, pairs and the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dssm_tf.analysis.read_words import read_words
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.word_matches import WordMatch, WordMatches
+
+
+@dataclass(frozen=True)
+class MatchedText:
+    """The distinct words of one of the two texts, with their matches in the other text.
+
+    Attributes:
+        name: `query` or `title`.
+        matches: the match of each word, in order.
+    """
+
+    name: str
+    matches: list[WordMatch]
+
+    @property
+    def words(self) -> list[str]:
+        """The distinct words as the model reads them."""
+        return [match.word for match in self.matches]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Columns of a table of the words, by heading."""
+        return {
+            "matches": [match.match for match in self.matches],
+            "similarity": [f"{match.similarity:.2f}" for match in self.matches],
+            "adds": [match.contribution for match in self.matches],
+            "adds at most": [match.weight for match in self.matches],
+        }
+
+    def contribution(self) -> float:
+        """The sum of the words' contributions."""
+        return sum(match.contribution for match in self.matches)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; one record per word."""
+        return {"words": [match._asdict() for match in self.matches]}
+
+
+@dataclass(frozen=True)
+class MatchExplanation:
+    """Explains how a query and a title match by the exact parts of their score.
+
+    The contributions of all words and pairs, and the prior, add up to the score.
+
+    Attributes:
+        name: name of the model.
+        matches: the words and pairs of both texts, with their contributions.
+        prior: weighted log-prior of the title.
+        mean_prior: weighted log-prior of the average title.
+        notes: limits of the explanation, in sentences.
+    """
+
+    measure: ClassVar[str] = "maxsim"
+    method: ClassVar[str] = "Contributions are exact: with the prior, they add up to the score."
+
+    name: str
+    matches: WordMatches
+    prior: float
+    mean_prior: float
+    notes: list[str]
+
+    @property
+    def query(self) -> MatchedText:
+        """The words of the query."""
+        return MatchedText("query", self.matches.query)
+
+    @property
+    def title(self) -> MatchedText:
+        """The words of the title."""
+        return MatchedText("title", self.matches.title)
+
+    @property
+    def similarity(self) -> float:
+        """The score without the prior."""
+        return self.matches.score
+
+    @property
+    def score(self) -> float:
+        """The score by which titles are ranked: the similarity plus the prior."""
+        return self.similarity + self.prior
+
+    def score_breakdown(self) -> str:
+        """The parts of the score, as text."""
+        parts = {
+            "words of the query": self.query.contribution(),
+            "words of the title": self.title.contribution(),
+        }
+        if self.matches.pairs:
+            parts["pairs"] = sum(pair.contribution for pair in self.matches.pairs)
+        if self._has_prior():
+            parts["prior"] = self.prior
+        terms = ", ".join(f"{name} {value:+.3f}" for name, value in parts.items())
+        return f"Score {self.score:.3f}: {terms}"
+
+    def sentences(self) -> list[str]:
+        """Sentences about words of the query, pairs, words of the title, and the popularity.
+
+        The words of the query are in the order of their contributions.
+        """
+        query_words = sorted(self.matches.query, key=lambda match: -match.contribution)
+        lines = [self._query_word(match) for match in query_words if match.match is not None]
+        if unmatched := [match for match in query_words if match.match is None]:
+            verb = "matches" if len(unmatched) == 1 else "match"
+            lines.append(f"{_names(unmatched)} {verb} nothing in the title.")
+        lines += [
+            f"'{pair.pair}' stands together in both texts ({pair.contribution:+.3f})."
+            for pair in self.matches.pairs
+        ]
+        if matched := [match for match in self.matches.title if match.match is not None]:
+            lines.append(f"Words of the title that match: {_names(matched)}.")
+        if unmatched := [match for match in self.matches.title if match.match is None]:
+            lines.append(f"Words of the title that match nothing: {_names(unmatched)}.")
+        if self._has_prior():
+            popularity = self.prior - self.mean_prior
+            lines.append(
+                f"Popularity {popularity:+.3f}: the prior minus that of the average clicked title."
+            )
+        return lines
+
+    def _query_word(self, match: WordMatch) -> str:
+        """Says how a word of the query matches the title."""
+        if match.word in self.title.words:
+            return f"'{match.word}' is in the title ({match.contribution:+.3f})."
+        return (
+            f"'{match.word}' matches '{match.match}' in the title, "
+            f"similarity {match.similarity:.2f} ({match.contribution:+.3f})."
+        )
+
+    def _has_prior(self) -> bool:
+        """Whether the model adds a prior to its scores."""
+        return self.mean_prior != 0 or self.prior != 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        plain = ("name", "score", "measure", "similarity", "prior", "mean_prior", "notes")
+        return {name: getattr(self, name) for name in plain} | {
+            "query": self.query.to_json(),
+            "title": self.title.to_json(),
+            "pairs": [pair._asdict() for pair in self.matches.pairs],
+            "sentences": self.sentences(),
+        }
+
+
+def explain_matches(ranker: MaxSimRanker, query: str, title: str) -> MatchExplanation:
+    """Explains the score of a query and a title by the matches of their words.
+
+    Args:
+        ranker: a run or a compact model with the score maxsim.
+        query: raw text.
+        title: raw text.
+
+    Raises:
+        UserError: a text has no word.
+    """
+    notes = [
+        note
+        for side, text in (("query", query), ("title", title))
+        for note in read_words(side, text, ranker.vocabulary)[1]
+    ]
+    prior = float(ranker.weighted_prior([title])[0])
+    matches = ranker.word_matches(query, title)
+    return MatchExplanation(ranker.name, matches, prior, ranker.mean_prior, notes)
+
+
+def _names(matches: Sequence[WordMatch]) -> str:
+    """Words in quotation marks, with the contributions of those that match."""
+    return ", ".join(
+        f"'{match.word}' ({match.contribution:+.3f})" if match.contribution else f"'{match.word}'"
+        for match in matches
+    )

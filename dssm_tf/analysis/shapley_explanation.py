@@ -1,0 +1,288 @@
+"""Explains any score by the Shapley values of the words of both texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.analysis.cells import ACTIVE_CELLS, Reading, cell_keywords, keywords
+from dssm_tf.analysis.contributions import losses, without_each, word_contributions
+from dssm_tf.analysis.neurons import Link, links, winners
+from dssm_tf.analysis.read_words import read_words
+from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.text.letter_ngrams import letter_ngrams
+
+Array = NDArray[np.float64]
+
+COSINE, SCORE = "cosine", "score"
+# Two words have similar spelling if they share half of the shorter word's trigrams.
+_SIMILAR_SPELLING = 0.5
+_MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a sentence
+_MIN_INTERACTION = 0.5  # fraction of a word's contribution that is lost without the other word
+
+
+@dataclass(frozen=True)
+class TextExplanation:
+    """The explanation of one of the two texts.
+
+    Attributes:
+        name: `query` or `title`.
+        words: the words as the model reads them.
+        contributions: Shapley value of each word for the cosine or score, `(words,)`.
+        standard_errors: standard errors of the contributions, `(words,)`, if orders of the words
+            were sampled; None if the values are exact.
+        base_value: the cosine or score if this text has no words.
+        lost: loss of cosine or score without each word, `(words,)`.
+        readings: activations of a recurrent tower, one `Reading` per direction; empty for other
+            towers.
+        features: `h_t(i)` of a CLSM, `(words, neurons)`; None for other towers.
+    """
+
+    name: str
+    words: list[str]
+    contributions: Array
+    standard_errors: Array | None
+    base_value: float
+    lost: Array
+    readings: Sequence[Reading] = ()
+    features: NDArray[np.float32] | None = None
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Columns of a table of the words, by heading.
+
+        Reference: Palangi et al. 2016, tables I, II and V-X; Shen et al. 2014, tables 3 and 8.
+        """
+        columns: dict[str, list[Any]] = {"adds": self.contributions.tolist()}
+        if self.standard_errors is not None:
+            columns["standard error"] = self.standard_errors.tolist()
+        columns["lost without"] = self.lost.tolist()
+        for reading in self.readings:
+            order = "right to left" if reading.backwards else "left to right"
+            active = min(ACTIVE_CELLS, reading.y.shape[1])
+            columns[f"cells changed of {active}, {order}"] = reading.cells_changed()
+        if self.readings:
+            columns["keyword"] = keywords(self.readings)
+        if self.features is not None:
+            wins = [position for _, position in winners(self.features)]
+            columns["top neurons won"] = [wins.count(row) for row in range(len(self.words))]
+        return columns
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data without the activations; one record per word."""
+        columns = {"word": self.words, **self.columns()}
+        rows = zip(*columns.values(), strict=True)
+        words = [dict(zip(columns, row, strict=True)) for row in rows]
+        data: dict[str, Any] = {"words": words, "base_value": self.base_value}
+        return data | ({"cell_keywords": cell_keywords(self.readings)} if self.readings else {})
+
+
+@dataclass(frozen=True)
+class ShapleyExplanation:
+    """Explains how a query and a title match by the Shapley values of their words.
+
+    Attributes:
+        name: name of the model.
+        query: explanation of the query's words.
+        title: explanation of the title's words.
+        similarity: the score without the prior: the cosine of the two vectors, if the model has
+            vectors.
+        prior: weighted log-prior of the title.
+        mean_prior: weighted log-prior of the average title.
+        interactions: interaction of each query word with each title word,
+            `(query words, title words)`; see `contributions.losses`.
+        notes: limits of the explanation, in sentences.
+        measure: `COSINE`, or `SCORE` for a model without vectors.
+    """
+
+    method: ClassVar[str] = (
+        "Contributions are Shapley values. Those of long texts are estimates, with standard errors."
+    )
+
+    name: str
+    query: TextExplanation
+    title: TextExplanation
+    similarity: float
+    prior: float
+    mean_prior: float
+    interactions: Array
+    notes: list[str]
+    measure: str = COSINE
+
+    @property
+    def score(self) -> float:
+        """The score by which titles are ranked: the similarity plus the prior."""
+        return self.similarity + self.prior
+
+    def score_breakdown(self) -> str:
+        """The parts of the score, as text.
+
+        The weighted log-prior is negative even for a best-seller. It is therefore shown relative
+        to the average clicked title, which does not change the order of titles.
+        """
+        if self.measure == SCORE:
+            return f"Score {self.score:.3f}"
+        similarity = f"Similarity {self.similarity:.3f} (the cosine)"
+        if not self.mean_prior:
+            return similarity
+        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
+
+    def sentences(self) -> list[str]:
+        """One sentence per query word, by contribution; weak words share one sentence.
+
+        For a CLSM, the last sentence lists the neurons with high values in both texts.
+        """
+        return [*self._word_sentences(), *self._neuron_sentences()]
+
+    def _word_sentences(self) -> list[str]:
+        # The score of a text without words is not due to the words.
+        total = self.similarity - (self.query.base_value if self.measure == SCORE else 0.0)
+        if total <= 0:
+            return ["The model finds nothing in common between the two texts."]
+        contributions = self.query.contributions
+        lines, weak = [], []
+        for position in np.argsort(-contributions, kind="stable"):
+            if abs(contributions[position]) < _MIN_CONTRIBUTION * total:
+                weak.append(position)
+            else:
+                lines.append(f"{self._match(position)} ({contributions[position]:+.3f}).")
+        if weak:
+            names = ", ".join(f"'{self.query.words[position]}'" for position in weak)
+            lines.append(f"Of little weight: {names} ({contributions[weak].sum():+.3f}).")
+        return lines
+
+    def _match(self, position: int) -> str:
+        """Says how a word of the query matches the title."""
+        word, contribution = self.query.words[position], self.query.contributions[position]
+        if contribution < 0:
+            return f"'{word}' lowers the score"
+        if word in self.title.words:
+            return f"'{word}' is in the title"
+        if similar := self.similar_spelling(position):
+            title_word, shared = similar
+            return f"'{word}' matches '{title_word}' by shared letters, {' '.join(shared)}"
+        partner = int(self.interactions[position].argmax())
+        if self.interactions[position, partner] >= _MIN_INTERACTION * contribution:
+            return f"'{word}' goes with '{self.title.words[partner]}', because of clicks"
+        return f"'{word}' goes with the title as a whole, because of clicks"
+
+    def similar_spelling(self, position: int) -> tuple[str, list[str]] | None:
+        """The first title word that shares half of its trigrams with a query word.
+
+        Returns:
+            The word and the shared trigrams. None if there is no such word, or if the query word
+            itself is in the title.
+        """
+        word = self.query.words[position]
+        if word in self.title.words:
+            return None
+        trigrams = Counter(letter_ngrams(word))
+        for title_word in dict.fromkeys(self.title.words):
+            title_trigrams = Counter(letter_ngrams(title_word))
+            shared = trigrams & title_trigrams
+            shorter = min(trigrams.total(), title_trigrams.total())
+            if shared.total() >= _SIMILAR_SPELLING * shorter:
+                return title_word, list(shared)
+        return None
+
+    def _neuron_sentences(self) -> list[str]:
+        neurons = [
+            f"{link.neuron} ({self.query.words[link.query]}, {self.title.words[link.title]})"
+            for link in self.links()
+        ]
+        return [f"Neurons with high values in both texts: {'; '.join(neurons)}."] if neurons else []
+
+    def links(self) -> list[Link]:
+        """The neurons of a CLSM with high values in both texts; empty for other models."""
+        query, title = self.query.features, self.title.features
+        return [] if query is None or title is None else links(query, title)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data without the activations."""
+        plain = ("name", "score", "measure", "similarity", "prior", "mean_prior", "notes")
+        return {name: getattr(self, name) for name in plain} | {
+            "query": self.query.to_json(),
+            "title": self.title.to_json(),
+            "interactions": self.interactions.tolist(),
+            "neurons": [link._asdict() for link in self.links()],
+            "sentences": self.sentences(),
+        }
+
+
+def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
+    """Explains the score of a query and a title by Shapley values, for any model.
+
+    Each word gets its Shapley value among the words of its text, while the other text stays
+    complete. The values explain the cosine if the model has vectors, and the score otherwise. In
+    texts of more than `contributions.MAX_EXACT_WORDS` words, they are estimated from samples. For a
+    run, the activations of its layers are included.
+
+    Args:
+        ranker: a `VectorRanker`, or anything else that scores titles.
+        query: raw text.
+        title: raw text.
+
+    Raises:
+        UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
+    """
+    texts = {"query": query, "title": title}
+    vectors = ranker if isinstance(ranker, VectorRanker) else None
+    vocabulary = None if vectors is None else vectors.vocabulary
+    words: dict[str, list[str]] = {}
+    notes: list[str] = []
+    for side, text in texts.items():
+        words[side], side_notes = read_words(side, text, vocabulary)
+        notes += side_notes
+        if vocabulary is not None and not any(map(vocabulary.ngram_ids, words[side])):
+            raise UserError(
+                f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
+                "no similar word, so the score is meaningless."
+            )
+
+    def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
+        """Cosines or scores, `(queries, titles)`."""
+        if vectors is None:
+            return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
+        query_vectors = vectors.encode_queries(queries)
+        title_vectors = vectors.encode_titles(titles)
+        return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
+
+    shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
+    table = values(shortened["query"], shortened["title"])
+    *lost, interactions = losses(table)
+    # The value of a changed query or title with the other text complete.
+    value_functions: Sequence[Callable[[Sequence[str]], Array]] = (
+        lambda queries: values(queries, [" ".join(words["title"])])[:, 0],
+        lambda titles: values([" ".join(words["query"])], titles)[0],
+    )
+    sides = []
+    for name, value, side_lost in zip(texts, value_functions, lost, strict=True):
+        contributions, errors = word_contributions(value, words[name])
+        activations: Sequence[Any] = ()
+        if hasattr(ranker, "model"):
+            from dssm_tf.analysis.activations import tower_activations  # loads TensorFlow
+
+            activations = tower_activations(ranker, name, words[name])
+        base_value = float(value([""])[0])
+        sides.append(
+            TextExplanation(
+                name, words[name], contributions, errors, base_value, side_lost, *activations
+            )
+        )
+    prior = mean_prior = 0.0
+    if vectors is not None:
+        prior, mean_prior = float(vectors.weighted_prior([title])[0]), vectors.mean_prior
+        if not hasattr(ranker, "model"):
+            notes.append(
+                "An export does not contain its layers. To see gates and neurons, explain the run "
+                "that it was exported from."
+            )
+    return ShapleyExplanation(
+        ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, interactions, notes,
+        SCORE if vectors is None else COSINE,
+    )  # fmt: skip

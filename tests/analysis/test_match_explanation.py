@@ -1,0 +1,194 @@
+"""Explanations of the score maxsim: exact parts that add up to the score, and their sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.analysis.explanation import explain
+from dssm_tf.analysis.match_explanation import MatchExplanation
+from dssm_tf.analysis.rendering import figures, markdown
+from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.load import load_model
+from dssm_tf.export.saved_model import export_saved_model
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from tests.runtime.maxsim_models import SETTINGS, example_model
+
+PAIRS = [
+    ("red fox", "the red fox"),
+    ("batlefield three zzz", "Battlefield 3: limited edition!"),
+    ("ωψξ", "blue owl story"),
+    ("red red fox", "the fox, the red fox story"),
+]
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "analysis.md"
+
+
+def example(prior: float = -0.04, mean_prior: float = -0.05) -> MaxSimRanker:
+    """The model of the worked example of docs/maxsim.md; every title has the same prior."""
+    return MaxSimRanker(
+        SETTINGS | {"mean_prior": mean_prior},
+        example_model(),
+        lambda titles: np.full(len(titles), prior, np.float32),
+    )
+
+
+@pytest.fixture(scope="module")
+def models(runs, tmp_path_factory):
+    """Directories of a run, its compact model and its SavedModel."""
+    folder = tmp_path_factory.mktemp("maxsim")
+    return {
+        "run": runs("maxsim"),
+        "compact": export_compact(runs("maxsim"), folder / "compact", "shop"),
+        "int8": export_compact(runs("maxsim"), folder / "int8", "shop", table="int8"),
+        "saved": export_saved_model(runs("maxsim"), folder / "saved", "shop"),
+    }
+
+
+def contributions(data) -> list[float]:
+    """The contributions of an explanation in JSON."""
+    parts = [*data["query"]["words"], *data["title"]["words"], *data["pairs"]]
+    return [part["contribution"] for part in parts]
+
+
+# --------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("kind", ["run", "compact", "int8"])
+@pytest.mark.parametrize(("query", "title"), PAIRS)
+def test_contributions_and_prior_add_up_to_the_score(models, kind, query, title):
+    ranker = load_model(models[kind])
+    explanation = explain(ranker, query, title)
+    data = explanation.to_json()
+    assert isinstance(explanation, MatchExplanation)
+    assert explanation.name == data["name"] == ranker.name
+    assert data["prior"] == ranker.weighted_prior([title])[0] != 0
+    assert sum(contributions(data)) + data["prior"] == approx(data["score"], abs=1e-12)
+    assert data["score"] == approx(ranker.score(query, [title])[0], abs=1e-6)
+    assert data["similarity"] == approx(ranker.similarity_matrix([query], [title])[0, 0], abs=1e-6)
+
+
+def test_the_worked_example_is_explained_in_these_sentences():
+    explanation = explain(example(), "crimson shoe box", "Red shoe, box lid!")
+    # Query side: 1.718 * .75, .950 and 1.159, each over 4.119. Title side: .3 times 1.037 * .75,
+    # .950 and 1.159, each over 4.796. The pair: .293 / 4.119 + .3 * .293 / 4.796 = .089.
+    assert explanation.sentences() == [
+        "'crimson' matches 'red' in the title, similarity 0.75 (+0.313).",
+        "'box' is in the title (+0.281).",
+        "'shoe' is in the title (+0.231).",
+        "'shoe box' stands together in both texts (+0.089).",
+        "Words of the title that match: 'red' (+0.049), 'shoe' (+0.059), 'box' (+0.073).",
+        "Words of the title that match nothing: 'lid'.",
+        "Popularity +0.010: the prior minus that of the average clicked title.",
+    ]
+    # Title side: .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .1806. Score: 1.0946 - .04 = 1.0546.
+    assert explanation.score_breakdown() == (
+        "Score 1.055: words of the query +0.825, words of the title +0.181, pairs +0.089, "
+        "prior -0.040"
+    )
+    assert explanation.notes == []
+    lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
+    assert "".join(f"    {line}\n" for line in lines) in PAGE.read_text("utf-8")
+
+
+def test_words_of_the_query_that_match_nothing_share_a_sentence():
+    # "lid" and "shoe" have opposite vectors; no letter n-gram of "zzz" and "qqq" is known.
+    (sentence,) = explain(example(0.0, mean_prior=0.0), "lid", "shoe").sentences()[:1]
+    assert sentence == "'lid' matches nothing in the title."
+    explanation = explain(example(0.0, mean_prior=0.0), "zzz red qqq zzz", "red zzz")
+    assert explanation.sentences()[1:] == [
+        "'zzz', 'qqq' match nothing in the title.",
+        f"Words of the title that match: 'red' ({explanation.title.contribution():+.3f}).",
+        "Words of the title that match nothing: 'zzz'.",
+    ]
+    assert explanation.notes == [
+        "The vocabulary has no letter n-gram of 'zzz', 'qqq' in the query.",
+        "The vocabulary has no letter n-gram of 'zzz' in the title.",
+    ]
+
+
+def test_a_model_without_a_prior_has_no_popularity():
+    explanation = explain(example(0.0, mean_prior=0.0), "red", "red")
+    # One word: the query side is 1 and the title side .3.
+    assert explanation.score_breakdown() == (
+        "Score 1.300: words of the query +1.000, words of the title +0.300"
+    )
+    assert "Popularity" not in markdown(explanation)
+
+
+def test_a_title_side_without_weight_shows_no_contributions():
+    ranker = example()
+    ranker.maxsim.sides[1] = 0
+    sentences = explain(ranker, "crimson", "red lid").sentences()
+    assert "Words of the title that match: 'red'." in sentences
+
+
+@pytest.mark.parametrize(("query", "title", "side"), [("?!", "red", "query"), ("red", "", "title")])
+def test_a_text_without_a_word_is_an_error(query, title, side):
+    with pytest.raises(UserError, match=f"the {side} .* has no word"):
+        explain(example(), query, title)
+
+
+# --------------------------------------------------------------------------- output
+
+
+def test_markdown_has_a_row_per_word_and_the_sentences():
+    explanation = explain(example(), "crimson shoe box", "Red shoe, box lid!")
+    lines = markdown(explanation).splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
+    assert rows[0] == ["query", "matches", "similarity", "adds", "adds at most"]
+    assert [cell[0] + cell[-1] for cell in rows[1]] == [":-", ":-", "-:", "-:", "-:"]  # alignment
+    assert rows[2] == ["crimson", "red", "0.75", "+0.313", "+0.417"]
+    assert rows[-1] == ["lid", "-", "0.00", "+0.000", "+0.085"]
+    sentences = [f"{explanation.score_breakdown()}.", *explanation.sentences(), explanation.method]
+    assert lines[-len(sentences) :] == [f"- {sentence}" for sentence in sentences]
+
+
+def test_the_figure_shows_contributions_of_words_and_pairs_and_their_upper_limits():
+    explanation = explain(example(), "crimson shoe box", "Red shoe, box lid!")
+    (figure,) = figures(explanation).values()
+    query, title, pairs = figure.axes
+    for axis, side in ((query, explanation.query), (title, explanation.title)):
+        assert [label.get_text() for label in axis.get_yticklabels()] == side.words
+        parts = side.matches
+        assert [bar.get_width() for bar in axis.patches] == approx([p.contribution for p in parts])
+        assert axis.lines[0].get_xdata() == approx([p.weight for p in parts])
+    assert [label.get_text() for label in pairs.get_yticklabels()] == ["shoe box"]
+    assert pairs.patches[0].get_width() == approx(0.089, abs=5e-4)
+    assert len(figures(explain(example(), "red", "red"))["words"].axes) == 2  # no pair
+
+
+@pytest.mark.parametrize("kind", ["run", "compact"])
+def test_the_command_prints_and_writes_the_parts(models, kind, tmp_path, capsys):
+    texts = ["--query", "red fox zzz", "--title", "the red fox"]
+    command = ["explain", "--model", str(models[kind]), *texts]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "- 'red' is in the title (+" in text
+    assert "- 'zzz' matches nothing in the title." in text
+    for word in ("gate", "cell", "neuron", "activation", "keyword", "Shapley", "layer"):
+        assert word not in text
+    assert main([*command, "--json", "--out", str(tmp_path / "out")]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data == json.loads((tmp_path / "out" / "explanation.json").read_text("utf-8"))
+    assert sum(contributions(data)) + data["prior"] == approx(data["score"], abs=1e-12)
+    assert f"- Score {data['score']:.3f}: " in text
+    report = (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert text.strip() in report
+
+
+def test_a_saved_model_is_refused_in_one_line(models, capsys):
+    texts = ["--query", "red fox", "--title", "the red fox"]
+    assert main(["explain", "--model", str(models["saved"]), *texts]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "dssm explain: shop is a SavedModel with the score maxsim, which does not return the parts "
+        "of a score; explain the run, or its compact model (dssm export --format compact)."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +236,7 @@ def _strings(texts: Sequence[str]) -> tf.Tensor:
     return tf.constant([text.encode("utf-8", "surrogatepass") for text in texts], tf.string)
 
 
-def write_warmup(path: Path, model: str, signatures: Iterable[str]) -> None:
+def write_warmup(path: Path, model: str, signatures: Container[str]) -> None:
     """Writes requests that TensorFlow Serving runs at load, so that the first user need not wait.
 
     Args:
@@ -247,8 +247,9 @@ def write_warmup(path: Path, model: str, signatures: Iterable[str]) -> None:
     from tensorflow_serving.apis import prediction_log_pb2
 
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature in signatures:
-            names = INPUTS[signature]
+        for signature, names in INPUTS.items():
+            if signature not in signatures:
+                continue
             for texts in (ADVERSARIAL[4:5], ADVERSARIAL[4:6] * 4):
                 request = {
                     "model_spec": {"name": model, "signature_name": signature},

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.runtime.trained_ranker import Vectors
+from dssm_tf.runtime.vector_ranker import unit
 
 Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]
@@ -53,6 +54,25 @@ class FeedForward:
         for kernel, bias in self._layers:
             vectors = np.tanh(vectors @ kernel + bias)
         return vectors
+
+
+class SumOfWords:
+    """Words: the sum of the words' unit vectors.
+
+    Args:
+        arrays: empty; the first matrix is all that the tower has.
+
+    Reference: Huang et al. 2013, sec. 3.2.
+    """
+
+    constant: Vectors = np.zeros(1, np.float32)
+
+    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+        del arrays, tower
+
+    def __call__(self, steps: Steps) -> Vectors:
+        """Vectors `(texts, units)`."""
+        return pool(np.add, [unit(step) for step in steps])
 
 
 class Convolution:
@@ -188,6 +208,7 @@ TOWERS: Mapping[str, Callable[..., Any]] = {
     "clsm": Convolution,
     "rnn": partial(Recurrence, cell=_TanhCell),
     "lstm": partial(Recurrence, cell=_LSTMCell),
+    "words": SumOfWords,
     "bilstm": partial(Recurrence, cell=_LSTMCell, directions=("left_to_right", "right_to_left")),
 }
 """Constructors by the name of the tower: from its arrays, without the first matrix, and its

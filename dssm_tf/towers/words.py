@@ -53,8 +53,12 @@ class Words(Tower):
 
     def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
         """Sums the words' unit vectors: `(texts, units)`."""
+        words = ops.cast(words, self.variable_dtype)  # in float16, `EPSILON` would be 0
         squares = ops.sum(ops.square(words), axis=-1, keepdims=True)
-        return ops.sum(words * ops.rsqrt(ops.maximum(squares, EPSILON)), axis=1)
+        # A word without a vector has a gradient of 0; in float16, a large one would overflow.
+        scale = ops.where(squares > 0, ops.rsqrt(ops.maximum(squares, EPSILON)), 0.0)
+        vectors = ops.sum(words * scale, axis=1)
+        return ops.cast(vectors, self.compute_dtype)
 
     @property
     def dimension(self) -> int:

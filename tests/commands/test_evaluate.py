@@ -42,9 +42,9 @@ class Model:
 def folder(tmp_path, monkeypatch):
     """Writes judgments, a corpus and models to the working directory of the command."""
     monkeypatch.chdir(tmp_path)
-    module = types.ModuleType("dssm_tf.model.semantic_ranker")
-    module.SemanticRanker = types.SimpleNamespace(load=Model)
-    monkeypatch.setitem(sys.modules, "dssm_tf.model.semantic_ranker", module)
+    module = types.ModuleType("dssm_tf.model.load_run")
+    module.load_run = Model
+    monkeypatch.setitem(sys.modules, "dssm_tf.model.load_run", module)
     Path("j.tsv").write_text(JUDGMENTS)
     Path("c.tsv").write_text(CORPUS)
     for run in map(Path, ("lstm", "other/lstm")):

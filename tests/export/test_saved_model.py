@@ -21,7 +21,7 @@ from dssm_tf.common.checksums import CHECKSUMS, files_in
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.export.compact import copy_compact, export_compact
-from dssm_tf.export.saved_model import ExportedRanker, export_saved_model
+from dssm_tf.export.saved_model import ExportedRanker, export_saved_model, load_export
 from dssm_tf.export.signatures import INPUTS
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.build import build_model
@@ -263,10 +263,10 @@ def test_a_flipped_bit_in_an_export_is_detected(exported, tmp_path, file):
     raw[len(raw) // 2] ^= 1
     (damaged / file).write_bytes(raw)
     with pytest.raises(UserError, match=rf"{file} is damaged .* `dssm export`"):
-        ExportedRanker(damaged)
+        load_export(damaged)
     (damaged / file).unlink()
     with pytest.raises(UserError, match=f"{file} does not exist"):
-        ExportedRanker(damaged)
+        load_export(damaged)
 
 
 # ------------------------------------------------------------------------- nothing half-exported

@@ -78,10 +78,11 @@ def vectors(tower: Tower, batch=BATCH, **options) -> np.ndarray:
 
 
 def vectors_and_gradients(tower: Tower, batch=BATCH) -> list[np.ndarray]:
-    """The vectors, and for every weight the gradient of the sum of their squares."""
+    """The vectors, and for every weight the gradient of a weighted sum of their numbers."""
     with tf.GradientTape() as tape:
         output = tower(batch)
-        total = tf.reduce_sum(tf.square(tf.cast(output, tf.float32)))
+        weights = tf.linspace(0.5, 1.5, tower.dimension)
+        total = tf.reduce_sum(tf.cast(output, tf.float32) * weights)
     gradients = tape.gradient(total, tower.trainable_variables)
     return [output, *map(tf.convert_to_tensor, gradients)]
 

@@ -12,10 +12,10 @@ from dssm_tf.scores import MaxSim
 from dssm_tf.scores.maxsim import SCALAR_RATE
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.words import Words
+from tests.numerical_gradients import numerical_gradient
 from tests.reference import maxsim as reference
 from tests.reference.letter_trigrams import trigrams
 from tests.reference.terms import term_batch
-from tests.slopes import numerical_gradient
 
 QUERIES = [["red", "shoe"], [], ["shoes", "red", "red", "shoe"], ["zzz"], ["box"]]
 TITLES = [

@@ -20,7 +20,7 @@ from dssm_tf.training.spelling import (
     spelling_loss,
 )
 from dssm_tf.training.word_rows import WordRows
-from tests.slopes import numerical_gradient
+from tests.numerical_gradients import numerical_gradient
 
 WORDS = [
     "hammer", "drill", "wrench", "bucket", "ladder", "window", "screw", "washer",

@@ -91,7 +91,7 @@ class ClickData:
         self.config, self._data = resolve_config(self.config, Preprocessed(Path(directory)))
         config = self.config
         self._devices = Devices(tf.distribute.get_strategy())
-        check_data(config.negatives, config.training, self._data)
+        check_data(config.negatives, config.training, self._data, config.lists)
         check_batch_sizes(config.training, config.lists, self._devices.replicas)
         self._warm_start = None
         if start is not None:
@@ -174,8 +174,10 @@ class ClickData:
     def ranking_validation(self) -> RankingValidation:
         """A callback that adds the validation NDCG to the logs of each epoch.
 
+        The queries are those of `dssm train`; without clicks, they are made from titles.
+
         Raises:
-            UserError: the data have no validation split.
+            UserError: the data have no validation queries.
         """
         from dssm_tf.model.build import build_model
         from dssm_tf.model.semantic_ranker import text_scorer
@@ -184,6 +186,11 @@ class ClickData:
 
         config, data = self.config, self._data
         task = validation_task(config.validation, data, self._warm_start, self._sources)
+        if task is None and not data.nonempty_splits:
+            raise UserError(
+                f"{data.directory} has no clicks, and no title with three different words to make "
+                "a validation query of; train without ranking_validation()."
+            )
         if task is None:
             raise UserError(
                 f"{data.directory} contains no validation records; preprocess with a larger "

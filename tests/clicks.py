@@ -72,6 +72,18 @@ def click_log(pairs: int = 48, seed: int = 0) -> list[Click]:
     return list(clicks_by_pair.values())
 
 
+def catalog(size: int = 300) -> list[str]:
+    """Distinct titles of three or four words, such as `red wool fox` and `white silk owl 17`."""
+    materials = ("wool", "silk", "cotton", "linen", "paper", "copper", "marble", "velvet")
+    words = [(c, m, a) for c in COLORS for m in materials for a in ANIMALS]
+    random = Random(0)
+    random.shuffle(words)
+    return [
+        " ".join([*words[number % len(words)], *[str(number)] * (number >= len(words))])
+        for number in range(size)
+    ]
+
+
 def write_data(
     directory: Path,
     log: Sequence[Click],
@@ -82,21 +94,24 @@ def write_data(
     seed: int = 0,
     rules: Rules = FOLDED,
     earlier_vocabulary: Vocabulary | None = None,
+    corpus: Sequence[str] = (),
 ) -> Data:
     """Writes a directory as preprocess does.
 
     Args:
         directory: directory to create.
-        log: distinct pairs.
+        log: distinct pairs; may be empty.
         validation: queries of the validation split, or their fraction.
         negatives: number of recorded negatives per pair; fewer if there are not enough titles.
         shards: number of files per split.
         seed: seed of the negatives and of the validation split.
         rules: rules of the texts.
         earlier_vocabulary: a vocabulary that this one extends.
+        corpus: titles without clicks.
     """
     random = Random(seed)
-    queries, titles, _ = zip(*log, strict=True)
+    queries = [click.query for click in log]
+    titles = [*(click.title for click in log), *corpus]
     if isinstance(validation, float):
         distinct = list(dict.fromkeys(queries))
         validation = set(random.sample(distinct, int(validation * len(distinct))))
@@ -108,6 +123,9 @@ def write_data(
         clicks[rules.key(title)] += count
         query_counts[rules.key(title)] += 1
         for word in (*rules.words(query), *rules.words(title)):
+            ngrams.update(letter_ngrams(word, rules.max_letters, rules.letter_ngrams))
+    for title in corpus:
+        for word in rules.words(title):
             ngrams.update(letter_ngrams(word, rules.max_letters, rules.letter_ngrams))
     vocabulary = grow(earlier_vocabulary or Vocabulary([], rules), ngrams, 10_000)
     texts = {
@@ -136,7 +154,10 @@ def write_data(
     }
     for kind, keys in texts.items():
         numbers = [[row_of_word[word] for word in text] for text in words[kind]]
-        table = {"text": pa.array([*keys.values()]), "words": pa.array(numbers, integers)}
+        table = {
+            "text": pa.array([*keys.values()], pa.string()),
+            "words": pa.array(numbers, integers),
+        }
         parquet.write_table(pa.table(table | columns[kind]), directory / file_name(kind, 0, 1))
     hashed = word_records((word, vocabulary.look_up(word)) for word in row_of_word)
     (directory / file_name("words", 0, 1)).write_bytes(hashed)

@@ -21,7 +21,7 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.load_run import RunRanker, load_run
-from dssm_tf.model.run_files import CONFIG, HISTORY
+from dssm_tf.model.run_files import CONFIG, HISTORY, load_titles
 from dssm_tf.reports.figures import lines
 from dssm_tf.reports.markdown import plain, table
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -68,15 +68,17 @@ def report(
     log_priors = ranker.prior.log_priors
     evaluation: Evaluation | None = None
     texts: list[Any] = sorted(log_priors, key=lambda title: (-log_priors[title], title))
+    facts = f"{len(texts):,} clicked titles; their log-prior has weight {ranker.prior_weight:g}"
+    if not texts:
+        texts = [title.text for title in load_titles(run)]
+        facts = f"{len(texts):,} titles, none of which was clicked"
     if judgments:
         evaluation = evaluate({ranker.name: ranker}, judgments, corpus)
         texts = list(dict.fromkeys(evaluation.task.queries))
     figures = _curves({ranker.name: run, **(beside or {})})
     sections = [
         f"# Report of {plain(ranker.name)}",
-        f"The run {plain(str(run))} has {ranker.model.count_params():,} parameters and "
-        f"{len(log_priors):,} clicked titles; their log-prior has weight "
-        f"{ranker.prior_weight:g}.",
+        f"The run {plain(str(run))} has {ranker.model.count_params():,} parameters and {facts}.",
         "## Training",
         *(f"![]({name}.svg)" for name in figures),
     ]

@@ -168,8 +168,8 @@ class ShapleyExplanation:
             return f"'{word}' matches '{title_word}' by shared letters, {' '.join(shared)}"
         partner = int(self.interactions[position].argmax())
         if self.interactions[position, partner] >= _MIN_INTERACTION * contribution:
-            return f"'{word}' goes with '{self.title.words[partner]}', because of clicks"
-        return f"'{word}' goes with the title as a whole, because of clicks"
+            return f"'{word}' goes with '{self.title.words[partner]}', as learned in training"
+        return f"'{word}' goes with the title as a whole, as learned in training"
 
     def similar_spelling(self, position: int) -> tuple[str, list[str]] | None:
         """The first title word that shares half of its trigrams with a query word.

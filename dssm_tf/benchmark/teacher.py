@@ -38,8 +38,13 @@ def teach(
         progress: whether to show progress.
 
     Raises:
-        UserError: `best` and `random` are both 0, or one is negative.
+        UserError: `best` and `random` are both 0, or one is negative; or there are no queries.
     """
+    if not data.spec.count("queries"):
+        raise UserError(
+            f"{data.directory} has no queries to score titles for, because it was made without a "
+            "click log; give preprocess --input."
+        )
     if min(best, random) < 0 or best + random < 1:
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
     queries, titles, clicked = data.texts("queries"), data.texts("titles"), data.clicked.to_pylist()

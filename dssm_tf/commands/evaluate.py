@@ -125,9 +125,11 @@ def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str])
     try:
         return BASELINES[name]().fit(log or [], titles, progress=True)
     except NoClicksError as error:
-        if log is not None:
+        if log:
             raise
-        raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
+        raise UserError(
+            f"{error} Give --data, a directory that preprocess wrote from a click log."
+        ) from error
 
 
 def _queries_in_logs(

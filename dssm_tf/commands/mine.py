@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from dssm_tf.commands.named import named_paths
+from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
 
@@ -39,6 +40,7 @@ def mine(
     Raises:
         UserError: an input cannot be used, `out` exists, or no title is left.
     """
+    load_tensorflow()
     from dssm_tf.training.mining import mine as mine_negatives
 
     models = named_paths(model, "--model")

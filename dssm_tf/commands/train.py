@@ -32,7 +32,7 @@ def train(
     loss: Annotated[Any, _PythonOnly] = None,
     callbacks: Annotated[Sequence[Any], _PythonOnly] = (),
 ) -> None:
-    """Train a model on preprocessed clicks.
+    """Train a model on preprocessed clicks, or on titles alone if there are none.
 
     Uses all local GPUs, and several machines through TF_CONFIG. Run the same command again to
     resume an interrupted run; a finished run does not change. Training fails if the loss or a

@@ -76,7 +76,8 @@ class TrainingConfig(Section):
     title_queries: NonNegativeFloat = Field(
         0,
         description="Number of titles per click that are trained on as their own queries. Such a "
-        "query is two to four words of the title.",
+        "query is two to four words of the title. If the data have no clicks, any number above 0 "
+        "trains on each title once per epoch.",
     )
     typos: Fraction = Field(
         0.0,

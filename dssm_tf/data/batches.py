@@ -10,7 +10,7 @@ a softmax.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -53,6 +53,7 @@ class Batches:
         letters_only: fraction of the words that are read without their own row in a step.
         mined: query indices and title indices of mined hard negatives, `(pairs, 2)`.
         mined_count: hard negatives per query and epoch. Clicked titles are left out.
+        held_out: word indices of queries that no title is trained on with; see `QueryWords`.
         shapes: sizes to pad to.
         splits: the splits of the sources that are read.
     """
@@ -68,6 +69,7 @@ class Batches:
     letters_only: float = 0.0
     mined: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     mined_count: int = 0
+    held_out: Sequence[Sequence[int]] = ()
     shapes: Shapes = field(default_factory=Shapes)
     splits: tuple[str, ...] = ("train", "always")
 
@@ -171,7 +173,7 @@ class Batches:
         columns = (rows.query, rows.titles, rows.weights, rows.targets)
         tensors = [tf.constant(column) for column in columns if column is not None]
         is_clicks, shuffle = rows.targets is None, tf.random.experimental.index_shuffle
-        query_words = QueryWords(self.texts, self.typos, self.neighboring_words)
+        query_words = QueryWords(self.texts, self.typos, self.neighboring_words, self.held_out)
         draw_negatives = self._negatives_drawer()
 
         def make_batch(element: tf.Tensor) -> tuple[Any, Any, tf.Tensor]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import tensorflow as tf
 
 from dssm_tf.data.texts import SPELLINGS, TextTensors
@@ -9,6 +12,7 @@ from dssm_tf.data.texts import SPELLINGS, TextTensors
 _MIN_WORDS, _MAX_WORDS = 2, 4
 _DRAWS = 3  # random numbers per row, besides one per word
 _EXTRA_DRAWS = 2  # for neighboring words
+_MAX_NUMBER = 1 << 53  # so low that the numbers of a long text have a sum below 2^63
 
 
 class QueryWords:
@@ -16,13 +20,15 @@ class QueryWords:
 
     A title that is used as a query keeps two to four of its words, in their order, because users
     rarely type a whole title. In a fraction of these queries, the words are neighbors in the title;
-    otherwise they are drawn from the whole title. In a fraction of all queries, the longest word
-    gets a typing error.
+    otherwise they are drawn from the whole title. If these are exactly the words of a held-out
+    query, the title keeps all of its words. In a fraction of all queries, the longest word gets a
+    typing error.
 
     Args:
         texts: of the training; with misspelled variants if `typos` is above 0.
         typos: fraction of the queries with a typing error.
         neighboring_words: fraction of the titles' queries with neighboring words.
+        held_out: the word indices of queries that no title may be trained on with.
 
     Call arguments:
         query: int `(rows,)`, text indices. From `texts.first_title` on, the text is a title.
@@ -33,11 +39,23 @@ class QueryWords:
         Ragged int32 `[rows, words]`.
     """
 
-    def __init__(self, texts: TextTensors, typos: float, neighboring_words: float = 0.0) -> None:
+    def __init__(
+        self,
+        texts: TextTensors,
+        typos: float,
+        neighboring_words: float = 0.0,
+        held_out: Sequence[Sequence[int]] = (),
+    ) -> None:
         self._texts = texts
         self._typos = typos
         self._neighboring_words = neighboring_words
         self._letters = texts.ngrams.row_lengths()
+        # A set of words is compared by the sum of their random numbers.
+        random = np.random.default_rng(0)
+        numbers = random.integers(_MAX_NUMBER, size=texts.ngrams.nrows())
+        self._numbers = tf.constant(numbers)
+        self._held_out = tf.constant(np.unique([numbers[[*words]].sum() for words in held_out]))
+        self._has_held_out = len(held_out) > 0
         max_words = int(tf.reduce_max(texts.words.row_lengths()))
         # Further numbers are drawn only if they are needed, so the others do not depend on them.
         self._first_extra = _DRAWS + max_words
@@ -63,9 +81,25 @@ class QueryWords:
             run = (position >= start) & (position < start + max_words[:, None])
             mask = tf.where((choice < self._neighboring_words)[:, None], run, mask)
         mask &= words >= 0
+        if self._has_held_out:
+            is_held_out = self._is_held_out(words, mask) & (query >= self._texts.first_title)
+            mask |= is_held_out[:, None] & (words >= 0)
         if self._typos:
             words = self._misspelled(words, mask, typo < self._typos, variant)
         return tf.ragged.boolean_mask(words, mask)
+
+    def _is_held_out(self, words: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        """Whether the words of each row are those of a held-out query, bool `(rows,)`.
+
+        Args:
+            words: int32 `(rows, columns)`, word indices.
+            mask: bool `(rows, columns)`, the words of the query.
+        """
+        numbers = tf.gather(self._numbers, tf.maximum(words, 0))
+        sums = tf.reduce_sum(tf.where(mask, numbers, 0), axis=1)
+        index = tf.searchsorted(self._held_out, sums)
+        index = tf.minimum(index, tf.size(self._held_out) - 1)
+        return tf.gather(self._held_out, index) == sums
 
     def _misspelled(
         self, words: tf.Tensor, mask: tf.Tensor, has_typo: tf.Tensor, variant: tf.Tensor

@@ -58,7 +58,7 @@ def interval(low: float, high: float) -> str:
     return "-".join(f"{end:.3f}"[1:] if end < 0.9995 else "1.00" for end in (low, high))
 
 
-def small_sample_warning(subject: str, queries: float) -> list[str]:
+def small_sample_warning(subject: str, queries: float, source: str = "") -> list[str]:
     """A sentence that warns of a mean over few queries; empty if there are enough queries.
 
     >>> small_sample_warning("It is based on", 200), small_sample_warning("It is based on", 13)
@@ -67,10 +67,12 @@ def small_sample_warning(subject: str, queries: float) -> list[str]:
     Args:
         subject: beginning of the sentence, which the number of queries follows.
         queries: number of queries.
+        source: words about the queries that follow their number, such as `made from titles`.
     """
     if queries >= FEW_QUERIES:
         return []
     count = f"{queries:.0f} {'query' if queries == 1 else 'queries'}"
+    count = f"{count} {source}" if source else count
     return [
         f"{subject} {count}, fewer than {FEW_QUERIES}: other queries may give different figures."
     ]

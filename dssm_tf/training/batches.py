@@ -14,6 +14,7 @@ from dssm_tf.data.rows import click_rows, title_rows
 from dssm_tf.data.texts import TextIndexer
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.training.mining import read_mined
+from dssm_tf.training.validation import validation_title_queries
 
 
 def training_batches(
@@ -28,6 +29,9 @@ def training_batches(
     frequencies: DocumentFrequencies | None = None,
 ) -> Batches:
     """The training split as batches.
+
+    Without clicks, an epoch has each title once as its own query. A title is not trained on with
+    the words of a validation query of `ValidationTask.from_titles`.
 
     Args:
         training: batch size, weights of clicks, titles as queries, typing errors.
@@ -49,6 +53,8 @@ def training_batches(
     rows = dict(clicks) if training.clicks else {}
     if training.title_queries:
         titles_per_epoch = round(training.title_queries * data.count("train"))
+        if not data.nonempty_splits:
+            titles_per_epoch = data.spec.count("titles")
         rows["always"] = title_rows(texts, clicks["train"], titles_per_epoch)
     # An unclicked title counts as half a click.
     draw = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
@@ -64,5 +70,6 @@ def training_batches(
         letters_only=training.letters_only,
         mined=read_mined(negatives, data),
         mined_count=negatives.mined,
+        held_out=[query.words for query in validation_title_queries(data)],
     )
     return batches.with_shapes(fixed_shapes, replicas)

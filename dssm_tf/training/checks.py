@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 import keras
 import numpy as np
@@ -17,14 +18,23 @@ from dssm_tf.config.training import NegativesConfig, TrainingConfig
 from dssm_tf.data.preprocessed import Preprocessed
 
 
-def check_data(negatives: NegativesConfig, training: TrainingConfig, data: Preprocessed) -> None:
+def check_data(
+    negatives: NegativesConfig,
+    training: TrainingConfig,
+    data: Preprocessed,
+    lists: Mapping[str, ListsConfig] = MappingProxyType({}),
+) -> None:
     """Raises UserError if there are no training records, or no negatives for them.
 
     Args:
         negatives: the section of the negatives.
         training: its `clicks` says whether clicks are trained on at all.
         data: the preprocessed directory.
+        lists: the sections of graded lists to train on.
     """
+    if not data.nonempty_splits:
+        _check_titles(negatives, training, data, has_lists=bool(lists))
+        return
     if not data.count("train"):
         raise UserError(f"{data.directory} has no training records; give preprocess a longer log.")
     recorded = data.spec.negatives
@@ -50,6 +60,49 @@ def check_data(negatives: NegativesConfig, training: TrainingConfig, data: Prepr
         "configured. Set negatives.in_batch or negatives.fresh, or run preprocess "
         "with --negatives-from log."
     )
+
+
+def _check_titles(
+    negatives: NegativesConfig, training: TrainingConfig, data: Preprocessed, *, has_lists: bool
+) -> None:
+    """Raises UserError if a directory without clicks cannot be trained on with these settings.
+
+    Args:
+        negatives: the section of the negatives.
+        training: the section of the training.
+        data: the preprocessed directory.
+        has_lists: whether there are graded lists to train on.
+    """
+    no_clicks = f"{data.directory} has no clicks, because it was made without a click log"
+    if training.folds:
+        raise UserError(
+            f"training.folds: {training.folds} folds divide the queries of a log, but {no_clicks}; "
+            "set training.folds=null."
+        )
+    if training.monitor == "val_loss" and not has_lists:
+        raise UserError(
+            "training.monitor: val_loss is the loss of validation clicks or judgments, but "
+            f"{no_clicks}; set training.monitor=ndcg@10, or give --judgments."
+        )
+    if not training.title_queries:
+        if has_lists:
+            return
+        raise UserError(
+            f"{no_clicks}; set training.title_queries=1 to train on its titles as their own "
+            "queries, or give --judgments or --teacher."
+        )
+    if not (negatives.in_batch or negatives.fresh):
+        raise UserError(
+            "negatives: titles as queries have no recorded negatives; set negatives.in_batch=true "
+            "or negatives.fresh."
+        )
+    titles = int(np.count_nonzero(data.words("titles").value_lengths().to_numpy()))
+    if titles < 2 and not has_lists:
+        raise UserError(
+            f"{data.directory} has nothing to learn from: it has {titles} title and no clicks, and "
+            "a title that is its own query needs other titles as negatives. Give preprocess a "
+            "larger --corpus."
+        )
 
 
 def _has_negatives(negatives: NegativesConfig, data: Preprocessed) -> bool:

@@ -147,6 +147,11 @@ def mine(
     from dssm_tf.model.load_run import load_run
 
     data = Preprocessed(Path(directory))
+    if not data.spec.count("queries"):
+        raise UserError(
+            f"{directory} has no queries to mine for, because it was made without a click log; "
+            "give preprocess --input."
+        )
     systems: dict[str, ScoreMatrix] = {
         name: load_run(run).similarity_matrix for name, run in runs.items()
     }

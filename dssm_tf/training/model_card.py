@@ -16,6 +16,7 @@ from dssm_tf.model.siamese import Siamese
 from dssm_tf.scores import Score
 from dssm_tf.text.fields import join_fields
 from dssm_tf.towers.tower import Tower
+from dssm_tf.training.validation import FROM_TITLES, GRADED_BY_TITLES
 
 if TYPE_CHECKING:
     from dssm_tf.training.run_directory import Result
@@ -41,6 +42,7 @@ def write_model_card(
         warm_start: the earlier run that the training started from.
     """
     values = result.metrics
+    on_title_queries = result.validation_description == GRADED_BY_TITLES
     metric_rows = "\n".join(
         f"| {name} | {values[name]:.4f} "
         f"| {values[f'low {name}']:.3f} to {values[f'high {name}']:.3f} "
@@ -55,7 +57,11 @@ def write_model_card(
         search = f"\n{fill(sentences, 100)}\n"
     small_sample = []
     if values:
-        small_sample = small_sample_warning("\nThese values are based on", values["queries"])
+        small_sample = small_sample_warning(
+            "\nThese values are based on",
+            values["queries"],
+            FROM_TITLES if on_title_queries else "",
+        )
     negatives = [
         f"{name} {value}" for name, value in config.negatives.model_dump().items() if value
     ]
@@ -73,6 +79,9 @@ def write_model_card(
     )
     if not config.training.clicks:
         sources += "| clicks | not used: `training.clicks: false` |\n"
+    limits = _LIMITS
+    if not (spec.count("train") or warm_start or config.lists):
+        limits = _LIMITS_WITHOUT_CLICKS
     ngrams = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
     earlier_run = validation_note = ""
     if warm_start is not None:
@@ -129,7 +138,7 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 ## Validation
 
 {fill(f"{result.validation_description or 'No query was held out.'} Gain `2^grade - 1`.", 100)}
-{"" if config.training.folds else "Measured before any training on the validation split."}
+{"" if config.training.folds or on_title_queries else _MEASURED_BEFORE}
 
 | metric | value | 95 % interval over queries | without the prior |
 |---|---|---|---|
@@ -138,17 +147,29 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 {"" if reads_words else _VECTORS}{search}
 ## Use and limits
 
+{limits}
+"""
+    with atomic_write(out / MODEL_CARD) as file:
+        file.write(text)
+
+
+_MEASURED_BEFORE = "Measured before any training on the validation split."
+
+_LIMITS = """\
 The model ranks titles for queries like those of the log. Clicks are not relevance: users cannot
 click titles that they did not see, and they click high ranks more often. Unclicked titles have the
 smallest log-prior. Titles that are neither in the log nor in a corpus were not trained on; their
 scores come from letter n-grams that they share with other titles. Queries can contain personal
 data. This run contains titles (`titles.tsv`), letter n-grams, and a hash of each query
 (`query_ids.npy`, with which an evaluation recognizes new queries), but no text of a query. A
-guessed query can be checked against the hashes; ranking does not need the file.
-"""
-    with atomic_write(out / MODEL_CARD) as file:
-        file.write(text)
+guessed query can be checked against the hashes; ranking does not need the file."""
 
+_LIMITS_WITHOUT_CLICKS = """\
+The model was trained on titles alone. It has not learned from users: neither which words they type
+for a title, nor which titles they prefer, so all titles have the same log-prior. Validation queries
+have words of their titles, so users' queries can be ranked worse. Measure the model on judged
+queries, and train on clicks as soon as there are some. Titles that are not in the corpus were not
+trained on. This run contains titles (`titles.tsv`) and letter n-grams."""
 
 _VECTORS = """\
 The column "value" measures the ranking by vectors that include the prior. `dssm embed`, the
@@ -161,7 +182,7 @@ _SEARCH = (
     "`dssm search` adds the scores of BM25, weight {:.2f}, and of this model, weight {:.2f}, each "
     "scaled to 0..1. It warns that no result is good if each result has a cosine below {:.3f} and "
     "lacks a word of the query. The cutoff is the 5th percentile of the first title's cosine over "
-    "the validation queries whose first title was clicked. How many poor results are below it was "
+    "the validation queries whose first title has a grade. How many poor results are below it was "
     "not measured."
 )
 

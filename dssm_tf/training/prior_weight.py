@@ -22,7 +22,8 @@ def tune_prior_weight(
     """The weight of the log-prior, and the validation metrics with it.
 
     Args:
-        weight: a fixed weight, or `auto`: the best of `PRIOR_WEIGHTS`.
+        weight: a fixed weight, or `auto`: the best of `PRIOR_WEIGHTS`; 0 if no title has a click,
+            because then all log-priors are equal.
         prior: the log-prior of titles.
         task: the validation queries; if None, `auto` is 0.
         scorer: scores texts without the prior.
@@ -35,7 +36,7 @@ def tune_prior_weight(
     scores = score_task(scorer, task)
     log_prior = prior(task.titles)
     if weight == "auto":
-        weight = best_prior_weight(task, scores, log_prior)
+        weight = best_prior_weight(task, scores, log_prior) if prior.log_priors else 0.0
     metrics = task.metrics_with_ci(scores, weight * log_prior)
     metrics |= tune_search_settings(task, scores, weight * log_prior)
     metrics |= {f"cosine {name}": value for name, value in task.ndcg(scores).items()}

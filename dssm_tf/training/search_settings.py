@@ -26,7 +26,7 @@ def tune_search_settings(
     nearest to 0.5. As in a search, the best titles of both systems are ranked together.
 
     The cutoff is the 5th percentile of the first title's score, over the queries whose first title
-    was clicked: 1 of 20 good first titles is below it. How many bad first titles are below it
+    has a grade: 1 of 20 good first titles is below it. How many bad first titles are below it
     depends on the queries and is not measured here. The score does not include the prior, because
     popularity does not make an irrelevant title relevant.
 

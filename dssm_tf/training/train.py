@@ -21,7 +21,6 @@ from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.terms import document_frequencies
-from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.losses import BySource
 from dssm_tf.model.build import build_model
 from dssm_tf.model.prior import TitlePrior
@@ -43,7 +42,12 @@ from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.run_directory import Result, finish_run, load_finished_result, start_run
 from dssm_tf.training.start_vectors import check_start_vectors
 from dssm_tf.training.starts import Stage, Starts, best_stage
-from dssm_tf.training.validation import ValidationTask, score_task
+from dssm_tf.training.validation import (
+    ValidationTask,
+    score_task,
+    title_task,
+    validation_notes,
+)
 from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights
 
 
@@ -80,7 +84,7 @@ def train(
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))
-    check_data(config.negatives, config.training, data)
+    check_data(config.negatives, config.training, data, config.lists)
     config.optimizer.check()
     check_start_vectors(config.start.vectors)
     check_batch_sizes(config.training, config.lists, devices.replicas)
@@ -117,9 +121,10 @@ def train(
         if not config.training.folds:
             task = validation_task(config.validation, data, warm_start, sources)
         _announce(console, config, data, loop, sources, task)
-        records = f"all {data.count(*data.nonempty_splits):,} records" + "".join(
-            f" and {source.pairs:,} of {source.name}" for source in sources
-        )
+        counts = [f"{source.pairs:,} of {source.name}" for source in sources]
+        if data.nonempty_splits:
+            counts.insert(0, f"{data.count(*data.nonempty_splits):,} records")
+        records = f"all {' and '.join(counts)}"
         if config.training.folds:
 
             def build_fold(fold: Preprocessed, *, directory: Path, patience: int) -> TrainingLoop:
@@ -145,7 +150,11 @@ def train(
             )
             loop.fit("fit", data.nonempty_splits, result.best_epoch)
         else:
-            result = _fit_and_refit(config, data, loop, task, warm_start, records, console)
+            # Queries made from titles are not records to train on.
+            refit = config.training.refit and (
+                data.count("validation") > 0 or any(source.validation for source in sources)
+            )
+            result = _fit_and_refit(config, data, loop, task, warm_start, refit, records, console)
         result.start = None if start is None else str(start)
         result.set_sources(sources)
         result.seconds = monotonic() - started
@@ -234,6 +243,8 @@ def validation_task(
 ) -> ValidationTask | None:
     """The validation task: of the judged queries, else of those of the log; None without queries.
 
+    Data without any click have the queries of `title_task` in place of those of the log.
+
     With a warm start, queries that the earlier run was trained on are left out, unless no others
     remain. The earlier run may have been trained on its validation queries too (`training.refit`),
     and frequent queries are likely to be in both logs.
@@ -254,6 +265,8 @@ def validation_task(
     task = ValidationTask.from_lists(new or judged, data.rules, limits.queries)
     if task is not None:
         return task
+    if not data.nonempty_splits:
+        return title_task(data, limits.queries, limits.titles)
     if not data.count("validation"):
         return None
     task_of_new_queries = ValidationTask.from_clicks(data, limits.queries, limits.titles, known)
@@ -271,16 +284,14 @@ def _announce(
     task: ValidationTask | None,
 ) -> None:
     """Prints the size of the training, and warnings about the data."""
+    pairs = f"{data.count('train'):,} pairs of {len(data.clicked):,} queries and "
     console.print(
-        f"training {config.model_name} on {data.count('train'):,} pairs of "
-        f"{len(data.clicked):,} queries and {len(data.titles):,} titles: at most "
-        f"{config.training.epochs} epochs of {loop.steps:,} steps"
+        f"training {config.model_name} on {pairs if data.nonempty_splits else ''}"
+        f"{len(data.titles):,} titles: at most {config.training.epochs} epochs of "
+        f"{loop.steps:,} steps"
     )
     lines = [line for source in sources for line in source.summary_lines()]
-    if task is not None:
-        lines += small_sample_warning(
-            "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
-        )
+    lines += validation_notes(task, data)
     for line in lines:
         style = "" if line.startswith(SOURCES) else "yellow"
         console.print(line, style=style, markup=False)
@@ -292,10 +303,11 @@ def _fit_and_refit(
     loop: TrainingLoop,
     task: ValidationTask | None,
     warm_start: WarmStart | None,
+    refit: bool,
     records: str,
     console: Console,
 ) -> Result:
-    """Fits on the training split, tunes the prior's weight, and refits on all records."""
+    """Fits on the training split, tunes the prior's weight, and refits on all records if asked."""
     untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
     stages: list[Stage] = []
     if warm_start is None and config.tower.name == "words":
@@ -313,11 +325,12 @@ def _fit_and_refit(
     if task is None:
         return result
     result.validation_description = task.description
-    if config.training.refit:
+    if refit:
         console.print(f"refit from epoch {best.best_epoch} on {records}")
         # The fraction two thirds was chosen in docs/results.md.
         epochs = math.ceil(best.best_epoch * 2 / 3)
-        loop.fit("refit", data.nonempty_splits, epochs, weights=best.weights)
+        # Graded lists may have a validation split even if the log has none.
+        loop.fit("refit", ["train", "validation"], epochs, weights=best.weights)
         result.refitted = True
     return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.intervals import interval, mean_intervals
+from dssm_tf.data.title_queries import TitleQuery, draw_title_queries, titles_with_all_words
+from dssm_tf.evaluation.intervals import interval, mean_intervals, small_sample_warning
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import ranks_of, tie_key
 from dssm_tf.model.text_scorer import TextScorer, TextScores
@@ -29,6 +31,19 @@ GRADED_BY_JUDGMENTS = (
     "Judged queries held out of training rank the titles that were judged for them, by their "
     "grades."
 )
+
+GRADED_BY_TITLES = (
+    "There are no clicks and no judgments to validate on. Queries made from titles rank the titles "
+    "of the corpus; if these are more than `validation.titles`, a random sample of them. A query "
+    "is two to four words of a title; half of the queries have neighboring words, and half have a "
+    "typing error. The title has grade 3, any other title with all of these words grade 1. No "
+    "title was trained on with exactly these words as its query."
+)
+FROM_TITLES = "made from titles"
+"""Follows a number of queries of `ValidationTask.from_titles` in messages."""
+
+_MAX_TITLE_QUERIES = 500
+_TITLE_QUERIES_SEED = 0  # one for all trainings, so that their metrics can be compared
 
 # Scores in memory at once while validation queries are ranked: 16 MiB.
 _MAX_SCORES = 1 << 22
@@ -78,13 +93,7 @@ class ValidationTask:
         queries = np.array([*dict.fromkeys(pairs.query[included].tolist())][:max_queries], np.int64)
         pairs = pairs.select(np.isin(pairs.query, queries))
         clicked = np.unique(pairs.titles[:, 0])
-        titles = np.setdiff1d(np.arange(len(texts)), clicked)
-        unclicked_count = max(0, max_titles - len(clicked))
-        if len(titles) > unclicked_count:
-            # With clicked titles only, the task would be easier than in a deployment.
-            titles = np.random.default_rng(0).choice(titles, unclicked_count, replace=False)
-        title_indices = [*clicked.tolist(), *titles.tolist()]
-        title_indices.sort(key=lambda index: tie_key(data.rules.key(texts[index])))
+        title_indices = _titles_to_rank(data, clicked, max_titles)
         most_clicks = np.zeros(len(data.clicked))
         np.maximum.at(most_clicks, pairs.query, pairs.clicks)
         most_clicks = most_clicks[pairs.query]
@@ -96,6 +105,44 @@ class ValidationTask:
             tuple(query_texts[index] for index in queries),
             tuple(texts[index] for index in title_indices),
             all_grades[queries][:, title_indices],
+        )
+
+    @classmethod
+    def from_titles(
+        cls, data: Preprocessed, max_queries: int, max_titles: int, seed: int
+    ) -> ValidationTask | None:
+        """The task of queries that are made from titles; see `draw_title_queries`.
+
+        The title of a query has grade 3. Any other title with all words of the query, before its
+        typing error, has grade 1: it is not wrong, but the query was not made from it.
+
+        Args:
+            data: the preprocessed directory.
+            max_queries: largest number of queries, each of another title.
+            max_titles: largest number of titles; those of the queries and a random sample of the
+                others are taken.
+            seed: of the queries.
+
+        Returns:
+            None if no title has three different words.
+        """
+        queries = draw_title_queries(data, max_queries, seed)
+        if not queries:
+            return None
+        of_queries = np.array([query.title for query in queries])
+        titles = np.array(_titles_to_rank(data, np.unique(of_queries), max_titles))
+        grades = sparse.lil_array((len(queries), len(titles)))
+        for row, columns in enumerate(titles_with_all_words(data, titles, queries)):
+            grades[row, columns] = 1.0
+        column_of_title = np.argsort(titles)
+        columns = column_of_title[np.searchsorted(titles, of_queries, sorter=column_of_title)]
+        grades[np.arange(len(queries)), columns] = 3.0
+        texts = data.texts("titles")
+        return cls(
+            tuple(query.text for query in queries),
+            tuple(texts[index] for index in titles.tolist()),
+            grades.tocsr(),
+            GRADED_BY_TITLES,
         )
 
     @classmethod
@@ -171,6 +218,73 @@ class ValidationTask:
         if self.judged is None:
             return scores
         return np.where(self.judged[block].toarray(), scores, np.float32(-np.inf))
+
+
+def _titles_to_rank(
+    data: Preprocessed, required: NDArray[np.integer[Any]], max_titles: int
+) -> list[int]:
+    """Indices of the titles that validation queries rank, in the order in which ties are ranked.
+
+    Args:
+        data: the preprocessed directory.
+        required: increasing indices of titles that are always ranked.
+        max_titles: largest number of titles; a random sample of the others is added up to it.
+    """
+    texts = data.texts("titles")
+    titles = np.setdiff1d(np.arange(len(texts)), required)
+    count = max(0, max_titles - len(required))
+    if len(titles) > count:
+        # With the required titles only, the task would be easier than in a deployment.
+        titles = np.random.default_rng(0).choice(titles, count, replace=False)
+    indices = [*required.tolist(), *titles.tolist()]
+    indices.sort(key=lambda index: tie_key(data.rules.key(texts[index])))
+    return indices
+
+
+def validation_title_queries(data: Preprocessed) -> list[TitleQuery]:
+    """The queries that a training may be validated on if the data have no clicks; else none.
+
+    `title_task` uses the first of them.
+    """
+    if data.nonempty_splits:
+        return []
+    return draw_title_queries(data, _MAX_TITLE_QUERIES, _TITLE_QUERIES_SEED)
+
+
+def title_task(data: Preprocessed, max_queries: int, max_titles: int) -> ValidationTask | None:
+    """The task of queries made from titles that a training without clicks is validated on.
+
+    Args:
+        data: the preprocessed directory, without clicks.
+        max_queries: largest number of queries; at most 500 are made.
+        max_titles: largest number of titles.
+    """
+    count = min(max_queries, _MAX_TITLE_QUERIES)
+    return ValidationTask.from_titles(data, count, max_titles, _TITLE_QUERIES_SEED)
+
+
+def validation_notes(task: ValidationTask | None, data: Preprocessed) -> list[str]:
+    """Lines for the terminal before training: warnings about the validation queries.
+
+    Args:
+        task: the validation task; None if no query is held out.
+        data: the preprocessed directory.
+    """
+    if task is None:
+        if data.nonempty_splits:
+            return []
+        return [
+            "There is no validation, so training takes all epochs: no clicks and no judgments are "
+            "held out, and no title has three different words to make a query of."
+        ]
+    count = len(task.queries)
+    if task.description != GRADED_BY_TITLES:
+        subject = "The best epoch and the weight of the log-prior are chosen on"
+        return small_sample_warning(subject, count)
+    subject = "The best weights are chosen on"
+    return small_sample_warning(subject, count, FROM_TITLES) or [
+        f"{subject} {count} queries {FROM_TITLES}, because no clicks and no judgments are held out."
+    ]
 
 
 def mean_with_ci(values: Values) -> dict[str, float]:

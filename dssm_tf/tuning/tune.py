@@ -21,7 +21,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write, check_replaceable, exclusive_lock
 from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import digest
-from dssm_tf.data.format import SPEC
+from dssm_tf.data.format import SPEC, Spec
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.tables.writer import write_table
@@ -29,6 +29,7 @@ from dssm_tf.training.checks import check_data
 from dssm_tf.training.resolve import resolve_files
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
+from dssm_tf.training.validation import FROM_TITLES, validation_title_queries
 from dssm_tf.tuning.search import Search, format_settings
 
 STUDY = "trials.db"
@@ -59,12 +60,18 @@ def tune(
     """
     for log, setting in product(map(Preprocessed, data), search.settings):
         config = search.trial_config(setting)
-        if not (config.training.folds or log.count("validation")):
+        if not log.nonempty_splits:
+            if not validation_title_queries(log):
+                raise UserError(
+                    f"{log.directory} has nothing to compare settings on: it has no clicks, and no "
+                    "title with three different words to make a validation query of."
+                )
+        elif not (config.training.folds or log.count("validation")):
             raise UserError(
                 f"{log.directory} contains no validation records; preprocess with a larger "
                 "--validation-fraction, or --set training.folds=5."
             )
-        check_data(resolve_files(config).negatives, config.training, log)
+        check_data(resolve_files(config).negatives, config.training, log, config.lists)
         log.check_letter_ngrams(config.letter_ngrams)
         config.optimizer.check()
     check_replaceable(out, (STUDY, "*"))
@@ -218,7 +225,9 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
         f"failed or were pruned. {search.metric} {_spread(_by_seed(best))}:",
         *(f"  {setting}" for setting in format_settings(best.params)),
         *small_sample_warning(
-            "The trial, its epoch and its log-prior are chosen on", best.user_attrs["queries"]
+            "The trial, its epoch and its log-prior are chosen on",
+            best.user_attrs["queries"],
+            "" if any(map(_has_clicks, data)) else FROM_TITLES,
         ),
         f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",
         f"Command:    dssm train --config {out}/best.yaml --data DATA --out RUN",
@@ -227,6 +236,11 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
         file.writelines(f"# {line}\n" for line in comments)
         file.write(resolve_files(search.build_config(*format_settings(best.params))).dump())
     return comments
+
+
+def _has_clicks(directory: Path) -> bool:
+    """Whether a preprocessed directory has pairs of a query and a clicked title."""
+    return Spec.load(directory).count("train", "validation") > 0
 
 
 def _spread(values: Sequence[float] | NDArray[np.float64]) -> str:

@@ -10,13 +10,21 @@ from pytest import approx
 from scipy import sparse
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.title_queries import TitleQuery
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.model.text_scorer import TextVectors
 from dssm_tf.training import validation
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS, best_prior_weight
-from dssm_tf.training.validation import ValidationTask, format_ndcg
-from tests.clicks import Click, write_data
+from dssm_tf.training.validation import (
+    GRADED_BY_TITLES,
+    ValidationTask,
+    format_ndcg,
+    title_task,
+    validation_notes,
+    validation_title_queries,
+)
+from tests.clicks import Click, catalog, write_data
 from tests.training.task_vectors import vectors_with_scores
 
 LOG = [
@@ -82,6 +90,81 @@ def test_titles_beyond_the_limit_are_sampled_independently_of_their_clicks(tmp_p
     assert 12 <= sum("unclicked" in title for title in task.titles) <= 39
     assert ValidationTask.from_clicks(data, 100, 52).titles == task.titles
     assert set(ValidationTask.from_clicks(data, 100, 1).titles) == {"clicked 0", "clicked 1"}
+
+
+SHELF = ["red wool hat", "red silk hat", "red silk scarf long", "blue tie", "owl"]
+
+
+def test_queries_made_from_titles_are_graded_by_the_words_that_titles_have(tmp_path, monkeypatch):
+    data = Preprocessed(write_data(tmp_path / "data", [], corpus=SHELF).path)
+    words, _ = data.distinct_words
+
+    def query(text: str, title: str, in_words: str) -> TitleQuery:
+        index = int(data.find("titles", [title])[0])
+        return TitleQuery(text, index, tuple(words.index(word) for word in in_words.split()))
+
+    queries = [
+        query("red hta", "red wool hat", "red hat"),
+        query("red silk", "red silk scarf long", "red silk"),
+        query("silk long", "red silk scarf long", "silk long"),
+    ]
+    monkeypatch.setattr(validation, "draw_title_queries", lambda *arguments: queries)
+    task = ValidationTask.from_titles(data, 100, 100, seed=0)
+    grades = {
+        (task.queries[row], task.titles[column]): grade
+        for row, column, grade in zip(*sparse.find(task.grades), strict=True)
+    }
+    assert grades == {
+        ("red hta", "red wool hat"): 3,  # its title
+        ("red hta", "red silk hat"): 1,  # has both words before the typing error
+        ("red silk", "red silk scarf long"): 3,
+        ("red silk", "red silk hat"): 1,
+        ("silk long", "red silk scarf long"): 3,
+    }
+    assert list(task.titles) == sorted(SHELF, key=tie_key)
+    assert task.judged is None
+    assert "made from titles" in task.description
+    # Only the titles of the queries are always ranked.
+    few = ValidationTask.from_titles(data, 100, 2, seed=0)
+    assert {*few.titles} == {"red wool hat", "red silk scarf long"}
+    assert few.grades.toarray().tolist() == [
+        [3.0 if title == query_title else 0.0 for title in few.titles]
+        for query_title in ("red wool hat", "red silk scarf long", "red silk scarf long")
+    ]
+
+
+def test_queries_made_from_titles_are_limited_and_repeat(tmp_path):
+    data = Preprocessed(write_data(tmp_path / "data", [], corpus=catalog()).path)
+    task = ValidationTask.from_titles(data, 30, 100, seed=0)
+    assert (len(task.queries), len(task.titles)) == (30, 100)
+    assert (task.grades.max(axis=1).toarray() == 3).all()
+    again = ValidationTask.from_titles(data, 30, 100, seed=0)
+    assert (again.queries, again.titles) == (task.queries, task.titles)
+    assert ValidationTask.from_titles(data, 30, 100, seed=1).queries != task.queries
+    # All that a training may use are held out of it.
+    held_out = [query.text for query in validation_title_queries(data)]
+    assert title_task(data, 1000, 1000).queries == tuple(held_out)
+    assert title_task(data, 30, 1000).queries == tuple(held_out[:30])
+
+
+def test_no_validation_queries_are_made_if_no_title_has_three_words(tmp_path):
+    data = Preprocessed(write_data(tmp_path / "data", [], corpus=["red fox", "owl"]).path)
+    assert ValidationTask.from_titles(data, 30, 100, seed=0) is None
+    (note,) = validation_notes(None, data)
+    assert "no title has three different words" in note
+
+
+def test_the_note_before_a_training_names_the_source_of_its_queries(tmp_path, task, directory):
+    data = Preprocessed(write_data(tmp_path / "data", [], corpus=catalog()).path)
+    (few,) = validation_notes(title_task(data, 30, 100), data)
+    assert few.startswith(
+        "The best weights are chosen on 30 queries made from titles, fewer than 200: other queries"
+    )
+    many = ValidationTask(("q",) * 200, ("t",), sparse.csr_array((200, 1)), GRADED_BY_TITLES)
+    (note,) = validation_notes(many, data)
+    assert "200 queries made from titles, because no clicks and no judgments are held out" in note
+    (clicks,) = validation_notes(task, Preprocessed(directory))
+    assert "log-prior are chosen on 2 queries, fewer" in clicks
 
 
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):

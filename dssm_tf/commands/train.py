@@ -93,7 +93,10 @@ def train(
         return
     duration = f"in {result.seconds:.0f} s" if result.seconds else "(already finished)"
     warm_start_note = "" if start is None else f", started from {start}"
-    lines = [f"{out}: {result.epochs} epochs {duration}, best {result.best_epoch}{warm_start_note}"]
+    epochs = f"{result.epochs} epochs {duration}, best {result.best_epoch}"
+    if not result.epochs:
+        epochs = f"trained without clicks {duration}"
+    lines = [f"{out}: {epochs}{warm_start_note}"]
     if result.metrics:
         lines.append(
             f"validation {format_ndcg(result.metrics)} with {result.prior_weight:g} x log-prior of "

@@ -1,4 +1,4 @@
-"""The character rules of `dssm_tf.text.characters` in TensorFlow ops.
+"""The character rules of `dssm_tf.text` in TensorFlow ops.
 
 Only core TensorFlow ops are used, see `dssm_tf.text_features`.
 """
@@ -27,9 +27,11 @@ from dssm_tf.text.characters import (
 )
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import Rules
+from dssm_tf.text.unspaced import Patterns, make_patterns
 
 MAX_CODES_PER_LETTER = 3
 """Maximum number of code points that compose to one letter."""
+_FIRST, _LAST = "\x01", "\x02"  # around a run of a script without spaces
 _PAGE = 256
 _SURROGATES = range(0xD800, 0xE000)
 _SHRINKS = 3  # letters shrink to at least a third of their bytes, when jamo become a syllable
@@ -54,7 +56,10 @@ def normalize(texts: tf.Tensor, rules: Rules, max_bytes: int | None = None) -> t
 
 
 def replace_separators(texts: tf.Tensor, rules: Rules, kept_separator: str = "") -> tf.Tensor:
-    """Converts texts to valid UTF-8, removes deleted characters, and makes separators spaces.
+    """Converts texts to valid UTF-8, removes deleted characters, and separates words by spaces.
+
+    Separators become spaces. Runs of scripts without spaces become pairs, as in
+    `dssm_tf.text.unspaced`, although their letters are not yet replaced.
 
     Args:
         texts: string `(texts,)`.
@@ -64,7 +69,36 @@ def replace_separators(texts: tf.Tensor, rules: Rules, kept_separator: str = "")
     deleted, separators = _patterns(rules.keep_accents, kept_separator)
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
     texts = tf.strings.regex_replace(texts, deleted, "")
-    return tf.strings.regex_replace(texts, separators, " ")
+    texts = tf.strings.regex_replace(texts, separators, " ")
+    has_unspaced = tf.strings.regex_full_match(texts, f"(?s).*{_unspaced_patterns().any}.*")
+    return tf.cond(tf.reduce_any(has_unspaced), lambda: _split_unspaced(texts), lambda: texts)
+
+
+def _split_unspaced(texts: tf.Tensor) -> tf.Tensor:
+    """Puts spaces between the pairs of scripts without spaces, and around their runs.
+
+    RE2 has no overlapping matches, so a run `ABC` first becomes `<A AB BC C>`, each character
+    twice, and then loses its first and its last character, unless it has only one. The brackets are
+    control characters, which the texts no longer contain.
+    """
+    runs, character = _unspaced_patterns()[1:]
+    groups = "".join(f"\\{group}" for group in range(1, 1 + runs.count("(")))
+    texts = tf.strings.regex_replace(texts, runs, f" {_FIRST}{groups}{_LAST} ")
+    texts = tf.strings.regex_replace(texts, character, r"\0 \0")
+    once = f"(?:{character})"
+    ends = f"{_FIRST}({once}) {once}{_LAST}|{_FIRST}{once} | {once}{_LAST}"
+    texts = tf.strings.regex_replace(texts, ends, r"\1")
+    return tf.strings.regex_replace(texts, " +", " ")
+
+
+@cache
+def _unspaced_patterns() -> Patterns:
+    """Patterns for letters that are not yet replaced, such as half-width kana."""
+    originals: dict[int, list[int]] = {}
+    for code, target in character_map(True).items():
+        if isinstance(target, int):
+            originals.setdefault(target, []).append(code)
+    return make_patterns(originals)
 
 
 @cache

@@ -218,31 +218,40 @@ class BlockList(NamedTuple):
     Args:
         words: a query that contains one of them is dropped.
         queries: normalized; a query that equals one of them is dropped.
+        phrases: several words, as of a script without spaces, between spaces; a query that
+            contains them one after another is dropped.
     """
 
     words: Sequence[str] = ()
     queries: Sequence[str] = ()
+    phrases: Sequence[str] = ()
 
     @classmethod
     def parse(cls, text: str, rules: Rules) -> BlockList:
         """Parses a file with lines `word`, `several words`, `=word` and `# comment`."""
         words: list[str] = []
         queries: list[str] = []
+        phrases: list[str] = []
         for line in map(str.strip, text.splitlines()):
             key = rules.key(line)
             if line.startswith("#"):
                 continue
-            if line.startswith("=") or " " in key:
+            if line.startswith("=") or len(rules.chunks(line)) > 1:
                 queries.append(key)
+            elif " " in key:
+                phrases.append(f" {key} ")
             else:
                 words.append(key)
-        return cls(words, queries)
+        return cls(words, queries, phrases)
 
     def blocks(self, queries: pl.Series) -> pl.Series:
         """A mask of the normalized queries to drop."""
-        words, full_queries = (pl.Series(texts, dtype=pl.String).implode() for texts in self)
+        words, full_queries = (pl.Series(texts, dtype=pl.String).implode() for texts in self[:2])
         has_word = queries.str.split(" ").list.set_intersection(words).list.len() > 0
-        return has_word | queries.is_in(full_queries)
+        blocked = has_word | queries.is_in(full_queries)
+        if self.phrases:
+            blocked |= (" " + queries + " ").str.contains_any(list(self.phrases))
+        return blocked
 
 
 class PipelineContext(NamedTuple):

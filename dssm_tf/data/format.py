@@ -20,7 +20,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
-_FORMAT = 6
+_FORMAT = 7
 _REBUILD_HINT = "Run preprocess again."
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"

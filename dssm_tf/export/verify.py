@@ -36,6 +36,8 @@ ADVERSARIAL = (
     "soft\u00adhyphen zero\u200bwidth",
     "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
     "\u6771\u4eac \u30db\u30c6\u30eb",
+    "\u6771\u4eac\u90fdTokyo 2020\u5e74 \uff76\uff9e\uff6f\uff7a\uff73",
+    "\u0e17\u0e35\u0e48\u0e19\u0e35\u0e48\u0e01\u0e34\u0e19\u0e19\u0e49\u0e33",
     "\U0001f355 pizza",
     "nul\x00byte tab\tnew\nline",
     "\ud800 lone surrogate",

@@ -44,7 +44,7 @@ WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
 
-FORMAT = 8
+FORMAT = 9
 """Increased when older versions of this package cannot read the files."""
 
 COSINE, MAXSIM = "cosine", "maxsim"

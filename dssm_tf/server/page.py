@@ -87,7 +87,8 @@ def _why(index: Index, query: str, title: str, system: str) -> Markup:
 
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:
-        if len(query.split()) + len(title.split()) > _MAX_EXPLAINED_WORDS:
+        words = index.model.vocabulary.rules.words
+        if len(words(query)) + len(words(title)) > _MAX_EXPLAINED_WORDS:
             raise UserError(
                 f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained here."
             )

@@ -31,6 +31,9 @@ because a word without them is another word, or none: the vowel signs of Devanag
 related scripts, the voicing of kana, the hamza and madda of Arabic letters. German `ü` is `u`, not
 `ue`, because the language of a text is unknown.
 
+Scripts that are written without spaces have two more rules, `letter` and `mark`, which change no
+character; see `unspaced`.
+
 From Unicode 14.0; `python -m tests.reference.character_rules` generates the file.
 """
 
@@ -98,6 +101,16 @@ def voicings() -> dict[tuple[int, int], int]:
         if rule in marks
         for code in codes
     }
+
+
+@cache
+def unspaced_characters() -> dict[str, tuple[list[int], list[int]]]:
+    """The letters and the marks of each script that is written without spaces, increasing."""
+    characters: dict[str, tuple[list[int], list[int]]] = {}
+    for codes, rule, script in _rows():
+        if rule in ("letter", "mark"):
+            characters.setdefault(script, ([], []))[rule == "mark"].extend(codes)
+    return characters
 
 
 def compose(text: str) -> str:

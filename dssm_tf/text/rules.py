@@ -1,7 +1,8 @@
 """Rules by which texts become words and keys; all code that compares texts uses them.
 
-Texts are lowercased and split at white space and punctuation. Numbers are kept; there is no
-stemming (S14 sec. 4). Accents are removed, see `characters`, or kept.
+Texts are lowercased and split at white space and punctuation. Texts of scripts without spaces
+become overlapping pairs of characters, see `unspaced`. Numbers are kept; there is no stemming (S14
+sec. 4). Accents are removed, see `characters`, or kept.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.text.characters import character_map, compose
 from dssm_tf.text.fields import MAX_OWN_FIELDS, SEPARATOR, join_fields, mark_word, split_fields
 from dssm_tf.text.stable_hash import fingerprint64
+from dssm_tf.text.unspaced import split_unspaced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,14 +92,25 @@ class Rules:
         fields = enumerate(split_fields(text, self.own_fields))
         return [mark_word(word, field) for field, part in fields for word in self._split(part)]
 
+    def chunks(self, text: str) -> list[str]:
+        """The parts of a text between separators; texts without spaces are not split into words.
+
+        >>> FOLDED.chunks("Tokyo, 東京都"), FOLDED.words("Tokyo, 東京都")
+        (['tokyo', '東京都'], ['tokyo', '東京', '京都'])
+        """
+        return compose(text.translate(character_map(self.keep_accents))).split()
+
     def _split(self, text: str) -> list[str]:
         # After translation the plain space is the only white space left.
         if text.isascii():  # takes a third of the time
             return text.encode("ascii").translate(_ascii_translation()).decode("ascii").split()
-        return compose(text.translate(character_map(self.keep_accents))).split()
+        return split_unspaced(compose(text.translate(character_map(self.keep_accents)))).split()
 
     def key(self, text: str) -> Key:
         """The words of a text joined by single spaces; fields of a title stay separated.
+
+        So two texts have equal keys if and only if their fields have the same words: `東京都` has
+        the key `東京 京都`. The key of a key is the key itself.
 
         >>> FOLDED.key("  Ice   CREAM?  ")
         'ice cream'

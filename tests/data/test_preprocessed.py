@@ -124,7 +124,7 @@ def test_a_damaged_or_missing_file_is_refused_in_one_line(copy, kind):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "has format 99; this version reads 6. Run preprocess"),
+        ({"format": 99}, "has format 99; this version reads 7. Run preprocess"),
         ({"clicks": None}, "damaged or was changed"),
         ({"negatives": 3}, "damaged or was changed"),
         ({"sha256": None}, "damaged or was changed"),

@@ -25,6 +25,23 @@ OPTIONAL_MARKS = (
     (0x1DC0, 0x1DFF),
     (0xFE20, 0xFE2F),
 )
+# Blocks of scripts that are written without spaces between words.
+UNSPACED = {
+    "cjk": (
+        (0x3000, 0x302D),  # symbols that are letters, such as 々 and 〇, and marks of tones
+        (0x3030, 0x30FF),  # further ones, without two marks of Hangul; Hiragana, Katakana
+        (0x31F0, 0x31FF),
+        (0x3400, 0x4DBF),
+        (0x4E00, 0x9FFF),
+        (0xF900, 0xFAFF),
+        (0x1AFF0, 0x1B16F),
+        (0x20000, 0x3FFFF),
+    ),
+    "thai": ((0xE00, 0xE7F),),
+    "lao": ((0xE80, 0xEFF),),
+    "khmer": ((0x1780, 0x17FF),),
+    "myanmar": ((0x1000, 0x109F), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F)),
+}
 SPELLED = {
     "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ı": "i", "ȷ": "j", "ŋ": "n",
     "ĸ": "q", "ſ": "s", "ŉ": "n", "ĳ": "ij", "ǆ": "dz", "ǳ": "dz", "ǉ": "lj", "ǌ": "nj",
@@ -101,6 +118,23 @@ def voicings() -> Iterator[tuple[int, str, str]]:
                 yield code, rule, str(ord(composed) - code)
 
 
+def unspaced() -> Iterator[tuple[int, str, str]]:
+    """Letters and marks of the scripts without spaces, with the name of the script.
+
+    Their digits and punctuation are not special. All code points of the planes of ideographs are
+    letters, also those that later versions of Unicode assign.
+    """
+    for script, blocks in UNSPACED.items():
+        codes = [code for first, last in blocks for code in range(first, last + 1)]
+        for code in codes:
+            category = unicodedata.category(chr(code))
+            if category[0] == "L" or category == "Nl" or code >= 0x20000:
+                yield code, "letter", script
+        for code in codes:
+            if unicodedata.category(chr(code))[0] == "M":
+                yield code, "mark", script
+
+
 def rules() -> Iterator[tuple[int, str, str]]:
     """Yields code point, rule and replacement of each code point that is changed.
 
@@ -119,6 +153,7 @@ def rules() -> Iterator[tuple[int, str, str]]:
     for code in filter(usual_width, codes):
         yield code, "width", str(usual_width(code) - code)
     yield from voicings()
+    yield from unspaced()
     for code in filter(is_separator, codes):
         yield code, "separator", ""
     for code in filter(is_deleted, codes):

@@ -19,6 +19,18 @@ composing = st.text(
     st.sampled_from("aかハウ가한ｶﾊ\u3099\u309aﾞﾟ\u1100\u1112\u1161\u1175\u11a8\u11c2\u200d "),
     max_size=14,
 )
+unspaced = st.text(
+    st.sampled_from(
+        "ab1é 東京都々〇𠮷かガｶﾞーﾊﾟ\u3099กไ\u0e48\u0e34ລ\u0ec9ខ\u17d2\u17b6မ\u103c\u103a한、␟\u200d๑"
+    ),
+    max_size=16,
+)
+syllables = st.lists(
+    st.sampled_from(
+        ["東京", "都", "ไทย", "ที่", "น้ำ", "ລາວ", "ខ្មែរ", "မြန်", "ｶﾞ", "カ゛", " ", "x", "7"]
+    ),
+    max_size=12,
+).map("".join)
 emoji = st.text(st.sampled_from("👍🏽👩\u200d💻❤\ufe0f🇩🇪🂡☃\U0001f9ff\ue000"), max_size=8)
 control = st.text(st.sampled_from("a\0\x01\t\r\n\x0b\x1f\x7f\x80\x85\x9f"), max_size=8)
 white_space = st.text(
@@ -33,7 +45,7 @@ anything = st.text(max_size=20)
 repeated_words = st.lists(st.sampled_from(["cat", "Cat", "dog", "été"]), max_size=12).map(" ".join)
 long_words = st.builds(
     lambda letter, length, tail: letter * length + tail,
-    st.sampled_from("aÄ漢👍\u0301"),
+    st.sampled_from("aÄ漢ｶ👍\u0301\u0e01\u0e48"),
     st.sampled_from([3, 4, 5, 63, 64, 65, 10_000]),
     st.sampled_from(["", " b", "b", "-b"]),
 )
@@ -50,6 +62,8 @@ KINDS = {
     "lone_surrogates": lone_surrogates,
     "right_to_left": right_to_left,
     "cjk": cjk,
+    "unspaced": unspaced,
+    "syllables": syllables,
     "emoji": emoji,
     "control": control,
     "white_space": white_space,

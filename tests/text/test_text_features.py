@@ -22,7 +22,10 @@ from dssm_tf.text_features import TextFeatures
 from tests.reference.unicode_strategies import KINDS, raw_bytes, texts
 
 WITH_ACCENTS = Rules(keep_accents=True)
-KNOWN_TEXT = "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
+KNOWN_TEXT = (
+    "the cat et l'été ΟΔΟΣ шалом שלום 漢字 "
+    "東京都 ｶﾞｯｺｳ ไทยที่นี่ ລາວ 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
+)
 WORDS = [word for rules in (FOLDED, WITH_ACCENTS) for word in rules.words(KNOWN_TEXT)]
 
 
@@ -184,6 +187,10 @@ def test_texts_of_each_axis_have_the_same_ngrams_as_in_python(axis):
         "\u00ad",
         "w\u00ad",
         "\u6771 ",
+        "\u6771",
+        "\u6771x",
+        "\u0e01\u0e48",
+        "\u0e48",
         "\ud800",
         "\u0301",
         "ß",
@@ -210,7 +217,7 @@ read = tf.function(
 titles = ["a cat number %d" % number for number in range(1000)]
 read(tf.constant(titles))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for text in ("word " * 200_000, "x" * 1_000_000, " " * 1_000_000):
+for text in ("word " * 200_000, "x" * 1_000_000, " " * 1_000_000, "\u6771" * 300_000):
     read(tf.constant([*titles, text]))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

@@ -175,7 +175,7 @@ def small_explanation(*contributions, cosine=1.0, interaction=0.0, query="ice ho
 
 @pytest.mark.parametrize(
     ("interaction", "sentence"),
-    [(0.4, "'hot' goes with 'cone', because"), (0.39, "with the title as a whole")],
+    [(0.4, "'hot' goes with 'cone', as learned"), (0.39, "with the title as a whole")],
 )
 def test_a_word_goes_with_a_title_word_that_accounts_for_half_of_its_contribution(
     interaction, sentence

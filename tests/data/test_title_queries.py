@@ -120,7 +120,7 @@ def test_titles_with_all_words_are_found_in_any_order_and_field(tmp_path):
 def drawn_words(data, held_out, title: str, typos: float = 0.0) -> Counter:
     """The sets of words that 2,000 rows have of a title as a query, without typing errors."""
     texts = TextIndexer(data).texts(typos=typos > 0)
-    query_words = QueryWords(texts, typos, held_out)
+    query_words = QueryWords(texts, typos, held_out=held_out)
     index = int(data.find("titles", [title])[0]) + texts.first_title
     query = tf.fill([2000], index)
     random = tf.constant(np.random.default_rng(1).random((2000, query_words.width)))

@@ -13,7 +13,7 @@ from dssm_tf.text.characters import character_map, compose, unspaced_characters
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference import unspaced
-from tests.reference.unicode_strategies import AXES, raw_bytes, texts
+from tests.reference.unicode_strategies import KINDS, raw_bytes, texts
 
 WITH_ACCENTS = Rules(keep_accents=True)
 RULE = st.sampled_from([FOLDED, WITH_ACCENTS])
@@ -86,14 +86,14 @@ def test_the_characters_are_those_of_the_names_of_the_scripts():
     assert others == {code for code in range(0x20000, 0x40000) if code not in named}
 
 
-@given(st.one_of(texts, AXES["unspaced"], AXES["syllables"]), RULE)
+@given(st.one_of(texts, KINDS["unspaced"], KINDS["syllables"]), RULE)
 def test_words_are_those_of_the_definition(text, rules):
     chunks = compose(text.translate(character_map(rules.keep_accents))).split()
     assert rules.chunks(text) == chunks
     assert rules.words(text) == [word for chunk in chunks for word in unspaced.split(chunk)]
 
 
-@given(st.one_of(texts, AXES["unspaced"], AXES["syllables"]), RULE)
+@given(st.one_of(texts, KINDS["unspaced"], KINDS["syllables"]), RULE)
 def test_a_word_and_a_key_are_not_split_again(text, rules):
     words = rules.words(text)
     assert all(rules.words(word) == [word] for word in words)
@@ -101,7 +101,7 @@ def test_a_word_and_a_key_are_not_split_again(text, rules):
     assert rules.key(rules.key(text)) == rules.key(text)
 
 
-SPACED_AXES = (
+SPACED_KINDS = (
     "latin",
     "punctuation",
     "combining_marks",
@@ -113,7 +113,7 @@ SPACED_AXES = (
     "white_space",
 )
 SPACED = st.one_of(
-    *(AXES[name] for name in SPACED_AXES),
+    *(KINDS[name] for name in SPACED_KINDS),
     st.text(st.sampled_from("한국어검색\u1112\u1161\u11ab हिन्दी"), max_size=9),
     st.text(st.characters(max_codepoint=0xE00), max_size=30),
 )

@@ -14,7 +14,12 @@ NAMES = {
 
 
 def script_of(character: str) -> str:
-    """The script without spaces that a letter or mark belongs to; `""` for other characters."""
+    """The script without spaces that a letter or mark belongs to; `""` for other characters.
+
+    Planes 2 and 3 are for ideographs. Code points that later versions of Unicode assign count too.
+    """
+    if 0x20000 <= ord(character) < 0x40000:
+        return "cjk"
     if unicodedata.category(character)[0] not in "LM" and unicodedata.category(character) != "Nl":
         return ""
     name = unicodedata.name(character, "")

@@ -101,7 +101,7 @@ def test_a_word_and_a_key_are_not_split_again(text, rules):
     assert rules.key(rules.key(text)) == rules.key(text)
 
 
-SPACED_AXES = (
+SPACED_KINDS = (
     "latin",
     "punctuation",
     "combining_marks",
@@ -113,7 +113,7 @@ SPACED_AXES = (
     "white_space",
 )
 SPACED = st.one_of(
-    *(KINDS[name] for name in SPACED_AXES),
+    *(KINDS[name] for name in SPACED_KINDS),
     st.text(st.sampled_from("한국어검색\u1112\u1161\u11ab हिन्दी"), max_size=9),
     st.text(st.characters(max_codepoint=0xE00), max_size=30),
 )

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.query_words import QueryWords
-from dssm_tf.data.texts import TextIndexer
+from dssm_tf.data.texts import SPELLINGS, TextIndexer
 from dssm_tf.data.title_queries import draw_title_queries, titles_with_all_words
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.typos import with_typo
@@ -117,35 +117,36 @@ def test_titles_with_all_words_are_found_in_any_order_and_field(tmp_path):
         assert among_the_last.tolist() == [index - 2 for index in expected if index >= 2]
 
 
-def drawn_words(data, held_out, title: str, typos: float = 0.0) -> Counter:
+def drawn_words(data, held_out, title: str, typos: float, neighboring: float) -> Counter:
     """The sets of words that 2,000 rows have of a title as a query, without typing errors."""
     texts = TextIndexer(data).texts(typos=typos > 0)
-    query_words = QueryWords(texts, typos, held_out=held_out)
+    query_words = QueryWords(texts, typos, neighboring, held_out)
     index = int(data.find("titles", [title])[0]) + texts.first_title
     query = tf.fill([2000], index)
     random = tf.constant(np.random.default_rng(1).random((2000, query_words.width)))
     rows = query_words(query, tf.gather(texts.words, query), random).to_list()
     words, _ = data.distinct_words
-    names = [*words, *(word for word in words for _ in range(8))]  # misspelled variants follow
+    names = [*words, *(word for word in words for _ in range(SPELLINGS))]
     return Counter(frozenset(names[index] for index in row) for row in rows)
 
 
-@pytest.mark.parametrize("typos", [0.0, 0.9])
-def test_a_title_is_never_a_query_with_the_words_of_a_held_out_query(tmp_path, typos):
+@pytest.mark.parametrize("fractions", [(0.0, 0.0), (0.9, 0.0), (0.3, 0.5)])
+def test_a_title_is_never_a_query_with_the_words_of_a_held_out_query(tmp_path, fractions):
     data = read(tmp_path / "data", ["red wool hat", "blue wool hat", "blue silk tie long"])
     words, _ = data.distinct_words
     held_out = [[words.index("hat"), words.index("wool")], [words.index("tie"), words.index("red")]]
     forbidden = frozenset({"wool", "hat"})
     for title in ("red wool hat", "blue wool hat"):
-        before, after = (
-            drawn_words(data, [], title, typos),
-            drawn_words(data, held_out, title, typos),
-        )
+        before, after = (drawn_words(data, sets, title, *fractions) for sets in ([], held_out))
         whole = frozenset(title.split())
-        # The rows that had the forbidden words have all words of the title; the others are equal.
-        assert before[forbidden] > 150  # a ninth of the rows: 222, standard deviation 14
+        # Two of three words in a third of the rows, and a third of these pairs: a ninth of 2,000
+        # is 222, standard deviation 14. Of neighbors, it is one of two pairs.
+        assert before[forbidden] > 150
+        # These rows now have all words of the title; the others are as before.
         assert after == before + Counter({whole: before[forbidden]}) - Counter(
             {forbidden: before[forbidden]}
         )
     other = "blue silk tie long"
-    assert drawn_words(data, held_out, other, typos) == drawn_words(data, [], other, typos)
+    assert drawn_words(data, held_out, other, *fractions) == drawn_words(
+        data, [], other, *fractions
+    )

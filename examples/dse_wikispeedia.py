@@ -175,7 +175,7 @@ def wikispeedia(
     """
     rows = list(read_tsv(docs, "doc_id", "text"))
     pairs = [(row["source"], row["target"]) for row in read_tsv(links, "source", "target")]
-    relevant = linked([row["doc_id"] for row in rows], pairs)
+    relevant = link_matrix([row["doc_id"] for row in rows], pairs)
     systems = Wikispeedia([row["text"] for row in rows], relevant, quick, seed)
     by_words = {
         str(size): systems.losses(size, (*TRAINED, "tfidf", "dse+tfidf"))
@@ -216,7 +216,7 @@ def wikispeedia(
     }
 
 
-def linked(pages: Sequence[str], links: Iterable[Sequence[str]]) -> Matrix:
+def link_matrix(pages: Sequence[str], links: Iterable[Sequence[str]]) -> Matrix:
     """Whether a link in either direction joins two pages: bool `(pages, pages)`.
 
     Repeated links and links from a page to itself do not count.

@@ -24,7 +24,7 @@ from dssm_tf.tables.click_log import LogRow, log_frame, write_log
 from dssm_tf.tables.graded_lists import read_lists, write_lists
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.splits import HELD_OUT, is_held_out
+from dssm_tf.tables.splits import BENCHMARK_SPLIT, is_held_out
 from dssm_tf.text.fields import parse_fields
 from dssm_tf.text.rules import FOLDED
 
@@ -52,8 +52,12 @@ def write_tables(
     lists = read_lists(judgments, "grade", (0, LARGEST_GRADE), FOLDED, layout)
     best = max(max(graded.values) for graded in lists)
     min_grade = GOOD_FRACTION * best if min_grade is None else min_grade
-    held_out = [graded for graded in lists if is_held_out(graded.query, test_fraction, HELD_OUT)]
-    train = [graded for graded in lists if not is_held_out(graded.query, test_fraction, HELD_OUT)]
+    held_out = [
+        graded for graded in lists if is_held_out(graded.query, test_fraction, BENCHMARK_SPLIT)
+    ]
+    train = [
+        graded for graded in lists if not is_held_out(graded.query, test_fraction, BENCHMARK_SPLIT)
+    ]
     if not train or (test_fraction and not held_out):
         raise UserError(
             f"--hold-out-queries {test_fraction:g}: {len(train):,} training queries and "

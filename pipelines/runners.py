@@ -34,10 +34,10 @@ from pipelines.beam_log import BEAM_LOG
 
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
 """Runners on this machine, in processes that this module starts."""
-MANY_BYTES = 50 << 20
-"""Bytes of input above which starting worker processes, which takes seconds, pays off."""
+MAX_THREADED_BYTES = 50 << 20
+"""Maximum bytes of input that are read without worker processes, which take seconds to start."""
 _THREAD_TIMEOUT = 1.0  # seconds
-# Errors that a user can fix, inside the traceback text of a worker.
+# An error that a user can fix, in the text of a worker's traceback.
 _USER_ERROR = re.compile(
     r"(?:(?:User|Option)Error: |(?:Error|Exception): (?=\[Errno \d))(.*?)(?: \[while running|\n|$)"
 )
@@ -47,8 +47,8 @@ def prepare(flags: Sequence[str], paths: Sequence[str]) -> None:
     """Configures Beam's file systems.
 
     Args:
-        flags: of Beam.
-        paths: to read or write.
+        flags: flags for Beam.
+        paths: paths to read or write.
 
     Raises:
         UserError: a path is on S3 and there are no credentials; Beam would retry for minutes.
@@ -78,8 +78,8 @@ def run(
 
     Args:
         add_steps: adds the steps to a pipeline.
-        name: of the runner, as in `--runner`.
-        flags: of Beam. A large local run gets one worker per core, unless a flag starts with
+        name: name of the runner, as in `--runner`.
+        flags: flags for Beam. A large local run gets one worker per core, unless a flag starts with
             `--direct_`.
         known: flags of this command, suggested for an unknown flag.
         size: bytes of input.
@@ -92,14 +92,16 @@ def run(
     local, flags = name in LOCAL_RUNNERS, [*flags]
     if local and (unknown := _unknown_flags(flags)):
         flag = unknown[0].partition("=")[0]
-        raise UserError(f"Neither this command nor Beam has {flag}.{did_you_mean(flag, known)}")
+        raise UserError(
+            f"Neither this command nor Beam has the flag {flag}.{did_you_mean(flag, known)}"
+        )
     if not local:
         flags.append(f"--runner={name}")
-    elif size > MANY_BYTES and not any(flag.startswith("--direct_") for flag in flags):
+    elif size > MAX_THREADED_BYTES and not any(flag.startswith("--direct_") for flag in flags):
         flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags)
     with ExitStack() as stack:
-        # Other engines have their own log; a LOOPBACK worker prints its exceptions.
+        # Other engines have their own log, and a LOOPBACK worker would print its exceptions.
         if not (local or os.environ.get("DSSM_DEBUG")):
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
@@ -132,7 +134,7 @@ def run(
 def _quiet_threads() -> Iterator[None]:
     """Hides exceptions of threads that start in the block, such as those of a LOOPBACK worker.
 
-    They may raise after the block, so it waits up to a second for them to end.
+    They may raise after the block, so its end waits up to `_THREAD_TIMEOUT` for them.
     """
     earlier_threads, excepthook = set(threading.enumerate()), threading.excepthook
 
@@ -178,7 +180,7 @@ def _local_runner(options: PipelineOptions) -> Any:
     direct = options.view_as(DirectOptions)
     environment = None
     if direct.direct_running_mode == "multi_processing":
-        # Our own worker command, because that of the runner logs to the terminal.
+        # Workers of the runner's own command would log to the terminal.
         direct.direct_running_mode = "in_memory"
         environment = environments.SubprocessSDKEnvironment.from_command_string(_worker_command())
     return fn_runner.FnApiRunner(default_environment=environment, provision_info=provision)

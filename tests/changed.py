@@ -68,7 +68,7 @@ def uses(root: Path) -> dict[Path, set[Path]]:
     return used_files
 
 
-def touched(changed: Iterable[Path], root: Path) -> list[Path]:
+def affected_tests(changed: Iterable[Path], root: Path) -> list[Path]:
     """The test files that use any of the changed files; paths are relative to `root`."""
     used_files = uses(root)
     affected = set(changed)
@@ -83,7 +83,7 @@ def main(revision: str = "main") -> None:
     """Prints the test files, one per line."""
     command = f"git diff --name-only --merge-base {revision} && git ls-files -o --exclude-standard"
     lines = subprocess.check_output(command, shell=True, cwd=CHECKOUT, text=True).splitlines()
-    for path in touched(map(Path, lines), CHECKOUT):
+    for path in affected_tests(map(Path, lines), CHECKOUT):
         print(path)  # noqa: T201
 
 

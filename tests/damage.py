@@ -27,8 +27,8 @@ FRAGMENTS = (
 )
 
 
-def corrupted(raw: bytes, random: Random) -> bytes:
-    """The bytes with a few changes: flipped bits, deleted, repeated or inserted bytes."""
+def damage(raw: bytes, random: Random) -> bytes:
+    """Makes a few changes: flips bits, and deletes, repeats or inserts bytes."""
     data = bytearray(raw)
     for _ in range(random.choice([1, 1, 2, 8])):
         start, end = sorted(random.randrange(len(data) + 1) for _ in range(2))

@@ -60,7 +60,7 @@ def test_every_configuration_of_a_baseline_is_a_row_of_the_benchmark(name):
     if name in BASELINES:  # such a configuration has the defaults of the baseline
         plain, configured = BASELINES[base](), BASELINES[base](**parameters)
         assert configured.parameters() == plain.parameters()
-    with pytest.raises(UserError, match="configures a baseline, which `dssm benchmark` fits"):
+    with pytest.raises(UserError, match="configures a baseline; use it with `dssm benchmark`"):
         load_config(path)
 
 
@@ -127,7 +127,7 @@ ERRORS_BESIDE_A_TOWER = [
         "letter_ngrams: … each once; received ['pairs', 'pairs']",
     ),
     ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
-    ("training:", "training: needs keys below it, of epochs … None"),
+    ("training:", "training: must be a section with keys among epochs … None"),
     ("loss: {gamma: -1}", "loss.gamma: … greater than 0 … received -1"),
     ("loss: {gamma: true}", "loss.gamma: … number … received True"),
     ("ranking: {prior: false}", "ranking.prior: … number … received False"),
@@ -165,7 +165,10 @@ ERRORS_BESIDE_A_TOWER = [
         "optimizer.schedule.name must be one of constant, cosine, exponential; received 'cosin' … "
         "'cosine'?",
     ),
-    ("optimizer: {schedule: cosine}", "optimizer.schedule: needs keys below it, name (one of con"),
+    (
+        "optimizer: {schedule: cosine}",
+        "optimizer.schedule must be a section with a name (one of con",
+    ),
     (
         "optimizer: {schedule: {end: 0.1}}",
         "optimizer.schedule.name must be one of constant, cosine, exponential; received {'end'",
@@ -197,8 +200,8 @@ ERRORS_OF_WHOLE_FILES = [
     ("tower: {name: lstm, widths: [3]}", "tower.widths is not a key … cells, peepholes"),
     ("tower: {name: cnn}", "tower.name must be one of dssm, clsm … 'cnn'"),
     ("tower: {cells: 3}", "tower.name must be one of dssm, clsm … {'cells': 3}"),
-    ("tower: lstm", "tower: needs keys below it, name (one of dssm, clsm … 'lstm'"),
-    ("tower:", "tower: needs keys below it … None"),
+    ("tower: lstm", "tower must be a section with a name (one of dssm, clsm … 'lstm'"),
+    ("tower:", "tower must be a section … None"),
     ("loss: {gamma: 3}", "tower is missing … `tower: {name: lstm}`"),
     ("tower: {name: dssm, widths: [3, 0]}", "tower.widths.1: … received 0"),
     ("tower: {name: rnn, bptt_steps: 0}", "tower.bptt_steps: … equal to 1 … received 0"),
@@ -292,7 +295,7 @@ def test_an_invalid_override_is_named_in_the_error(tmp_path, override, reason):
 @pytest.mark.parametrize(("override", "in_file"), [("tower.name=lstm", True), ("tower.x=3", False)])
 def test_the_error_says_if_an_override_makes_a_key_of_the_file_invalid(tmp_path, override, in_file):
     message = error_message(tmp_path, "tower: {name: dssm, widths: [4]}", override)
-    assert ("The file has it; replace the whole section" in message) == in_file
+    assert ("The key is in the file; override the whole section" in message) == in_file
 
 
 @pytest.mark.parametrize("tower", TOWER_CONFIGS)

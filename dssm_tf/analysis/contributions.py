@@ -116,8 +116,8 @@ def without_each(words: Sequence[str]) -> list[str]:
     return [" ".join([*words[:position], *words[position + 1 :]]) for position in range(len(words))]
 
 
-def losses(values: Array) -> tuple[Array, Array, Array]:
-    """The losses of a pair of texts if a word is removed, and the interactions of words.
+def leave_one_out_losses(values: Array) -> tuple[Array, Array, Array]:
+    """How much score a pair of texts loses without each word, and the interactions of words.
 
     The interaction of a query word and a title word is the loss without the query word, minus that
     loss when the title word is missing too. It is large if the two words match each other.

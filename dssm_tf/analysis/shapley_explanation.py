@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.analysis.cells import ACTIVE_CELLS, Reading, cell_keywords, keywords
-from dssm_tf.analysis.contributions import losses, without_each, word_contributions
+from dssm_tf.analysis.contributions import leave_one_out_losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
 from dssm_tf.analysis.read_words import read_words
 from dssm_tf.common.errors import UserError
@@ -95,7 +95,7 @@ class ShapleyExplanation:
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
         interactions: interaction of each query word with each title word,
-            `(query words, title words)`; see `contributions.losses`.
+            `(query words, title words)`; see `contributions.leave_one_out_losses`.
         notes: limits of the explanation, in sentences.
         measure: `COSINE`, or `SCORE` for a model without vectors.
     """
@@ -254,14 +254,14 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
 
     shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
     table = values(shortened["query"], shortened["title"])
-    *lost, interactions = losses(table)
+    *losses, interactions = leave_one_out_losses(table)
     # The value of a changed query or title with the other text complete.
     value_functions: Sequence[Callable[[Sequence[str]], Array]] = (
         lambda queries: values(queries, [" ".join(words["title"])])[:, 0],
         lambda titles: values([" ".join(words["query"])], titles)[0],
     )
     sides = []
-    for name, value, side_lost in zip(texts, value_functions, lost, strict=True):
+    for name, value, side_losses in zip(texts, value_functions, losses, strict=True):
         contributions, errors = word_contributions(value, words[name])
         activations: Sequence[Any] = ()
         if hasattr(ranker, "model"):
@@ -271,7 +271,7 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         base_value = float(value([""])[0])
         sides.append(
             TextExplanation(
-                name, words[name], contributions, errors, base_value, side_lost, *activations
+                name, words[name], contributions, errors, base_value, side_losses, *activations
             )
         )
     prior = mean_prior = 0.0

@@ -47,10 +47,10 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         ValueError: in the constructor, a parameter does not exist or its value is out of bounds.
 
     Attributes:
-        name: name of the row in tables and of the saved file.
+        name: name of the baseline in tables, and of the saved file without its suffix.
         learned_type: the dataclass that `_fit` returns; `load` builds it. Its fields may be arrays,
-            sparse matrices, `Terms`, other dataclasses, and whatever JSON can write.
-        search_space: the values of parameters that cross validation tries on the fitted model.
+            sparse matrices, `Terms`, other dataclasses, and values that JSON can represent.
+        search_space: values by parameter, which cross-validation tries without a new fit.
         refit_search_space: the same for parameters that need a new fit per value.
         cache_key_params: the parameters of `search_space` that `_encode_titles` reads.
     """
@@ -101,10 +101,10 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             The model itself, fitted.
 
         Raises:
-            UserError: there is nothing to learn from.
+            UserError: the log or the corpus has no usable text.
         """
         self._show_progress = progress
-        return self._use(self._fit(list(clicks), list(titles)))
+        return self._set_learned(self._fit(list(clicks), list(titles)))
 
     def score_matrix(
         self, queries: Sequence[str], titles: Sequence[str]
@@ -169,7 +169,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         check_files(path.parent, [path.name], _REFIT_HINT, f"{cls.name}.sha256")
         try:
             parameters, values = read_state(path, _REFIT_HINT)
-            return cls(**parameters)._use(restore(cls.learned_type, values))
+            return cls(**parameters)._set_learned(restore(cls.learned_type, values))
         except (LookupError, TypeError, ValueError) as error:
             raise UserError(
                 f"{path} is not a saved {cls.name} model: {error}. {_REFIT_HINT}"
@@ -184,7 +184,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
 
     @abc.abstractmethod
     def _encode_titles(self, titles: tuple[str, ...]) -> Any:
-        """The part of scoring that depends on the titles only; cached for the last few lists."""
+        """The part of scoring that depends only on the titles; cached for the last few lists."""
 
     @abc.abstractmethod
     def _score(self, queries: Sequence[str], encoded: Any) -> NDArray[np.floating[Any]]:
@@ -195,7 +195,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             encoded: the result of `_encode_titles`.
         """
 
-    def _use(self, learned: LearnedT) -> Self:
+    def _set_learned(self, learned: LearnedT) -> Self:
         """Sets `learned` and what depends on it; returns the model."""
         self._learned = learned
         self._build_index()

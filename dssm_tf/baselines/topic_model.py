@@ -79,7 +79,8 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
         default=100, description="Number of topics; the papers use 100 and 500."
     )
     mu: PositiveFloat = Field(
-        default=30.0, description="Words of the collection added to each title."
+        default=30.0,
+        description="Smoothing: words, distributed as in the collection, added to each title.",
     )
     weight: Fraction = Field(
         default=0.3, description="Weight of the topics against the words of the title."

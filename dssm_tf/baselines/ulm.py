@@ -1,4 +1,4 @@
-"""The unigram language model: how likely the title's words generate the query."""
+"""The unigram language model: the likelihood of the query under the title's words."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ULM(Baseline[UnigramStatistics]):
 
     mu: PositiveFloat = Field(
         default=30.0,
-        description="Words of the collection added to each title. A small value trusts the title's "
-        "own frequencies; a value far above the length of titles trusts the rarity of words.",
+        description="Smoothing: number of words, distributed as in the collection, added to each "
+        "title. The larger, the more the score depends on the rarity of the matching words.",
     )
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> UnigramStatistics:
@@ -66,6 +66,6 @@ class ULM(Baseline[UnigramStatistics]):
 
 
 def word_probabilities(titles: Tokens) -> Floats:
-    """`p(w|C)`, the fraction that each word has of the known words of a collection: `(words,)`."""
+    """`p(w|C)`, the frequency of each word among the known words of a collection: `(words,)`."""
     counts = np.asarray(titles.counts.sum(axis=0)).ravel()
     return counts / max(1.0, counts.sum())

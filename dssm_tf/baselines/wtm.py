@@ -42,7 +42,8 @@ class TranslationModel(Baseline[TranslationsT], Generic[TranslationsT]):
     """Learns translations of words from clicked pairs by IBM model 1, and scores by them."""
 
     mu: PositiveFloat = Field(
-        default=3.0, description="Words of the collection added to each title."
+        default=3.0,
+        description="Smoothing: words, distributed as in the collection, added to each title.",
     )
     self_weight: Fraction = Field(
         default=0.2, description="Weight of a word's own occurrence against translations."

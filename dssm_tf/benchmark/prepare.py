@@ -29,12 +29,12 @@ from dssm_tf.tables.judgments import (
 )
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import (
-    HELD_OUT,
+    BENCHMARK_SPLIT,
     Split,
     check_fractions,
     check_has_times,
+    derive_judgments,
     is_held_out,
-    judged_by_clicks,
     split_by_mask,
     split_log,
 )
@@ -97,8 +97,8 @@ class Sources:
             raise UserError("--judge-later: cannot be combined with --judgments.")
         if not (self.judgments or later or query_fraction):
             raise UserError(
-                "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "
-                "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
+                "there are no judgments: give --judgments FILE, or derive them from clicks, with "
+                "--judge-later 0.2 (the latest) or --hold-out-queries 0.2 (those of some queries)."
             )
 
         for flag, path in self._tables().items():
@@ -216,13 +216,13 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
     summary_lines = [*files.notes, *tally.lines()]
     if not judgments:
         split = split_log(rows, later, query_fraction)
-        judgments, corpus, notes = judged_by_clicks(split, corpus)
+        judgments, corpus, notes = derive_judgments(split, corpus)
         summary_lines += [split.summary(), *notes]
     elif query_fraction:
         judgments = [
             judgment
             for judgment in judgments
-            if is_held_out(judgment.query, query_fraction, HELD_OUT)
+            if is_held_out(judgment.query, query_fraction, BENCHMARK_SPLIT)
         ]
         # Queries of the log without judgments need not be held out.
         judged_keys = {FOLDED.key(judgment.query) for judgment in judgments}

@@ -157,7 +157,7 @@ def split(
     rows, tally = read_logs(files.paths, layout, max_reject_fraction)
     # Sorted, so that no result depends on the order of the log.
     log_split = splits.split_log(rows.sort(*SCHEMA), judge_later, hold_out_queries)
-    judgments, titles, notes = splits.judged_by_clicks(log_split, ranked)
+    judgments, titles, notes = splits.derive_judgments(log_split, ranked)
     summary_lines = [
         *files.notes,
         *tally.lines(),
@@ -193,7 +193,7 @@ def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
 
 def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, str]:
     """The options of the data set: its defaults, overridden by `--set`."""
-    options = {key: text.split(" ", 1)[0] for key, text in adapter.options.items()}
+    options = {key: option.default for key, option in adapter.options.items()}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or key not in options:
@@ -216,12 +216,11 @@ def _held_out_fraction(name: str, adapter: Adapter, held_out: float | None) -> f
 
 
 def _description(adapter: Adapter) -> list[str]:
-    lines = [adapter.title, f"described: {adapter.described}", f"license: {adapter.license}"]
+    lines = [adapter.title, f"origin: {adapter.origin}", f"license: {adapter.license}"]
     lines += [f"file: {file}" for file in adapter.files]
     lines += [f"grades: {adapter.grades}", f"split: {adapter.split}"]
     if adapter.held_out is not None:
         lines.append(f"--held-out: {adapter.held_out:g}")
-    for key, text in adapter.options.items():
-        default, _, meaning = text.partition(" ")
-        lines.append(f"--set {key}={default}: {meaning}")
+    for key, option in adapter.options.items():
+        lines.append(f"--set {key}={option.default}: {option.description}")
     return lines

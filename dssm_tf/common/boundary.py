@@ -1,4 +1,4 @@
-"""Runs a command: an error becomes one line on standard error and an exit code."""
+"""Runs a command and reports an error as one line on standard error and an exit code."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 
-# Errors that are caused by files and machines, by module and class name, so that their libraries
-# need not be imported. TensorFlow and Arrow report a full disk or a damaged file by these.
+# Errors of libraries that files or the machine cause, such as a full disk or a damaged file. They
+# are given by module and class name, so that the libraries need not be imported.
 _EXTERNAL_ERRORS = {
     ("tensorflow.python.framework.errors_impl", "OpError"),
     ("pyarrow.lib", "ArrowException"),
@@ -48,7 +48,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
             return 1
         except (KeyboardInterrupt, Exception) as error:
             if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
-                reason = "interrupted; the same command resumes, or starts over"
+                reason = "interrupted; run the same command again to resume or start over"
             else:
                 line = error_line(error)
                 if line is None or os.environ.get("DSSM_DEBUG"):
@@ -73,16 +73,16 @@ class _CtrlC:
 
     def __enter__(self) -> _CtrlC:
         self._previous = signal.getsignal(signal.SIGINT)
-        self._replace = (
+        self._is_installed = (
             self._previous is signal.default_int_handler
             and threading.current_thread() is threading.main_thread()
         )
-        if self._replace:
+        if self._is_installed:
             signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._replace:
+        if self._is_installed:
             signal.signal(signal.SIGINT, self._previous)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -109,7 +109,7 @@ def error_line(error: BaseException) -> str | None:
 
 
 def _error_chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and the errors that caused it, the latest first."""
+    """The error and the errors that caused it, the original one last."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

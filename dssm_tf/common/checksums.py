@@ -59,7 +59,7 @@ def check_files(
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, or of the list of checksums of a directory.
+    """The SHA-256 of a file; for a directory, that of the list of its files' checksums.
 
     Raises:
         UserError: the path cannot be read.
@@ -83,13 +83,15 @@ def _read(path: Path, hint: str) -> dict[str, str]:
     except FileNotFoundError:
         missing = path if path.parent.exists() else path.parent
         raise UserError(
-            f"{missing} does not exist; it is written last, so the directory is incomplete, or of "
-            f"an earlier version. {hint}"
+            f"{missing} does not exist; it is written last, so the directory is incomplete or was "
+            f"written by an earlier version. {hint}"
         ) from None
     except NotADirectoryError:
         raise UserError(f"{path.parent} is a file. {hint}") from None
     except ValueError:  # UnicodeDecodeError is one
-        raise UserError(f"{path} is damaged; expected lines of `sha256sum`. {hint}") from None
+        raise UserError(
+            f"{path} is damaged; expected lines as `sha256sum` writes them. {hint}"
+        ) from None
 
 
 def _sha256(path: Path) -> str:

@@ -16,11 +16,11 @@ from rich.text import Text
 State = str | Callable[[], str]
 
 LINE_INTERVAL = 20.0
-"""Minimum seconds between two lines, whichever tasks write them."""
+"""Minimum seconds between two lines, also of different tasks."""
 FIRST_LINE_AFTER = 10.0
-"""Seconds after which a task writes its first line."""
-_SPEED_PERIOD = 24 * 3600.0  # seconds over which rich averages the speed
-_next_line = 0.0  # on the monotonic clock
+"""Seconds from the start of a task to its first line."""
+_SPEED_PERIOD = 24 * 3600.0  # seconds over which rich averages the speed; longer than most tasks
+_next_line_time = 0.0  # of `time.monotonic`
 _next_line_lock = threading.Lock()
 
 
@@ -107,12 +107,12 @@ def progress_of(
             bar.console.show_cursor()  # rich hides it; a killed process would not restore it
             yield task
         else:
-            with _lines(task):
+            with _periodic_lines(task):
                 yield task
 
 
 @contextmanager
-def _lines(task: Task) -> Iterator[None]:
+def _periodic_lines(task: Task) -> Iterator[None]:
     """Writes progress lines until the block ends."""
     ended = threading.Event()
     thread = threading.Thread(target=_write_lines, args=(task, ended), daemon=True)
@@ -135,12 +135,12 @@ def _write_lines(task: Task, ended: threading.Event) -> None:
 
 def _reserve_line() -> float:
     """Seconds to wait before a line may be written; 0 if the caller may write one now."""
-    global _next_line
+    global _next_line_time
     with _next_line_lock:
         now = monotonic()
-        if now < _next_line:
-            return _next_line - now
-        _next_line = now + LINE_INTERVAL
+        if now < _next_line_time:
+            return _next_line_time - now
+        _next_line_time = now + LINE_INTERVAL
         return 0.0
 
 

@@ -15,10 +15,10 @@ from dssm_tf.config.messages import explain, explain_override
 from dssm_tf.config.model import Config
 
 DEFAULT_CONFIG = "maxsim"
-"""The configuration of a training that names none."""
+"""The configuration that `dssm train` uses by default."""
 
 _BASELINE = "baseline"
-"""The key of a file that configures a baseline; other files have `tower`."""
+"""The top-level key of a file that configures a baseline. Other files have `tower`."""
 
 
 def config_directories() -> tuple[Path, ...]:
@@ -42,7 +42,7 @@ def find_config(name: str) -> Path:
     if name in shipped:
         return shipped[name]
     raise UserError(
-        f"{name} is neither a file nor a configuration that comes with the package; those are "
+        f"{name} is neither a file nor a configuration of the package, which has "
         f"{', '.join(shipped) or 'none'}.{did_you_mean(name, shipped)}"
     )
 
@@ -57,8 +57,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     raw = _read(path)
     if _BASELINE in raw:
         raise UserError(
-            f"{path} configures a baseline, which `dssm benchmark` fits: dssm "
-            f"benchmark --systems bm25,mine={path} ..."
+            f"{path} configures a baseline; use it with `dssm benchmark`: "
+            f"dssm benchmark --systems bm25,mine={path} ..."
         )
     changed = deepcopy(raw)
     for override in overrides:
@@ -78,7 +78,7 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
     Such a file has `baseline:` with a `name` of `dssm_tf.systems.BASELINES` and parameters.
 
     Raises:
-        UserError: the file is not YAML, or has anything else beside `baseline:`.
+        UserError: the file is not YAML, or has other keys besides `baseline:`.
     """
     raw = _read(path)
     if _BASELINE not in raw:

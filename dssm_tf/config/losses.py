@@ -25,14 +25,14 @@ class ClickSoftmaxConfig(Component):
     name: Literal["click_softmax"] = "click_softmax"
     gamma: PositiveFloat | Literal["auto"] = Field(
         10.0,
-        description="Factor that scales the cosine; `auto` chooses it by the number of titles.",
+        description="Factor that scales the cosine; `auto` derives it from the number of titles.",
     )
 
     def resolve(self, title_count: int) -> ClickSoftmaxConfig:
-        """Replaces `auto` by a number: 10 up to 2,500 titles, 25 from 6,250 titles on.
+        """Replaces `auto` by the number of titles / 250, at least 10 and at most 25.
 
-        The more titles there are, the more of them nearly fit a query, and the steeper the softmax
-        has to be to tell them apart (docs/training.md, "Gamma").
+        With more titles, more of them are similar to the clicked one, and only a steeper softmax
+        separates them (docs/training.md, "Gamma").
         """
         if self.gamma != "auto":
             return self

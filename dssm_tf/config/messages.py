@@ -12,7 +12,7 @@ from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.config.model import Config
 from dssm_tf.config.structure import component_names, locate
 
-_MAX_LETTERS = 60  # of a received value that is quoted
+_MAX_VALUE_LENGTH = 60  # characters of a received value that a message quotes
 
 
 def explain(error: ValidationError) -> str:
@@ -31,19 +31,19 @@ def explain(error: ValidationError) -> str:
 def explain_override(
     error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
 ) -> UserError:
-    """An error about the overrides, for a file that is valid without them."""
+    """The error for overrides that make a valid file invalid."""
     text, first = explain(error), error.errors()[0]
     keys = locate(first["loc"], Config)[0]
     if first["type"] == "unknown_key" and first["ctx"]["key"] in _section_of_file(raw, keys):
         section = ".".join(keys)
         text += (
-            f" The file has it; replace the whole section, as in --set '{section}={{name: ...}}'."
+            f" The key is in the file; override the whole section: --set '{section}={{name: ...}}'."
         )
     return UserError(f"{' '.join(f'--set {override}' for override in overrides)}: {text}")
 
 
 def _section_of_file(raw: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
-    """The keys and values that a file has below some nested keys; empty if it has none."""
+    """The section of a file under nested keys; empty if the file has no such section."""
     section: Any = raw
     for key in keys:
         section = section.get(key) if isinstance(section, Mapping) else None
@@ -55,17 +55,20 @@ def _dotted_key(problem: ErrorDetails) -> str:
 
 
 def _suggest_name(name: object, names: Sequence[str]) -> str:
-    """The end of a message about an unknown name: a suggestion, if a name is similar."""
-    swapped = [known for known in names if sorted(known) == sorted(str(name))]
-    return did_you_mean(swapped[0] if swapped else name, names)
+    """The end of a message about an unknown name: a suggestion, if a name is similar.
+
+    A name with the same letters in another order, such as `dmss`, is preferred.
+    """
+    anagrams = [known for known in names if sorted(known) == sorted(str(name))]
+    return did_you_mean(anagrams[0] if anagrams else name, names)
 
 
 def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
-    """One sentence about the problems of one key; usually there is only one problem."""
+    """One sentence about the problems of one key, usually a single one."""
     first = same_key[0]
     received = repr(first["input"])
-    if len(received) > _MAX_LETTERS:
-        received = received[: _MAX_LETTERS - 3] + "..."
+    if len(received) > _MAX_VALUE_LENGTH:
+        received = received[: _MAX_VALUE_LENGTH - 3] + "..."
     match first["type"]:
         case "unknown_key":
             prefix = f"{key}." if key else ""
@@ -85,8 +88,8 @@ def _explain_first(same_key: Sequence[ErrorDetails], key: str) -> str:
         case "model_attributes_type":
             names = component_names(locate(first["loc"], Config)[1])
             return (
-                f"{key}: needs keys below it, name (one of {', '.join(names)}) and its keys; "
-                f"received {received}."
+                f"{key} must be a section with a name (one of {', '.join(names)}) and its "
+                f"parameters; received {received}."
             )
         case "missing":
             example = "; expected, e.g., `tower: {name: lstm}`" if key == "tower" else ""

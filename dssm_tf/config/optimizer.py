@@ -34,9 +34,11 @@ class CosineSchedule(Component):
 
     name: Literal["cosine"] = "cosine"
     warmup: Fraction = Field(
-        0.0, lt=1, description="Fraction of the steps in which the rate rises from 0."
+        0.0, lt=1, description="Fraction of the steps during which the rate rises from 0."
     )
-    end: Fraction = Field(0.0, description="Fraction of the learning rate that the last step has.")
+    end: Fraction = Field(
+        0.0, description="Learning rate of the last step, as a fraction of `learning_rate`."
+    )
 
     def build(self, learning_rate: float, total_steps: int) -> Any:
         """A `keras.optimizers.schedules.CosineDecay` over `total_steps` updates."""
@@ -62,7 +64,9 @@ class ExponentialSchedule(Component):
 
     name: Literal["exponential"] = "exponential"
     end: Fraction = Field(
-        0.01, gt=0, description="Fraction of the learning rate that is left after the last step."
+        0.01,
+        gt=0,
+        description="Learning rate after the last step, as a fraction of `learning_rate`.",
     )
 
     def build(self, learning_rate: float, total_steps: int) -> Any:
@@ -83,12 +87,12 @@ class OptimizerOptions(Component):
     """Parameters of every optimizer."""
 
     learning_rate: PositiveFloat = Field(
-        0.001, description="Learning rate, which the schedule multiplies."
+        0.001, description="Learning rate; with a schedule, its highest value."
     )
     clip_norm: PositiveFloat | None = Field(
         None,
         description="Maximum norm of the gradient; a larger gradient is rescaled to it. With "
-        "`nesterov` it is the norm per tower, otherwise of all variables together.",
+        "`nesterov` the norm is that of each tower, otherwise that of all variables together.",
     )
     schedule: ScheduleConfig = Field(
         ConstantSchedule(), description="How the learning rate changes during the training."
@@ -96,25 +100,25 @@ class OptimizerOptions(Component):
 
     @property
     def depends_on_length(self) -> bool:
-        """Whether the optimizer must be built anew for a training of another length."""
+        """Whether a training of another number of updates needs a new optimizer."""
         return self.schedule.name != "constant"
 
     def check(self) -> None:
-        """Updates one number once, because Keras checks most options only when it uses them.
+        """Builds the optimizer and makes one update, because Keras checks most options only then.
 
         Raises:
-            UserError: the optimizer does not exist, or does not take the options.
+            UserError: Keras has no such optimizer, or the optimizer has no such option.
         """
         import keras
 
-        number = keras.Variable(0.5)
+        variable = keras.Variable(0.5)
         try:
             optimizer = self.build()
-            optimizer.build([number])
-            optimizer.apply([keras.ops.ones(())], [number])
+            optimizer.build([variable])
+            optimizer.apply([keras.ops.ones(())], [variable])
         except Exception as error:  # of any class: TypeError, AttributeError, errors of TensorFlow
             raise UserError(
-                f"optimizer: {self.arguments()!r:.200} was refused by {self.name} "
+                f"optimizer: {self.name} does not accept {self.arguments()!r:.200} "
                 f"({str(error).splitlines()[0]:.200}); see Keras's documentation of this optimizer."
             ) from None
 
@@ -122,8 +126,8 @@ class OptimizerOptions(Component):
         """The optimizer.
 
         Args:
-            total_steps: updates of the training, for schedules.
-            averaging: momentum of a moving average of the weights; 0 keeps none.
+            total_steps: number of updates of the training; schedules depend on it.
+            averaging: momentum of the moving average of the weights; 0 for no average.
         """
         raise NotImplementedError
 
@@ -160,7 +164,7 @@ class NesterovConfig(OptimizerOptions):
 
 
 class KerasOptimizerConfig(OptimizerOptions):
-    """One of Keras's optimizers."""
+    """A Keras optimizer."""
 
     name: Literal[
         "adam",
@@ -182,7 +186,7 @@ class KerasOptimizerConfig(OptimizerOptions):
     @field_validator("options")
     @classmethod
     def _check_options(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Refuses options that are keys of the configuration."""
+        """Rejects options that have their own key in the configuration."""
         keys = {
             "learning_rate": "optimizer.learning_rate",
             "global_clipnorm": "optimizer.clip_norm",

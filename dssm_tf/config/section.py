@@ -29,7 +29,7 @@ class Section(BaseModel):
                 )
         elif not isinstance(values, cls):
             raise PydanticCustomError(
-                "not_a_section", "needs keys below it, of {keys}", {"keys": allowed}
+                "not_a_section", "must be a section with keys among {keys}", {"keys": allowed}
             )
         return values
 

@@ -9,7 +9,7 @@ from dssm_tf.config.section import Section
 
 
 def section_classes(annotation: Any) -> list[type[Section]]:
-    """The section classes in a field's type: one for a section, several for a union.
+    """The section classes in a field's type: several for a union, none for a plain value.
 
     >>> from dssm_tf.config.losses import HingeConfig, SigmoidConfig
     >>> section_classes(HingeConfig | SigmoidConfig | None) == [HingeConfig, SigmoidConfig]
@@ -29,9 +29,9 @@ def component_name(section: type[Section]) -> str:
 
 
 def component_names(sections: Sequence[type[Section]]) -> list[str]:
-    """All names that choose one of the classes in YAML. Only `train` writes `custom`.
+    """All names that choose one of the classes in YAML, except `custom`.
 
-    The Keras optimizers have one class with several names; each name is listed.
+    Only `train` writes `custom`. A class may have several names, as that of Keras's optimizers.
     """
     names: list[str] = []
     for section in sections:
@@ -43,9 +43,9 @@ def component_names(sections: Sequence[type[Section]]) -> list[str]:
 def locate(
     location: Sequence[int | str], root: type[Section]
 ) -> tuple[list[str], list[type[Section]]]:
-    """The keys of a pydantic error location, and the section classes that it ends at.
+    """The keys of a pydantic error location, and the section classes that the last key may hold.
 
-    Pydantic puts the names of union members between the keys; these are left out.
+    Pydantic inserts the names of union members between the keys; they are left out of the keys.
 
     >>> from dssm_tf.config.model import Config
     >>> locate(("tower", "dssm", "widths", 1), Config)[0]
@@ -54,12 +54,12 @@ def locate(
     keys: list[str] = []
     sections: list[type[Section]] = [root]
     for step in location:
-        owners = [section for section in sections if step in section.model_fields]
+        sections_with_key = [section for section in sections if step in section.model_fields]
         if isinstance(step, int):
             keys.append(str(step))
-        elif owners:
+        elif sections_with_key:
             keys.append(step)
-            sections = section_classes(owners[0].model_fields[step].annotation)
+            sections = section_classes(sections_with_key[0].model_fields[step].annotation)
         else:
             sections = [
                 section for section in sections if step in component_names([section])

@@ -45,7 +45,7 @@ class DropoutOptions(Component):
 
 
 class TowerOptions(DropoutOptions):
-    """Parameters of the papers' towers; see `dssm_tf.towers.tower.Tower`."""
+    """Parameters of all towers except `words`; see `dssm_tf.towers.tower.Tower`."""
 
     initializer: Initializer = Field(
         "glorot_uniform", description="Initializer of the first matrix."
@@ -72,7 +72,7 @@ class CLSMConfig(TowerOptions):
     """Convolution over windows of words, maximum over the text (Shen et al. 2014)."""
 
     name: Literal["clsm"] = "clsm"
-    window: OddInt = Field(3, description="Words in a window of the convolution; odd.")
+    window: OddInt = Field(3, description="Number of words in a window of the convolution; odd.")
     features: PositiveInt = Field(300, description="Feature maps of the convolution.")
     widths: Widths = Field(
         (128,), description="Units of each tanh layer after the maximum over the words."
@@ -90,7 +90,7 @@ class RecurrentOptions(TowerOptions):
 
     bias_initializer: BiasInitializer = Field("zeros", description="Initializer of the biases.")
     bptt_steps: PositiveInt | None = Field(
-        None, description="Number of words that gradients flow back; null means all words."
+        None, description="Number of words that gradients are propagated back; null for all words."
     )
 
 
@@ -98,7 +98,9 @@ class RNNConfig(RecurrentOptions):
     """A plain recurrent network over words (Palangi et al. 2016, eq. 1)."""
 
     name: Literal["rnn"] = "rnn"
-    hidden: PositiveInt = Field(288, description="Neurons; the length of a semantic vector.")
+    hidden: PositiveInt = Field(
+        288, description="Number of neurons; the length of a semantic vector."
+    )
     recurrent_initializer: SquareInitializer = Field(
         "orthogonal", description="Initializer of the recurrent matrix."
     )

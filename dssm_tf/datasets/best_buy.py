@@ -46,7 +46,7 @@ def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, st
 
 ADAPTER = Adapter(
     title="Best Buy mobile search, a click log",
-    described="the Kaggle hackathons of the ACM SF Bay Area Chapter, Best Buy mobile web site",
+    origin="the Kaggle hackathons of the ACM SF Bay Area Chapter, Best Buy mobile web site",
     license="the rules of the competition; not for redistribution",
     files=(
         "train.csv",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dssm_tf.datasets.adapter import Adapter
+from dssm_tf.datasets.adapter import Adapter, Option
 from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 
 GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 
-_YES = ("1", "1.0", "True")
-"""Values of the columns `small_version` and `large_version` for pairs of the version."""
+_TRUE = ("1", "1.0", "True")
+"""Values of the columns `small_version` and `large_version` if a pair is in that version."""
 
 
 def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
@@ -32,7 +32,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
         split: str,
         in_version: str,
     ) -> None:
-        if in_version not in _YES or product_locale != locale:
+        if in_version not in _TRUE or product_locale != locale:
             return
         if label not in GRADES or split not in ("train", "test"):
             raise BadRow(
@@ -54,17 +54,17 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
 
 ADAPTER = Adapter(
     title="Amazon shopping queries, graded exact, substitute, complement, irrelevant",
-    described="the repository esci-data of amazon-science; Reddy et al. 2022",
+    origin="the repository esci-data of amazon-science; Reddy et al. 2022",
     license="Apache License 2.0",
     files=(
         "shopping_queries_dataset_examples.parquet",
         "shopping_queries_dataset_products.parquet",
     ),
     grades="E 3, S 2, C 1, I 0 (the publisher's own gains are 1, 0.1, 0.01 and 0)",
-    split="the publisher's: clicks are the E pairs of split train, judgments all of split test",
+    split="the publisher's: clicks are the E pairs of train, judgments all pairs of test",
     convert=convert,
     options={
-        "locale": "us one of us, es, jp",
-        "version": "large large, or small: the harder queries, for ranking",
+        "locale": Option("us", "one of us, es, jp"),
+        "version": Option("large", "large, or small: only the more difficult queries"),
     },
 )

@@ -43,7 +43,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
 
 ADAPTER = Adapter(
     title="Home Depot product search, graded by annotators",
-    described="the Kaggle competition Home Depot Product Search Relevance",
+    origin="the Kaggle competition Home Depot Product Search Relevance",
     license="the rules of the competition; not for redistribution",
     files=("train.csv", "test.csv (if there: more titles)"),
     grades="relevance - 1, so 0 to 2 with fractions; pairs graded 1.6 or more count as clicks",

@@ -71,7 +71,7 @@ def _read_qrels(source: Source, output: DatasetWriter, *names: str, clicks: bool
 
 MSMARCO = Adapter(
     title="MS MARCO passages: Bing questions and the passages that answer them",
-    described="the repository msmarco of microsoft (passage ranking, version 1); page titles by "
+    origin="the repository msmarco of microsoft (passage ranking, version 1); page titles by "
     "the RocketQA project of PaddlePaddle (para.title.txt)",
     license=_LICENSE,
     files=(
@@ -89,7 +89,7 @@ MSMARCO = Adapter(
 
 ORCAS = Adapter(
     title="ORCAS: 18 million clicked queries and documents of Bing",
-    described="the pages ORCAS and document ranking (version 1) of the repository msmarco of "
+    origin="the pages ORCAS and document ranking (version 1) of the repository msmarco of "
     "microsoft; Craswell et al. 2020",
     license=_LICENSE,
     files=(

@@ -12,11 +12,11 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_clicks
 from dssm_tf.tables.splits import is_held_out
-from dssm_tf.tables.times import Clock
+from dssm_tf.tables.times import TimeParser
 from dssm_tf.text.rules import FOLDED
 
 CLICKS, CORPUS, JUDGMENTS = "clicks.tsv", "corpus.tsv", "judgments.tsv"
-HELD_OUT = "held-out queries"
+DATASET_SPLIT = "held-out queries"
 _UNPRINTABLE = re.compile(r"[\t\r\n\x00]+")
 
 
@@ -48,7 +48,7 @@ class DatasetWriter(ExitStack):
         self._queries: dict[str, str] = {}
         self._held_out = held_out
         self._events: list[tuple[float, str, str, int, Sequence[object]]] = []
-        self._clock = Clock() if 0 < held_out < 1 else None
+        self._parse_time = TimeParser() if 0 < held_out < 1 else None
         columns = {
             CLICKS: ("query", "title", "clicks", "doc_id", *extra),
             CORPUS: CorpusTitle._fields,
@@ -117,7 +117,7 @@ class DatasetWriter(ExitStack):
             grade: grade of the title for the query.
             clicked_from: minimum grade that counts as a click.
         """
-        if is_held_out(query, self._held_out, HELD_OUT):
+        if is_held_out(query, self._held_out, DATASET_SPLIT):
             self.add_judgment(query_id, query, doc_id, grade)
         elif grade >= clicked_from:
             self.add_click(query, doc_id)
@@ -131,7 +131,7 @@ class DatasetWriter(ExitStack):
             BadRow: its time stamp cannot be read, or compared with those before.
         """
         try:
-            time = self._clock(timestamp) if self._clock else 0.0
+            time = self._parse_time(timestamp) if self._parse_time else 0.0
         except UserError as error:
             raise BadRow("no usable time stamp", str(error).rstrip(".")) from None
         self._events.append((time, clean(query), clean(doc_id), clicks, (timestamp, *extra)))

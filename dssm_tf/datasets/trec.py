@@ -86,7 +86,7 @@ def _read(
 
 ADAPTER = Adapter(
     title="any TREC collection",
-    described="NIST's TREC (topics, qrels, runs); JSON lines as in the project BEIR",
+    origin="NIST's TREC (topics, qrels, runs); JSON lines as in the project BEIR",
     license="that of the collection: newswire needs an agreement with its owner",
     files=(
         "*topics* or queries*: .jsonl, else an id, a tab and the text per line; mark-up of TREC's "

@@ -36,7 +36,7 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
 
 ADAPTER = Adapter(
     title="Wayfair product search, graded by annotators",
-    described="the repository WANDS of wayfair; Chen et al., ECIR 2022",
+    origin="the repository WANDS of wayfair; Chen et al., ECIR 2022",
     license="MIT License",
     files=("product.csv", "query.csv", "label.csv"),
     grades="Exact 2, Partial 1, Irrelevant 0; Exact pairs count as clicks",

@@ -1,4 +1,4 @@
-"""Pretrains the RBMs of DSE without labels, one by one from the bottom up."""
+"""Pretrains the RBMs of DSE without labels, one at a time from the input to the output."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dssm_tf.dse.networks import Bags, DSETower, dense_rows, encode
 from dssm_tf.dse.rbm import RBM, Tensor
 from dssm_tf.dse.settings import Pretraining
 
-_LARGEST_WEIGHT = 1e3
+_MAX_WEIGHT = 1e3
 _EVALUATIONS = 10  # of the likelihood, per RBM
-_SAMPLE = 1024  # texts per evaluation
+_EVALUATED_TEXTS = 1024
 
 Callback = Callable[[str], object]
-"""Called after every step with its state as text."""
+"""Called after every step with the training state as text, such as `RBM 1 of 3 (binary)`."""
 
 
 def pretrain(
@@ -42,15 +42,15 @@ def pretrain(
         settings: steps, rates and sizes.
         seed: seed of the order of the texts.
         first: index of the first RBM to train; those below do not change.
-        callback: called after every step; there are `settings.steps` for each RBM.
+        callback: called `settings.steps` times for each RBM.
 
     Raises:
-        UserError: an entry is not from 0 to 1, or an RBM diverges: the step and the cause.
+        UserError: an entry is not from 0 to 1, or an RBM diverges. The message has step and cause.
     """
     if not ((bags.data >= 0).all() and (bags.data <= 1).all()):
         raise UserError(
-            f"RBM inputs go from {bags.data.min():.3g} to {bags.data.max():.3g}; visible units "
-            "take 0 to 1. Use binary or normalized features."
+            f"RBM inputs go from {bags.data.min():.3g} to {bags.data.max():.3g}; expected 0 to 1. "
+            "Use binary or normalized features."
         )
     visible: Bags = bags
     for index, rbm in enumerate(tower.rbms):
@@ -73,11 +73,11 @@ def _train_rbm(
     optimizer.build(parameters)
     random = np.random.default_rng(seed)
 
-    def texts(rows: NDArray[np.int64]) -> NDArray[Any]:
+    def dense_texts(rows: NDArray[np.int64]) -> NDArray[Any]:
         return dense_rows(visible, rows).astype(rbm.compute_dtype, copy=False)
 
-    sample = texts(random.permutation(count)[:_SAMPLE])
-    # A visible unit is initially on as often as in the data, so W need not learn it.
+    sample = dense_texts(random.permutation(count)[:_EVALUATED_TEXTS])
+    # With these biases and W = 0, a visible unit is on as often as in the data.
     frequency = np.clip(sample.mean(axis=0), 0.01, 0.99)
     rbm.visible_bias.assign(np.log(frequency / (1 - frequency)))
 
@@ -94,8 +94,8 @@ def _train_rbm(
         if len(order) < min(settings.batch_size, count):
             order = np.concatenate([order, random.permutation(count)])
         chosen, order = order[: settings.batch_size], order[settings.batch_size :]
-        largest = float(step(texts(chosen)))
-        if not largest <= _LARGEST_WEIGHT:
+        largest = float(step(dense_texts(chosen)))
+        if not largest <= _MAX_WEIGHT:
             raise UserError(
                 f"{name} diverged at step {done} of {settings.steps}: its largest weight is "
                 f"{largest:.3g}. The learning rate {rate:g} is too high for its inputs; lower it."

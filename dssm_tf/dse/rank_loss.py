@@ -21,20 +21,21 @@ def rank_loss(
 ) -> float:
     """Rank loss in percent, exact, without enumerating the triples.
 
-    A triple is wrong when the irrelevant title scores higher, and half wrong when the two tie:
-    the fraction is `1 - AUC` with the usual handling of ties, over the triples of all queries
-    together, as the paper's test tuples are. One sort per query counts, for every relevant title,
-    the irrelevant titles above it: `O(n log n)` per query, although the triples are `O(n^2)`.
+    A triple is wrong if the irrelevant title scores higher, and half wrong if the two tie. Like the
+    paper's test tuples, the triples of all queries are counted together. For one query, the
+    fraction is `1 - AUC`. Sorting the scores of a query counts, for every relevant title, the
+    irrelevant titles above it, in `O(n log n)` instead of `O(n^2)` time.
 
     Args:
-        scores: `(queries, titles)`; or a function from indices of queries to their rows, so that
-            only `block` rows are in memory at once.
-        relevant: true where the title answers the query, `(queries, titles)`.
-        ignored: true where the title is neither, such as a training link, the same shape.
+        scores: `(queries, titles)`; or a function that returns the rows of query indices, so
+            that only `block` rows are in memory at once.
+        relevant: true where the title is relevant to the query, `(queries, titles)`.
+        ignored: true where the title counts neither as relevant nor as irrelevant, such as a
+            training link, `(queries, titles)`.
         block: queries per call if `scores` is a function.
 
     Returns:
-        From 0, every triple in order, to 100.
+        Percent: 0 if every triple is ordered correctly, 100 if none is.
 
     Raises:
         ValueError: a score is NaN, or there is no triple to count.
@@ -48,16 +49,18 @@ def rank_loss(
     wrong, triples = 0.0, 0
     for start in range(0, len(queries), block):
         rows = queries[start : start + block]
-        table = scores(rows) if callable(scores) else scores[rows]
-        if np.isnan(table).any():
+        block_scores = scores(rows) if callable(scores) else scores[rows]
+        if np.isnan(block_scores).any():
             raise ValueError("rank_loss received a score that is NaN; the model diverged.")
-        right_titles = relevant[rows].toarray().astype(bool)
-        masks = np.ones_like(right_titles)
+        are_relevant = relevant[rows].toarray().astype(bool)
+        are_counted = np.ones_like(are_relevant)
         if ignored is not None:
-            masks = ~ignored[rows].toarray().astype(bool)
-        for row, right, mask in zip(table, right_titles, masks, strict=True):
-            ranks = stats.rankdata(row[mask])[right[mask]]
-            pairs = len(ranks) * int(mask.sum() - len(ranks))
+            are_counted = ~ignored[rows].toarray().astype(bool)
+        for row, is_relevant, is_counted in zip(
+            block_scores, are_relevant, are_counted, strict=True
+        ):
+            ranks = stats.rankdata(row[is_counted])[is_relevant[is_counted]]
+            pairs = len(ranks) * int(is_counted.sum() - len(ranks))
             triples += pairs
             wrong += pairs - (ranks.sum() - len(ranks) * (len(ranks) + 1) / 2)
     if not triples:

@@ -20,8 +20,8 @@ from dssm_tf.text.rules import FOLDED
 class RankingTask:
     """Queries, titles, and the grades of titles for queries.
 
-    Queries and titles are sorted by `tie_key` of their text, and by that of their id where texts
-    are equal. Titles with equal scores are ranked in this order, so no metric depends on the order
+    Queries and titles are sorted by the `tie_key` of their text; equal texts are sorted by that of
+    their id. Titles with equal scores are ranked in this order, so no metric depends on the order
     of rows.
 
     A judged title is looked up in the corpus by its doc id, else by its exact title. A judged title
@@ -34,11 +34,11 @@ class RankingTask:
         corpus: the titles that every query ranks; None to rank each query's judged titles.
 
     Attributes:
-        query_ids: aligned with `queries`.
+        query_ids: one per entry of `queries`.
         queries: texts, sorted.
-        doc_ids: aligned with `titles`.
+        doc_ids: one per entry of `titles`.
         titles: texts, sorted; without a corpus, one entry per doc id and title.
-        judged: frame of `query` and `title`, indices as in a run, and `grade`; sorted.
+        judged: data frame of `query`, `title` (indices, as in a run) and `grade`; sorted.
         ranks_corpus: whether every query ranks the whole corpus.
 
     Raises:
@@ -51,7 +51,9 @@ class RankingTask:
     ) -> None:
         ranked = judgments if corpus is None else corpus
         if not judgments or not ranked:
-            raise UserError("there is no judgment, or no title, to evaluate with.")
+            raise UserError(
+                "the evaluation has no judgment or no title; expected at least one of each."
+            )
         self.ranks_corpus = corpus is not None
         entries = {(entry.doc_id, entry.title) for entry in ranked}
         ordered = sorted(entries, key=_order)
@@ -105,21 +107,21 @@ class RankingTask:
         return int((measured["low"] == measured["high"]).sum())
 
     def degenerate_query_warning(self) -> list[str]:
-        """A sentence that warns if every ranking of some queries is perfect, or an empty list.
+        """A list with one sentence if every ranking of some queries is perfect, else an empty list.
 
-        This happens without a corpus if all judged titles of a query have the same grade, as when
-        judgments are made from clicks only.
+        Without a corpus, this is so if all judged titles of a query have the same grade, such as
+        when judgments are made only from clicks.
         """
         if self.ranks_corpus or not self.single_grade_queries:
             return []
         return [
             f"For {self.single_grade_queries:,} of {int(self.has_relevant.sum()):,} queries all "
-            "judged titles have the same grade: any order is perfect. Give a corpus to rank, or "
+            "judged titles have the same grade, so any order is perfect. Give a corpus to rank, or "
             "judge irrelevant titles, too."
         ]
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
-        """The judgments as indices. If a title is judged twice for a query, the higher grade wins.
+        """The judgments as indices. Of two grades of a title for the same query, the higher counts.
 
         Returns:
             The frame `judged`.
@@ -163,5 +165,5 @@ class RankingTask:
 
 
 def _order(entry: tuple[str, str]) -> tuple[tuple[int, str], tuple[int, str]]:
-    """Sort key of a pair of id and text: the text's hash, then the id's."""
+    """Sort key of an `(id, text)`: the `tie_key` of the text, then that of the id."""
     return tie_key(entry[1]), tie_key(entry[0])

@@ -1,4 +1,4 @@
-"""The logistic loss of pairs: clicked title and one negative."""
+"""The logistic loss of pairs of the clicked title and one negative."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dssm_tf.losses.ranking_loss import (
 class PairwiseLogistic(RankingLoss):
     """`log(1 + exp(-gamma (R(clicked) - R(negative))))`, summed over a query's negatives, in nats.
 
-    Differs from `ClickSoftmax` by comparing with one negative at a time. Here, many negatives with
-    low scores can have as much gradient as one with a high score. In the softmax, the negatives
-    with the highest scores have most of the gradient.
+    Differs from `ClickSoftmax` by comparing with one negative at a time, so many negatives with low
+    scores can have as much gradient as one with a high score. In the softmax, the negatives with
+    the highest scores have most of the gradient.
 
     Args:
         gamma: factor that scales the cosine, above 0.
@@ -46,9 +46,9 @@ class PairwiseLogistic(RankingLoss):
         correction: keras.KerasTensor,
     ) -> keras.KerasTensor:
         """See `RankingLoss.per_query`."""
-        lead_of_rivals = self.gamma * (scores - clicked_score(scores, targets))
+        differences = self.gamma * (scores - clicked_score(scores, targets))
         weights = weights_of_negatives(targets, mask, correction)
-        return ops.sum(weights * ops.softplus(lead_of_rivals), axis=-1)
+        return ops.sum(weights * ops.softplus(differences), axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         """Constructor arguments, for `keras.saving`."""

@@ -19,10 +19,10 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         L_k = L_{k-1} + D_k
 
     Differs from `keras.optimizers.SGD(nesterov=True)` in three ways. The momentum is
-    `edge_momentum` in the first and last 2 % of all updates, and `momentum` between. The gradient
-    of each tower is rescaled to norm `clip_norm` if it is longer. The update is exact when the
-    momentum changes. The variables hold the look-ahead point `L_k + mu_k D_k`, where the next
-    gradient is taken; `fit` ends at `L_k`.
+    `edge_momentum` in the first and in the last updates (a fraction `edge` of them each), and
+    `momentum` between. The gradient of each tower is rescaled to norm `clip_norm` if it is longer.
+    The update is exact when the momentum changes. The variables hold the look-ahead point
+    `L_k + mu_k D_k`, where the next gradient is computed; `fit` ends at `L_k`.
 
     Args:
         learning_rate: learning rate (epsilon of the paper), or a Keras learning-rate schedule.
@@ -79,7 +79,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
     def clip_separately(self, groups: Iterable[Iterable[keras.Variable]]) -> None:
         """Makes `clip_norm` the limit of the joint gradient norm of each group of variables.
 
-        Without a call all variables are one group. `Siamese.compile` makes each tower a group.
+        By default all variables are one group. `Siamese.compile` makes each tower a group.
 
         Args:
             groups: lists of variables. Variables in no list are one more group.
@@ -90,7 +90,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         }
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Makes one `D` per variable, zero at first."""
+        """Makes one `D` per variable, initially zero."""
         if self.built:
             return
         super().build(variables)
@@ -122,16 +122,16 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
     def update_step(
         self, gradient: keras.KerasTensor, variable: keras.Variable, learning_rate: Any
     ) -> None:
-        """Moves one variable from look-ahead point to look-ahead point."""
-        previous = self._steps[variable_index(self, variable)]
+        """Moves one variable to its next look-ahead point."""
+        step = self._steps[variable_index(self, variable)]
         dtype = variable.dtype
-        now = ops.cast(self.momentum_at(self.iterations), dtype)
-        following = ops.cast(self.momentum_at(self.iterations + 1), dtype)
-        old = ops.convert_to_tensor(previous)
+        momentum = ops.cast(self.momentum_at(self.iterations), dtype)
+        next_momentum = ops.cast(self.momentum_at(self.iterations + 1), dtype)
+        old_step = ops.convert_to_tensor(step)
         gradient = ops.cast(gradient, dtype)
-        new = now * old - ops.cast(learning_rate, dtype) * gradient
-        self.assign_add(variable, new + following * new - now * old)
-        self.assign(previous, new)
+        new_step = momentum * old_step - ops.cast(learning_rate, dtype) * gradient
+        self.assign_add(variable, new_step + next_momentum * new_step - momentum * old_step)
+        self.assign(step, new_step)
 
     def finalize_variable_values(self, var_list: Sequence[keras.Variable]) -> None:
         """Sets the variables to `L_k`, or to the moving averages if there are any."""
@@ -144,10 +144,10 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
 
     def without_look_ahead(self, variables: Sequence[keras.Variable]) -> list[keras.KerasTensor]:
         """`L_k` of variables that hold the look-ahead point; the variables do not change."""
-        following = self.momentum_at(self.iterations)
+        momentum = self.momentum_at(self.iterations)
         return [
             variable
-            - ops.cast(following, variable.dtype) * self._steps[variable_index(self, variable)]
+            - ops.cast(momentum, variable.dtype) * self._steps[variable_index(self, variable)]
             for variable in variables
         ]
 

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-# Blocks every request, even if text from the data became HTML. Heat maps are `data:` images.
+# Allows no request, even if text from the data were read as HTML. Heat maps are `data:` images.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
@@ -34,8 +34,8 @@ def document(title: str, body: str, scripts: Sequence[str] = (), policy: str = P
 def json_element(data: Any) -> str:
     """A script element with data as JSON, for the page's script. No text in the data can end it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&\u2028\u2029":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return f'<script type="application/json" id="data">{text}</script>'
 
 

@@ -17,12 +17,12 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_click
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import open_table
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
-from dssm_tf.tables.times import Clock
+from dssm_tf.tables.times import TimeParser
 from dssm_tf.text.rules import FOLDED
-from dssm_tf.text.stable_hash import unit_interval
+from dssm_tf.text.stable_hash import hash_to_unit_interval
 
-HELD_OUT = "benchmark"
-"""The purpose for which `split_by_query` holds out queries, see `is_held_out`."""
+BENCHMARK_SPLIT = "benchmark"
+"""Purpose of the queries that `split_by_query` holds out; see `is_held_out`."""
 
 
 class Split(NamedTuple):
@@ -34,15 +34,15 @@ class Split(NamedTuple):
     def summary(self) -> str:
         """The rows and clicks of both splits, in one line."""
         return "; ".join(
-            f"{name} {len(rows):,} rows with {rows['clicks'].sum():,} clicks"
-            for name, rows in zip(("learned from", "judged by"), self, strict=True)
+            f"{name}: {len(rows):,} rows with {rows['clicks'].sum():,} clicks"
+            for name, rows in zip(("training", "test"), self, strict=True)
         )
 
 
 def check_fractions(judge_later: float | None, hold_out_queries: float | None) -> None:
     """Raises UserError if both fractions are set."""
     if None not in (judge_later, hold_out_queries):
-        raise UserError("expected one of --judge-later, --hold-out-queries.")
+        raise UserError("received --judge-later and --hold-out-queries; expected one of them.")
 
 
 def check_has_times(paths: Iterable[Path], layout: Layout) -> None:
@@ -75,26 +75,26 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
 
     Args:
         rows: rows of the log.
-        fraction: fraction of the rows that become the test split; clicks do not matter.
+        fraction: fraction of the rows that become the test split, however many clicks they have.
 
     Raises:
         UserError: a time stamp is missing, cannot be read or has another format than those before.
             The message has file and line.
     """
     times = rows.unique("timestamp", keep="first", maintain_order=True)
-    clock, order = Clock(), []
+    parse_time, parsed = TimeParser(), []
     for row in times.iter_rows(named=True):
         try:
-            order.append(clock(row["timestamp"]))
+            parsed.append(parse_time(row["timestamp"]))
         except UserError as error:
             location = f"{row[FILE]}:{row[LINE]}: " if FILE in row else ""
             raise UserError(
                 f"{location}{str(error).rstrip('.')}, or split the log by query: "
                 "--hold-out-queries."
             ) from None
-    ranks = {time: rank for rank, time in enumerate(sorted({*order}))}
+    ranks = {time: rank for rank, time in enumerate(sorted({*parsed}))}
     times = times.select(
-        "timestamp", time=pl.Series([ranks[time] for time in order], dtype=pl.Int64)
+        "timestamp", time=pl.Series([ranks[time] for time in parsed], dtype=pl.Int64)
     )
     # A hash orders rows of equal time, because the order of a log may depend on clicks.
     texts = rows.select(pl.concat_str("query", "title", separator="\t")).to_series()
@@ -111,7 +111,7 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
 def split_by_query(rows: pl.DataFrame, fraction: float) -> Split:
     """Splits rows by query: a fraction of the queries is held out, see `is_held_out`."""
     queries = rows["query"].unique()
-    held_out = [query for query in queries if is_held_out(query, fraction, HELD_OUT)]
+    held_out = [query for query in queries if is_held_out(query, fraction, BENCHMARK_SPLIT)]
     return split_by_mask(rows, rows["query"].is_in(held_out))
 
 
@@ -134,12 +134,12 @@ class ClickJudgments(NamedTuple):
     notes: list[str]
 
 
-def judged_by_clicks(split: Split, corpus: Sequence[CorpusTitle] | None) -> ClickJudgments:
+def derive_judgments(split: Split, corpus: Sequence[CorpusTitle] | None) -> ClickJudgments:
     """Derives judgments from clicks of the test split on titles of the corpus.
 
-    A clicked title is matched to the corpus by the `doc_id` of the log, else by its text, else by
-    its normal form. The judgment has the id and the text of the corpus. Clicks on other titles are
-    left out.
+    A clicked title is looked up in the corpus by the `doc_id` of the log, else by its text, else by
+    its normal form. The judgment has the id and the text of the corpus. Clicks on titles that the
+    corpus lacks are left out.
 
     Args:
         split: split of a log.
@@ -165,17 +165,18 @@ def judged_by_clicks(split: Split, corpus: Sequence[CorpusTitle] | None) -> Clic
     first_note = "".join(f": {note}" for note in notes[:1])
     if not (judgments and len(split.train)):
         raise UserError(
-            f"{len(split.train):,} rows are left to learn from and {len(split.test):,} to "
-            f"judge by, {len(matched):,} of them with a title of the corpus; choose another "
-            f"fraction, or use the same doc_id or the same titles in both{first_note}."
+            f"the split has {len(split.train):,} rows for training and {len(split.test):,} for "
+            f"judgments, {len(matched):,} of them with a title of the corpus; choose another "
+            "fraction, or use the same doc_id or the same titles in the log and the corpus"
+            f"{first_note}."
         )
     return ClickJudgments(judgments, corpus, notes)
 
 
 def _join_corpus(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
     """Adds the `id` and the `text` of each title in a corpus; null if the corpus lacks it."""
-    strip = pl.col("id").str.strip_chars()
-    by_id = titles.select("id", doc_id=strip).unique("doc_id", keep="first")
+    stripped_id = pl.col("id").str.strip_chars()
+    by_id = titles.select("id", doc_id=stripped_id).unique("doc_id", keep="first")
     by_text = titles.select("id", title="text").unique("title", keep="first", maintain_order=True)
     forms = normal_forms(titles["text"], FOLDED)
     by_form = titles.select("id", form=forms).filter(col.form != "").unique("form", keep="first")
@@ -202,7 +203,7 @@ def _notes(rows: pl.DataFrame) -> list[str]:
     unmatched = clicked.filter(col.id.is_null())
     if len(unmatched):
         notes.append(
-            f"{unmatched['clicks'].sum():,} of {clicked['clicks'].sum():,} clicks to judge by were "
+            f"{unmatched['clicks'].sum():,} of {clicked['clicks'].sum():,} test clicks were "
             f"left out: the corpus has neither their doc_id nor their title, such as "
             f"{_examples(unmatched)}"
         )
@@ -214,8 +215,8 @@ def _notes(rows: pl.DataFrame) -> list[str]:
     if len(renamed):
         row = renamed.row(0, named=True)
         notes.append(
-            f"{renamed['clicks'].sum():,} clicks to judge by have another title in the corpus, "
-            f"which counts: doc_id {row['doc_id']} is {row['title']!r} in the log and "
+            f"{renamed['clicks'].sum():,} test clicks have another title in the corpus, which is "
+            f"used: doc_id {row['doc_id']} is {row['title']!r} in the log and "
             f"{row['text']!r} in the corpus"
         )
     return notes
@@ -241,14 +242,14 @@ def _logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
     with_id = clicks.filter(col.doc_id != "").sort(
         "doc_id", "clicks", "title", descending=[False, True, False]
     )
-    named = with_id.unique("doc_id", keep="first", maintain_order=True).select("doc_id", "title")
-    without = clicks.filter(col.doc_id == "").select("title").unique().sort("title")
-    without = without.join(with_id.select("title").unique(), on="title", how="anti").sort("title")
-    numbers = (f"t{number:06d}" for number in count(1))
-    used_ids = {*named["doc_id"]}
-    new_ids = (id for id in numbers if id not in used_ids)
-    numbered = [CorpusTitle(next(new_ids), title) for title in without["title"]]
-    with_log_id = map(CorpusTitle._make, named.iter_rows())
+    one_per_id = with_id.unique("doc_id", keep="first", maintain_order=True)
+    one_per_id = one_per_id.select("doc_id", "title")
+    without_id = clicks.filter(col.doc_id == "").select("title").unique()
+    without_id = without_id.join(with_id.select("title").unique(), on="title", how="anti")
+    used_ids = {*one_per_id["doc_id"]}
+    new_ids = (id for number in count(1) if (id := f"t{number:06d}") not in used_ids)
+    numbered = [CorpusTitle(next(new_ids), title) for title in without_id["title"].sort()]
+    with_log_id = map(CorpusTitle._make, one_per_id.iter_rows())
     return sorted([*with_log_id, *numbered], key=lambda title: (title.title, title.doc_id))
 
 
@@ -258,6 +259,6 @@ def is_held_out(query: str, fraction: float, purpose: str) -> bool:
     Args:
         query: the query of the log.
         fraction: held-out fraction of the queries, from 0 to 1.
-        purpose: why queries are held out; two purposes hold out different queries.
+        purpose: name of the split; splits with different names hold out different queries.
     """
-    return unit_interval(FOLDED.key(query), purpose) < fraction
+    return hash_to_unit_interval(FOLDED.key(query), purpose) < fraction

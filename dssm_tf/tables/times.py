@@ -1,7 +1,7 @@
-"""Parses time stamps of logs to comparable numbers: ISO 8601 or time since 1970.
+"""Parses time stamps of logs, ISO 8601 or time since 1970, to numbers that can be compared.
 
-All time stamps of a log must have one kind: for example, times with and without a zone, seconds and
-milliseconds, or dates and times cannot be ordered. Ordering them as text would be wrong.
+All time stamps of a log must be of one kind, because two kinds cannot be ordered: times with and
+without a zone, seconds and milliseconds, dates and times. Ordering them as text would be wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 
 _NUMBER = re.compile(r"[+-]?\d{1,25}(?:\.\d*)?(?:[eE][+]?\d{1,2})?")
 _BOUNDS = {
-    1e8: "a number",  # such as the number of a row
+    1e8: "a number",  # such as a row number
     1e11: "seconds since 1970",
     1e14: "milliseconds since 1970",
     1e17: "microseconds since 1970",
@@ -23,13 +23,13 @@ _BOUNDS = {
 }
 """Upper bounds of the numbers of each kind.
 
-1e8 to 1e11 are seconds from 1973 to 5138, and so on. `20240131` is "a number", which has the right
-order.
+As seconds, 1e8 to 1e11 are the years 1973 to 5138, and likewise for the smaller units. A date
+written as `20240131` is "a number"; such dates are ordered correctly.
 """
 
 
-class Clock:
-    """Converts time stamps of one kind to numbers in the order of time."""
+class TimeParser:
+    """Converts the time stamps of a log, all of one kind, to numbers in the order of time."""
 
     def __init__(self) -> None:
         self._kind = self._first = ""
@@ -38,7 +38,7 @@ class Clock:
         """Converts a time stamp; ISO 8601 becomes nanoseconds since 1970 in the zone of the log.
 
         Raises:
-            UserError: the time stamp is unreadable, or has another kind than earlier ones.
+            UserError: the time stamp is unreadable, or is of another kind than earlier ones.
         """
         kind, time = _read(cell)
         self._kind, self._first = self._kind or kind, self._first or cell
@@ -53,7 +53,7 @@ class Clock:
 def _read(cell: str) -> tuple[str, float]:
     """The kind of a time stamp, and its number."""
     if not cell:
-        raise UserError("the time stamp is empty; give every row one.")
+        raise UserError("the time stamp is empty; every row needs one.")
     if _NUMBER.fullmatch(cell):
         # An int keeps digits, such as microseconds, that a float would lose.
         number = int(cell) if cell.isdigit() else float(cell)
@@ -68,14 +68,14 @@ def _read(cell: str) -> tuple[str, float]:
             "time since 1970; write all of them in one of these formats."
         ) from None
     zone = moment.tzinfo
-    since = moment - datetime(1970, 1, 1, tzinfo=zone and timezone.utc)
-    time = (since // timedelta(microseconds=1)) * 1000 + _nanoseconds(cell)
+    since_1970 = moment - datetime(1970, 1, 1, tzinfo=zone and timezone.utc)
+    time = (since_1970 // timedelta(microseconds=1)) * 1000 + _nanoseconds(cell)
     if len(cell) <= len("2024-01-31"):
         return "a date", time
     return f"a time {'with' if zone else 'without'} a zone", time
 
 
 def _nanoseconds(cell: str) -> int:
-    """The nanoseconds after the microseconds, which a `datetime` cannot represent."""
+    """The digits after the microseconds, which a `datetime` cannot represent: 0 to 999."""
     match = re.search(r"[.,]\d{6}(\d{1,3})", cell)
     return int(match[1].ljust(3, "0")) if match else 0

@@ -15,8 +15,8 @@ def fingerprint64(text: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def unit_interval(text: str, salt: str) -> float:
-    """A number in [0, 1) that depends only on the text and the salt, for splits and sampling."""
+def hash_to_unit_interval(text: str, salt: str) -> float:
+    """Hashes a text to [0, 1), for splits and samples. Another salt gives an independent number."""
     digest = blake2b(
         text.encode("utf-8", "surrogatepass"),
         digest_size=8,

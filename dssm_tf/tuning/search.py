@@ -1,4 +1,4 @@
-"""The settings to try: from the command line to Optuna's distributions and to configurations.
+"""Parses the settings to try into Optuna's distributions, and makes configurations of them.
 
 This module does not import TensorFlow, so errors in keys and values are reported at once.
 """
@@ -25,7 +25,8 @@ from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import Config, find_config, load_config
 
 _RANGE = re.compile(r"(log:)?([-+.\de]+):([-+.\de]+)")
-_COMPARED_ON = ("training.refit", "training.folds", "validation")
+_FIXED_KEYS = ("training.refit", "training.folds", "validation")
+"""Keys that change how a trial is measured."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Search:
         tpe: number of settings that Optuna's tree-structured Parzen estimator suggests, each from
             the results so far. If `random` and `tpe` are both None, all combinations are tried.
         seed: seed of the sampler.
-        seeds: number of training runs of each setting on each log.
+        seeds: number of training runs per setting and log, each with another seed.
         overrides: `KEY=VALUE` settings of every trial.
         prune: whether to stop a trial whose first training run is worse than the median of the
             others.
@@ -68,9 +69,9 @@ class Search:
         """The distribution of each key."""
         return parse_space(self.grid)
 
-    def build_config(self, *more: str) -> Config:
-        """The configuration with additional overrides."""
-        return load_config(find_config(self.config), [*self.overrides, *more])
+    def build_config(self, *assignments: str) -> Config:
+        """The configuration with `overrides` and further `KEY=VALUE` settings."""
+        return load_config(find_config(self.config), [*self.overrides, *assignments])
 
     def trial_config(self, setting: Mapping[str, Any]) -> Config:
         """A trial's configuration. Refit is off because trials are compared on validation queries.
@@ -88,10 +89,10 @@ class Search:
 
     @cached_property
     def settings(self) -> list[dict[str, Any]]:
-        """The settings of a grid, in order; otherwise a sample of settings for `check`.
+        """All settings of a grid search, in order; for other searches, settings for `check`.
 
-        The sample varies one key at a time over its values, or the bounds of its range, and leaves
-        the other keys at their first value.
+        The latter vary one key at a time over its values, or the bounds of its range; the
+        other keys have their first value.
         """
         choices = {key: _values(distribution) for key, distribution in self.space.items()}
         if self.random or self.tpe:
@@ -105,14 +106,18 @@ class Search:
         Raises:
             UserError: a key or value is not allowed, or trials could not be compared.
         """
-        blocked = dict.fromkeys(_COMPARED_ON, "trials are compared on it")
+        blocked = dict.fromkeys(_FIXED_KEYS, "trials would not be comparable")
         blocked |= {"training.seed": "--seeds changes it"} if self.seeds > 1 else {}
         overridden = (override.partition("=")[0] for override in self.overrides)
         blocked |= dict.fromkeys(overridden, "--set gives its value")
         for key, values in self.space.items():
-            for fixed, reason in blocked.items():
-                if f"{key}.".startswith(f"{fixed}.") or f"{fixed}.".startswith(f"{key}."):
-                    raise UserError(f"--grid {key}: {fixed} cannot be tried, because {reason}.")
+            for blocked_key, reason in blocked.items():
+                if f"{key}.".startswith(f"{blocked_key}.") or f"{blocked_key}.".startswith(
+                    f"{key}."
+                ):
+                    raise UserError(
+                        f"--grid {key}: {blocked_key} cannot be tried, because {reason}."
+                    )
             if not (self.random or self.tpe or isinstance(values, CategoricalDistribution)):
                 raise UserError(f"--grid {key}: to draw from a range, add --random N or --tpe N.")
         for setting in self.settings:
@@ -120,8 +125,8 @@ class Search:
             config.check_files()
             if self.prune and config.training.folds:
                 raise UserError(
-                    "--prune compares trials after each epoch, and training.folds measures nothing "
-                    "before its last one; leave out --prune, or set training.folds=null."
+                    "--prune compares metrics after each epoch, but training.folds has none before "
+                    "the last epoch; leave out --prune, or set training.folds=null."
                 )
 
 
@@ -142,8 +147,10 @@ def parse_space(grid: Sequence[str]) -> dict[str, BaseDistribution]:
     for text in grid:
         key, _, values = text.partition("=")
         try:
-            if key in space or not key:
-                raise ValueError("each key once")
+            if not key:
+                raise ValueError("the key is missing")
+            if key in space:
+                raise ValueError("the key is given twice")
             if match := _RANGE.fullmatch(values):
                 log, low, high = bool(match[1]), json.loads(match[2]), json.loads(match[3])
                 integers = isinstance(low, int) and isinstance(high, int)
@@ -152,7 +159,7 @@ def parse_space(grid: Sequence[str]) -> dict[str, BaseDistribution]:
             else:
                 choices = parse_yaml(f"[{values}]")
                 if re.search(r"\d:\d", values):  # YAML reads 5:20 as 320, in base 60
-                    raise ValueError("either one range or a list")
+                    raise ValueError("a list cannot contain a range")
                 space[key] = CategoricalDistribution([json.dumps(choice) for choice in choices])
         except (TypeError, ValueError) as error:
             raise UserError(

@@ -21,7 +21,7 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.model.build import build_model
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.click_log import SCHEMA, LogRow, log_frame, read_logs, write_log
-from dssm_tf.tables.splits import HELD_OUT, is_held_out, split_by_query, split_by_time
+from dssm_tf.tables.splits import BENCHMARK_SPLIT, is_held_out, split_by_query, split_by_time
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.towers.lstm import LSTMRNN
 from dssm_tf.training.train import train
@@ -84,7 +84,7 @@ def home_depot(data: Path, full: bool) -> Observed:
     graded = [
         (query, title, float(grade))
         for query, title, grade in judged
-        if is_held_out(query, _TEST_FRACTION, HELD_OUT)
+        if is_held_out(query, _TEST_FRACTION, BENCHMARK_SPLIT)
     ]
     train = _log_rows(split.train)
     train = train if full else _sample(train, PAIRS)

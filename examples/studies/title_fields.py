@@ -29,7 +29,7 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_clicks, read_corpus
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.splits import HELD_OUT, is_held_out
+from dssm_tf.tables.splits import BENCHMARK_SPLIT, is_held_out
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import FOLDED
 
@@ -74,7 +74,7 @@ def write_log(data: Path, folder: Path, words: int) -> None:
         _write(folder / f"{split}.tsv", "query\ttitle\tsubject\ttext\tclicks", (
             f"{start}\t{articles[clicked]}\t{count}"
             for start, clicked, count in clicks
-            if is_held_out(start, 0.2, HELD_OUT) == (split == "test")
+            if is_held_out(start, 0.2, BENCHMARK_SPLIT) == (split == "test")
         ))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Shapley values and losses: games solved by hand, and the axioms of Shapley values."""
+"""Shapley values and leave-one-out losses: games solved by hand, and Shapley's axioms."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from dssm_tf.analysis.contributions import (
     MAX_EXACT_WORDS,
-    losses,
+    leave_one_out_losses,
     sampled_shapley,
     shapley,
     without_each,
@@ -49,7 +49,7 @@ WORD_VALUES = {word: index for index, word in enumerate("abcdefghijkl")}
 def values_with_bonus(texts):
     """The sum of a text's `WORD_VALUES`, plus 7 if it has both `a` and `l`."""
     word_lists = [text.split() for text in texts]
-    assert all(words == sorted(words) for words in word_lists)  # in the order of the text
+    assert all(words == sorted(words) for words in word_lists)  # the order of the text is kept
     bonuses = [7 * ("a" in words and "l" in words) for words in word_lists]
     sums = [sum(map(WORD_VALUES.get, words)) for words in word_lists]
     return np.add(sums, bonuses, dtype=float)
@@ -61,7 +61,7 @@ def test_values_are_exact_up_to_ten_words_and_sampled_beyond():
     assert values == pytest.approx(np.arange(2, 12))
     assert errors is None
     values, errors = word_contributions(values_with_bonus, words)
-    # a and l get half of the bonus each; every order with its reverse gives exactly this.
+    # a and l get half of the bonus each. Every pair of an order and its reverse gives these values.
     assert values == pytest.approx(np.arange(12) + np.array([3.5, *[0] * 10, 3.5]))
     assert errors == pytest.approx(0, abs=1e-12)
 
@@ -94,7 +94,7 @@ def test_in_a_bag_of_words_an_interaction_is_the_product_of_two_word_vectors():
     queries, titles = (
         bag_of_words([" ".join(text), *without_each(text)]) for text in (query, title)
     )
-    query_losses, title_losses, interactions = losses(queries @ titles.T)
+    query_losses, title_losses, interactions = leave_one_out_losses(queries @ titles.T)
     # The title's vector is (-1, 3), the query's (3, 2).
     assert query_losses == pytest.approx([-3, 6])
     assert title_losses == pytest.approx([4, -6, 5])

@@ -28,7 +28,7 @@ PAIRS = [
 ]
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "analysis.md"
+DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "analysis.md"
 
 
 def example(prior: float = -0.04, mean_prior: float = -0.05) -> MaxSimRanker:
@@ -75,7 +75,7 @@ def test_contributions_and_prior_add_up_to_the_score(models, kind, query, title)
     assert data["similarity"] == approx(ranker.similarity_matrix([query], [title])[0, 0], abs=1e-6)
 
 
-def test_the_worked_example_is_explained_in_these_sentences():
+def test_the_worked_example_has_the_sentences_of_the_documentation():
     explanation = explain(example(), "crimson shoe box", "Red shoe, box lid!")
     # Query side: 1.718 * .75, .950 and 1.159, each over 4.119. Title side: .3 times 1.037 * .75,
     # .950 and 1.159, each over 4.796. The pair: .293 / 4.119 + .3 * .293 / 4.796 = .089.
@@ -95,12 +95,12 @@ def test_the_worked_example_is_explained_in_these_sentences():
     )
     assert explanation.notes == []
     lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
-    assert "".join(f"    {line}\n" for line in lines) in PAGE.read_text("utf-8")
+    assert "".join(f"    {line}\n" for line in lines) in DOCUMENTATION.read_text("utf-8")
 
 
 def test_words_of_the_query_that_match_nothing_share_a_sentence():
     # "lid" and "shoe" have opposite vectors; no letter n-gram of "zzz" and "qqq" is known.
-    (sentence,) = explain(example(0.0, mean_prior=0.0), "lid", "shoe").sentences()[:1]
+    sentence = explain(example(0.0, mean_prior=0.0), "lid", "shoe").sentences()[0]
     assert sentence == "'lid' matches nothing in the title."
     explanation = explain(example(0.0, mean_prior=0.0), "zzz red qqq zzz", "red zzz")
     assert explanation.sentences()[1:] == [
@@ -114,7 +114,7 @@ def test_words_of_the_query_that_match_nothing_share_a_sentence():
     ]
 
 
-def test_a_model_without_a_prior_has_no_popularity():
+def test_without_a_prior_no_popularity_is_shown():
     explanation = explain(example(0.0, mean_prior=0.0), "red", "red")
     # One word: the query side is 1 and the title side .3.
     assert explanation.score_breakdown() == (
@@ -166,7 +166,7 @@ def test_the_figure_shows_contributions_of_words_and_pairs_and_their_upper_limit
 
 
 @pytest.mark.parametrize("kind", ["run", "compact"])
-def test_the_command_prints_and_writes_the_parts(models, kind, tmp_path, capsys):
+def test_the_command_prints_and_writes_the_explanation(models, kind, tmp_path, capsys):
     texts = ["--query", "red fox zzz", "--title", "the red fox"]
     command = ["explain", "--model", str(models[kind]), *texts]
     assert main(command) == 0

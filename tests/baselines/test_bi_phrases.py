@@ -30,7 +30,7 @@ def test_symmetrizing_equals_the_definition_for_each_pair_of_a_block(pairs):
     assert (links == links_of([reference.symmetrize(*pair) for pair in pairs])).all()
 
 
-WORDS = {"1": 0, "2": 1, "3": 2}  # with these names, a phrase is its key in base four
+WORDS = {"1": 0, "2": 1, "3": 2}  # a phrase such as "1 3" reads as its key, 13 in base 4
 TEXT = st.lists(st.sampled_from([*WORDS]), min_size=1, max_size=6)
 TABLES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=18, max_size=18)
 
@@ -58,9 +58,9 @@ def test_phrase_frequencies_equal_the_definition(pairs, tables, longest):
     to_query, to_title = np.reshape(tables, (2, 3, 3))
     counts, totals = Counter(), Counter()
     for query, title, clicks in pairs:
-        query, title = query[:5], title[:5]
-        back = {(j, i) for i, j in most_probable_links(title, query, to_title)}
-        links = reference.symmetrize(set(most_probable_links(query, title, to_query)), back)
+        query, title = query[:5], title[:5]  # `_MAX_WORDS`
+        title_links = {(j, i) for i, j in most_probable_links(title, query, to_title)}
+        links = reference.symmetrize(set(most_probable_links(query, title, to_query)), title_links)
         for phrases in reference.bi_phrases(query, title, links, longest):
             keys = tuple(int(phrase.replace(" ", ""), 4) for phrase in phrases)
             counts[keys] += clicks

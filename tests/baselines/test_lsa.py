@@ -12,25 +12,25 @@ from tests.reference import lsa as reference
 
 def random_texts(count, vocabulary, seed=0):
     random = np.random.default_rng(seed)
-    popular = random.dirichlet(np.full(vocabulary, 0.3))
-    return [" ".join(map(str, random.choice(vocabulary, 6, p=popular))) for _ in range(count)]
+    probabilities = random.dirichlet(np.full(vocabulary, 0.3))
+    return [" ".join(map(str, random.choice(vocabulary, 6, p=probabilities))) for _ in range(count)]
 
 
 def test_scores_on_a_large_corpus_equal_those_of_scikit_learn():
     titles = random_texts(400, 900)
     queries = [*random_texts(20, 40, seed=1), titles[3]]
-    library = TfidfVectorizer(tokenizer=FOLDED.words, lowercase=False, token_pattern=None)
-    matrix = library.fit_transform(titles)
-    assert min(matrix.shape) > 200  # a smaller one would be decomposed exactly
-    library_svd = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
+    vectorizer = TfidfVectorizer(tokenizer=FOLDED.words, lowercase=False, token_pattern=None)
+    matrix = vectorizer.fit_transform(titles)
+    assert min(matrix.shape) > 200  # LSA decomposes smaller matrices exactly
+    svd = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
     model = LSA(topics=10, power=0).fit([], titles)
-    assert model.learned.singular_values == approx(library_svd.singular_values_, rel=1e-9)
-    query_vectors = normalize(library_svd.transform(library.transform(queries)))
-    expected = query_vectors @ normalize(library_svd.transform(matrix)).T
+    assert model.learned.singular_values == approx(svd.singular_values_, rel=1e-9)
+    query_vectors = normalize(svd.transform(vectorizer.transform(queries)))
+    expected = query_vectors @ normalize(svd.transform(matrix)).T
     assert model.score_matrix(queries, titles) == approx(expected, abs=1e-7)
 
 
-def test_projections_equal_those_of_both_papers():
+def test_scores_equal_the_formulas_of_both_papers():
     titles, queries = random_texts(60, 40), random_texts(9, 40, seed=1)
     tfidf = TfIdf().fit([], titles)
     corpus, query_matrix = (tfidf.learned.vectors(texts).toarray().T for texts in (titles, queries))

@@ -21,7 +21,7 @@ def model():
 
 
 def as_dicts(table, rows, columns):
-    """A table of translations by their words."""
+    """A sparse table of probabilities as `{row: {column: probability}}`."""
     return {
         name: {
             columns[index]: probability
@@ -78,16 +78,16 @@ def test_dynamic_programming_equals_trying_all_segmentations(queries, titles, lo
 
 
 def test_the_score_mixes_the_phrases_with_the_word_model(model):
-    words = WTM().fit(CLICKS, TITLES).score_matrix(QUERIES, TITLES)
-    phrases = model.with_parameters(phrase_weight=1.0).score_matrix(QUERIES, TITLES)
+    word_scores = WTM().fit(CLICKS, TITLES).score_matrix(QUERIES, TITLES)
+    phrase_scores = model.with_parameters(phrase_weight=1.0).score_matrix(QUERIES, TITLES)
     for weight in (0.0, 0.4):
         mixed = model.with_parameters(phrase_weight=weight).score_matrix(QUERIES, TITLES)
-        assert mixed == pytest.approx((1 - weight) * words + weight * phrases)
-    assert np.abs(phrases - words).max() > 0.1
+        assert mixed == pytest.approx((1 - weight) * word_scores + weight * phrase_scores)
+    assert np.abs(phrase_scores - word_scores).max() > 0.1
 
 
 def test_rows_of_the_phrase_table_are_distributions(model):
     assert model.learned.bi_phrases.sum(axis=1) == pytest.approx(1)
-    # Another pair explains "black ops", so only "call of duty" can be translated to "cod".
-    phrases = phrase_table(model)["call of duty"]
-    assert max(phrases, key=phrases.get) == "cod"
+    # "black ops" is clicked for "black ops", so "cod" is a translation of "call of duty".
+    translations = phrase_table(model)["call of duty"]
+    assert max(translations, key=translations.get) == "cod"

@@ -1,4 +1,4 @@
-"""Skip-thought: published weights, on small files of their format; training by the equations."""
+"""Skip-thought: small files in the format of the published weights, and training."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def release(tmp_path):
     return tmp_path
 
 
-def expected(release, name, words):
+def reference_vector(release, name, words):
     """The unit vector of words by the reference implementation."""
     with np.load(release / f"{name}_skip.npz") as archive:
         arrays = {key: archive[key].astype(np.float64) for key in archive.files}
@@ -43,7 +43,7 @@ def expected(release, name, words):
     return thought / np.linalg.norm(thought)
 
 
-def published(release, kind=None):
+def fit_published(release, kind=None):
     return SkipThought(weights=str(release), kind=kind).fit([("q", "t", 1.0)], ["t"])
 
 
@@ -57,17 +57,17 @@ def test_published_vectors_equal_the_reference(release, kind):
     }
     names = [kind] if kind in ("uni", "bi") else ["uni", "bi"]
     texts_without_known_words = ["", "?!", "zebra", "cafe"]
-    vectors = published(release, kind).vectors([*texts, *texts_without_known_words])
+    vectors = fit_published(release, kind).vectors([*texts, *texts_without_known_words])
     assert not vectors[len(texts) :].any()
     vectors = vectors[: len(texts)]
     for vector, words in zip(vectors, texts.values(), strict=True):
-        encoder_vectors = np.concatenate([expected(release, name, words) for name in names])
+        encoder_vectors = np.concatenate([reference_vector(release, name, words) for name in names])
         assert vector == approx(encoder_vectors / np.sqrt(len(names)), abs=1e-6)
 
 
 @pytest.mark.numeric
 def test_the_vector_of_a_text_is_bitwise_equal_in_any_batch(release):
-    model, random = published(release, "uni"), np.random.default_rng(5)
+    model, random = fit_published(release, "uni"), np.random.default_rng(5)
     texts = [" ".join(random.choice(WORDS[2:], random.integers(1, 9))) for _ in range(90)]
     together = model.vectors(texts)
     order = random.permutation(len(texts))
@@ -83,7 +83,7 @@ def test_published_weights_can_be_loaded_and_saved(release, tmp_path):
     assert (SkipThought.load(tmp_path / "copy").vectors(["red"]) == vector).all()
 
 
-def change(release, **arrays):
+def replace_arrays(release, **arrays):
     """Writes the uni-skip archive again with some arrays replaced, or left out if None."""
     path = release / "uni_skip.npz"
     with np.load(path) as archive:
@@ -91,21 +91,25 @@ def change(release, **arrays):
     np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
 
 
-def without(*names):
+def delete(*names):
     return lambda release: [(release / name).unlink() for name in names]
 
 
 DAMAGE_BY_MESSAGE = {
-    r"has no uni_skip\.npz and no bi_skip\.npz; give a": without("uni_skip.npz", "bi_skip.npz"),
-    r"has no bi_skip\.npz; give a directory": without("bi_skip.npz"),
-    r"dictionary\.txt cannot be read": without("dictionary.txt"),
-    r"utable\.npy cannot be read": without("utable.npy"),
-    r"uni_skip\.npz is not an archive of arrays": lambda release: change(
+    r"has no uni_skip\.npz and no bi_skip\.npz; give a": delete("uni_skip.npz", "bi_skip.npz"),
+    r"has no bi_skip\.npz; give a directory": delete("bi_skip.npz"),
+    r"dictionary\.txt cannot be read": delete("dictionary.txt"),
+    r"utable\.npy cannot be read": delete("utable.npy"),
+    r"uni_skip\.npz is not an archive of arrays": lambda release: replace_arrays(
         release, encoder_U=np.array([{"a": 1}], dtype=object)
     ),
-    r"uni_skip\.npz has no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
-    r"have the shapes \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: change(
-        release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32)
+    r"uni_skip\.npz has no GRU: .*encoder_Ux": lambda release: replace_arrays(
+        release, encoder_Ux=None
+    ),
+    r"have the shapes \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: (
+        replace_arrays(
+            release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32)
+        )
     ),
     r"utable\.npy is \(5, 3\); the dictionary needs 6 rows": lambda release: np.save(
         release / "utable.npy", np.zeros((5, 3), np.float32)
@@ -120,7 +124,7 @@ DAMAGE_BY_MESSAGE = {
 def test_missing_and_damaged_files_are_reported(release, message):
     DAMAGE_BY_MESSAGE[message](release)
     with pytest.raises(UserError, match=message):
-        published(release, "combine")
+        fit_published(release, "combine")
 
 
 # -------------------------------------------------------------------------------------- training
@@ -137,9 +141,9 @@ def test_passages_repeat_each_title_and_alternate_it_with_its_queries():
 
 def test_sentences_are_aligned_with_their_neighbors():
     text = Text.of([["b a b", "A, c!", "?", "c a b d"], ["d"], ["b", "a"]], 3, 2)
-    # b and a three times each, c and d twice; sentences of two words, three words known.
+    # a and b occur three times, c and d twice. The vocabulary keeps 3 words, sentences keep 2.
     assert text.dictionary == ("<eos>", "UNK", "a", "b", "c")
-    sentences, before, after = (side.tolist() for side in text.sides)
+    sentences, before, after = (ids.tolist() for ids in text.triples)
     assert sentences == [[4, 3], [3, 5], [5, 3], [4, 0], [3, 0]]
     assert before == [[0] * 4, [1, 4, 3, 1], [1, 3, 5, 1], [0] * 4, [1, 4, 1, 0]]
     assert after == [[1, 3, 5, 1], [1, 5, 3, 1], [0] * 4, [1, 3, 1, 0], [0] * 4]
@@ -151,8 +155,8 @@ def parameters_of(weights):
     """The weights of Keras GRUs, three per direction, under the names of the release."""
     parameters = {}
     for prefix, direction in (("encoder", weights[:3]), ("encoder_r", weights[3:])):
-        for part, both in zip("WUb", direction, strict=False):
-            update, reset, state = np.split(both, 3, axis=-1)
+        for part, gates in zip("WUb", direction, strict=False):
+            update, reset, state = np.split(gates, 3, axis=-1)
             parameters[f"{prefix}_{part}"] = np.concatenate([reset, update], axis=-1)
             parameters[f"{prefix}_{part}x"] = state
     return parameters
@@ -160,7 +164,7 @@ def parameters_of(weights):
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("name", ["uni", "bi"])
-def test_the_likelihood_of_the_neighbors_equals_the_reference(name):
+def test_the_likelihood_of_neighboring_sentences_equals_the_reference(name):
     text = Text.of([["a b", "b c d", "c"]], 100, 30)
     model = make_model(text, name, SkipThought(units=UNITS, word_units=DIM))
     random = np.random.default_rng(4)
@@ -169,10 +173,10 @@ def test_the_likelihood_of_the_neighbors_equals_the_reference(name):
     matrix, bias = model.get_layer("output").get_weights()
     encoder = parameters_of(model.get_layer("encoder").get_weights())
     for decoder, neighbors, logits in zip(
-        ("previous", "following"), text.sides[1:], model(text.sides), strict=True
+        ("previous", "following"), text.triples[1:], model(text.triples), strict=True
     ):
         parameters = parameters_of(model.get_layer(decoder).get_weights())
-        for sentence, words, row in zip(text.sides[0], neighbors, logits, strict=True):
+        for sentence, words, row in zip(text.triples[0], neighbors, logits, strict=True):
             words = words[words > 0]
             if len(words):
                 thought = oracle.thought(list(table[sentence[sentence > 0]]), encoder, "before")
@@ -188,7 +192,7 @@ def test_the_untrained_output_predicts_words_by_their_frequency():
     text = Text.of([["red red red blue", "red red blue kettle"] * 8], 100, 30)
     model = make_model(text, "uni", SkipThought(units=UNITS, word_units=DIM, predicted=2))
     frequencies = np.exp(model.get_layer("output").bias.numpy())
-    # 40 red, 16 blue, 8 kettle, which is not predicted, and 16 ends; half a word for each id.
+    # 40 red, 16 blue, 8 kettle (counted as unknown) and 16 ends; each id has half a word more.
     assert frequencies == approx(np.array([0.5, 16, 8.5, 40.5, 16.5]) / 82, rel=1e-5)
 
 
@@ -211,7 +215,7 @@ def test_queries_and_titles_of_the_same_planted_topic_become_similar(trained):
     queries, titles, _ = zip(*planted_clicks(40, seed=1), strict=True)
     same = np.equal.outer([topic(text) for text in queries], [topic(text) for text in titles])
     scores = trained.score_matrix(queries, titles)
-    assert scores[same].mean() - scores[~same].mean() > 0.5  # after one step: .05
+    assert scores[same].mean() - scores[~same].mean() > 0.5  # 0.05 after one training step
 
 
 def test_scores_are_cosines_of_thought_vectors(trained):
@@ -224,10 +228,10 @@ def test_scores_are_cosines_of_thought_vectors(trained):
 
 @pytest.mark.slow
 def test_both_encoders_train_on_contiguous_text_and_divergence_is_an_error():
-    small = {"units": 12, "word_units": 8, "seed": 1}
+    sizes = {"units": 12, "word_units": 8, "seed": 1}
     passages = [["red kettle", "blue rug", "oak table", "tall lamp"] * 2] * 4
-    model = SkipThought(**small, kind="combine", epochs=1).fit_text(passages)
+    model = SkipThought(**sizes, kind="combine", epochs=1).fit_text(passages)
     assert model.vectors(passages[0]).shape == (8, 24)
-    model = SkipThought(**small, learning_rate=1e38, epochs=5)
+    model = SkipThought(**sizes, learning_rate=1e38, epochs=5)
     with pytest.raises(UserError, match=r"uni-skip diverged; use a smaller"):
         model.fit_text(passages)

@@ -10,5 +10,5 @@ def test_an_entry_is_bitwise_equal_in_a_product_of_any_shape():
     for row, column in ((0, 0), (32, 66), (5, 40)):
         assert (
             stable_product(left[row : row + 1], right[:, column : column + 1])[0, 0]
-            == (full[row, column])
+            == full[row, column]
         )

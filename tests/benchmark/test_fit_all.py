@@ -20,7 +20,7 @@ with open(folder / "times", "a") as file:
 while job.get("waits") and not (folder / "go").exists():
     time.sleep(0.01)
 if job.get("fails"):
-    sys.exit("a long story\\n" + job["fails"])
+    sys.exit("a long traceback\\n" + job["fails"])
 if job.get("dies"):
     os.kill(os.getpid(), signal.SIGKILL)
 (folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
@@ -52,7 +52,9 @@ def times(folder):
     return [float(text) for text in (folder / "times").read_text().split()]
 
 
-def test_a_failed_fit_has_a_reason_stops_no_other_fit_and_is_retried(processes, tmp_path):
+def test_a_failed_fit_is_reported_with_its_reason_and_retried_and_other_fits_continue(
+    processes, tmp_path
+):
     bad, dead, good = (tmp_path / name for name in ("bad", "dead", "good"))
     errors = fit_all({bad: {"fails": "no clicks."}, dead: {"dies": 1}, good: {}}, 1)
     assert errors[bad] == "no clicks."
@@ -85,8 +87,10 @@ def test_fits_run_in_parallel_up_to_the_limit_and_share_the_cores(processes, tmp
     assert (folders[2] / "threads").read_text() == "4"
 
 
-def test_an_interrupted_benchmark_leaves_no_process_behind(processes, tmp_path, monkeypatch):
-    class Interrupts:
+def test_an_interrupted_benchmark_ends_its_processes(processes, tmp_path, monkeypatch):
+    class InterruptingProgress:
+        """Raises KeyboardInterrupt at the first finished fit, after the slow one has started."""
+
         def __enter__(self):
             return self
 
@@ -98,7 +102,7 @@ def test_an_interrupted_benchmark_leaves_no_process_behind(processes, tmp_path, 
         def advance(self):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(benchmark, "progress_of", lambda *_, **__: Interrupts())
+    monkeypatch.setattr(benchmark, "progress_of", lambda *_, **__: InterruptingProgress())
     with pytest.raises(KeyboardInterrupt):
         fit_all({tmp_path / "quick": {}, tmp_path / "slow": {"waits": 1}}, 2)
     assert all(process.wait(timeout=60) is not None for process in processes)

@@ -196,7 +196,7 @@ def test_unusable_files_are_refused(files, name, text, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"judgments": None}, "nothing to judge by: give --judgments FILE, or --judge-later"),
+        ({"judgments": None}, "there are no judgments: give --judgments FILE, or --judge-later"),
         ({"judge_later": 0.2}, "cannot be combined with --judgments"),
         ({"judge_later": 0.2, "hold_out_queries": 0.2}, "expected one of --judge-later, --hold"),
     ],
@@ -209,7 +209,7 @@ def test_contradictory_flags_are_refused(files, changes, message):
 def test_the_sizes_of_training_log_and_judgments_are_printed_and_saved(files, capsys):
     late = sources(files, judgments=None, judge_later=0.25)
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
-    line = "learned from 15 rows with 22 clicks; judged by 5 rows with 8 clicks"
+    line = "training: 15 rows with 22 clicks; test: 5 rows with 8 clicks"
     for _ in ("new", "found again"):
         assert prepare(late, files / "out").facts()["split"] == line
         assert line in capsys.readouterr().out

@@ -5,8 +5,8 @@
 
 prints the seconds to index the titles, and the milliseconds per query to score all of them: `first`
 for queries whose words are new to the index, `again` when their similar words are cached. Times are
-processor seconds of all threads, which depend little on other processes; the median of the queries
-and the minimum of the rounds count.
+processor times of all threads, which depend little on other processes. Printed is the minimum over
+the rounds; the time of a round is the median over its queries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUERIES, ROUNDS = 500, 3
 
 
 def milliseconds(search: Callable[[Sequence[str]], object], queries: list[list[str]]) -> float:
-    """The median time of a search."""
+    """The median processor time of a search."""
     times = []
     for query in queries:
         started = process_time()
@@ -40,7 +40,7 @@ def milliseconds(search: Callable[[Sequence[str]], object], queries: list[list[s
 
 
 def main(model: str, corpus: str, queries: str) -> None:
-    """Prints a table."""
+    """Measures and prints the times."""
     import bm25s
 
     ranker = load(model)
@@ -63,8 +63,8 @@ def main(model: str, corpus: str, queries: str) -> None:
         results["again"].append(milliseconds(index.scores, query_words))
         bm25 = bm25s.BM25(method="lucene", backend="numpy")
         bm25.index(titles, create_empty_token=False, show_progress=False)
-        known = [[word for word in query if word in bm25.vocab_dict] for query in query_words]
-        results["bm25s"].append(milliseconds(bm25.get_scores, [query for query in known if query]))
+        indexed = [[word for word in query if word in bm25.vocab_dict] for query in query_words]
+        results["bm25s"].append(milliseconds(bm25.get_scores, [*filter(None, indexed)]))
     index_seconds, *times = (min(values) for values in results.values())
     sys.stdout.write(f"{len(titles):,} titles indexed in {index_seconds:.2f} s\n")
     for name, time in zip(list(results)[1:], times, strict=True):

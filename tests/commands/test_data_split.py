@@ -6,8 +6,8 @@ import pytest
 
 from dssm_tf.cli import main
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from dssm_tf.tables.splits import HELD_OUT, is_held_out
-from tests.tables.rows import logged
+from dssm_tf.tables.splits import BENCHMARK_SPLIT, is_held_out
+from tests.tables.rows import read_log_rows
 
 
 def log_of(header, row):
@@ -35,7 +35,7 @@ def split(tmp_path, capsys):
 
 
 def read_split(out):
-    return logged(out / "clicks.tsv"), read_judgments(out / "judgments.tsv")
+    return read_log_rows(out / "clicks.tsv"), read_judgments(out / "judgments.tsv")
 
 
 def test_later_clicks_become_judgments_and_earlier_ones_training_clicks(split):
@@ -48,24 +48,26 @@ def test_later_clicks_become_judgments_and_earlier_ones_training_clicks(split):
     assert {row.title for row in read_corpus(out / "corpus.tsv")} == {
         f"Title {n}" for n in range(7)
     }
-    summary = "learned from 30 rows with 465,000 clicks; judged by 10 rows with 355,000 clicks"
+    summary = "training: 30 rows with 465,000 clicks; test: 10 rows with 355,000 clicks"
     for text in (output.out, (out / "NOTES.md").read_text("utf-8")):
         assert summary in text
     for hint in ("preprocess --input", "dssm evaluate --model RUN --judgments"):
         assert hint in output.out
 
 
-def test_held_out_queries_are_those_of_the_benchmark_in_any_order_of_the_log(split):
-    head, *rows = LOG.splitlines(keepends=True)
-    _, out, _ = split("--hold-out-queries 0.3", log=head + "".join(reversed(rows)))
-    of_reversed_log = out.rename(out.with_name("turned"))
+def test_the_order_of_the_log_does_not_matter_and_held_out_queries_are_those_of_the_benchmark(
+    split,
+):
+    header, *rows = LOG.splitlines(keepends=True)
+    _, out, _ = split("--hold-out-queries 0.3", log=header + "".join(reversed(rows)))
+    reversed_out = out.rename(out.with_name("reversed"))
     split("--hold-out-queries 0.3")
-    for path in of_reversed_log.glob("*.tsv"):
+    for path in reversed_out.glob("*.tsv"):
         assert path.read_bytes() == (out / path.name).read_bytes()
     training_queries, judged_queries = ({row.query for row in rows} for rows in read_split(out))
     assert training_queries | judged_queries == {f"query {n}" for n in range(40)}
-    assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged_queries)
-    assert not any(is_held_out(query, 0.3, HELD_OUT) for query in training_queries)
+    assert all(is_held_out(query, 0.3, BENCHMARK_SPLIT) for query in judged_queries)
+    assert not any(is_held_out(query, 0.3, BENCHMARK_SPLIT) for query in training_queries)
 
 
 def test_titles_of_several_fields_become_one_column(split):
@@ -79,7 +81,7 @@ def test_titles_of_several_fields_become_one_column(split):
     ("flags", "message"),
     [
         ("--judge-later 0.25 --encoding utf-9", "--encoding is 'utf-9', which is no"),
-        ("--judge-later 0.001", "40 rows are left to learn from and 0 to judge by"),
+        ("--judge-later 0.001", "the split has 40 rows for training and 0 for judgments"),
     ],
 )  # fmt: skip
 def test_an_impossible_split_is_reported_in_one_line_and_writes_nothing(split, flags, message):

@@ -115,7 +115,7 @@ def work():
 
 sys.exit(run_command("dssm train", work))
 """
-INTERRUPTED = "dssm train: interrupted; the same command resumes, or starts over\n"
+INTERRUPTED = "dssm train: interrupted; run the same command again to resume or start over\n"
 
 
 @contextmanager

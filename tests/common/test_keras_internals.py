@@ -12,15 +12,15 @@ from dssm_tf.common.keras_internals import moving_averages, variable_index
 pytestmark = pytest.mark.keras
 
 
-def built(optimizer: keras.optimizers.Optimizer, *values: float) -> list[keras.Variable]:
+def build_variables(optimizer: keras.optimizers.Optimizer, *values: float) -> list[keras.Variable]:
     variables = [keras.Variable(np.float32(value)) for value in values]
     optimizer.build(variables)
     return variables
 
 
-def test_averages_are_those_of_the_weights_in_the_order_of_the_variables():
+def test_moving_averages_are_in_the_order_of_the_variables():
     optimizer = keras.optimizers.SGD(1.0, use_ema=True, ema_momentum=0.75)
-    variables = built(optimizer, 8.0, 80.0)
+    variables = build_variables(optimizer, 8.0, 80.0)
     for _ in range(2):
         optimizer.apply([np.float32(1.0), np.float32(10.0)], variables)
     # After the first update the weight and the average are 7; the next weight is 6:
@@ -30,5 +30,5 @@ def test_averages_are_those_of_the_weights_in_the_order_of_the_variables():
 
 def test_the_index_of_a_variable_is_its_position_in_the_optimizer():
     optimizer = keras.optimizers.SGD(1.0)
-    variables = built(optimizer, 1.0, 2.0, 3.0)
+    variables = build_variables(optimizer, 1.0, 2.0, 3.0)
     assert [variable_index(optimizer, variable) for variable in variables] == [0, 1, 2]

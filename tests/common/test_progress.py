@@ -17,7 +17,7 @@ def frequent_lines(monkeypatch):
     """Lines are written at once, up to 100 per second."""
     monkeypatch.setattr(module, "FIRST_LINE_AFTER", 0.0)
     monkeypatch.setattr(module, "LINE_INTERVAL", 0.01)
-    monkeypatch.setattr(module, "_next_line", 0.0)
+    monkeypatch.setattr(module, "_next_line_time", 0.0)
 
 
 class Terminal(io.StringIO):
@@ -133,7 +133,7 @@ def test_all_tasks_together_write_at_most_one_line_per_interval(
 
 def test_a_short_task_writes_no_line(monkeypatch, error_stream):
     stream = error_stream()
-    monkeypatch.setattr(module, "_next_line", 0.0)
+    monkeypatch.setattr(module, "_next_line_time", 0.0)
     with progress_of("short", None):
         time.sleep(0.1)
     assert stream.getvalue() == ""

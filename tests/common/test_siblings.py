@@ -12,8 +12,8 @@ LOG = "query\ttitle\nred fox\tRed Fox\nred fox\tRed Fox\nowl\tGreen Owl\nowl\tGr
 
 
 @pytest.fixture
-def shadowed(tmp_path):
-    """A folder with packages of the same names that cannot be imported."""
+def folder(tmp_path):
+    """A folder with packages of the same names, which cannot be imported."""
     for name in ("pipelines", "serving"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('the wrong package')\n")
@@ -40,14 +40,14 @@ def run(folder, checkout, *command):
     ],
     ids=["preprocess", "python", "server", "serve", "benchmark"],
 )  # fmt: skip
-def test_folders_called_pipelines_and_serving_do_not_shadow_the_packages(
-    shadowed, checkout, command
-):
-    process = run(shadowed, checkout, *command)
+def test_folders_called_pipelines_and_serving_do_not_shadow_the_packages(folder, checkout, command):
+    process = run(folder, checkout, *command)
     assert process.returncode == 0, process.stderr
 
 
-def test_another_package_that_is_imported_already_is_named(tmp_path, checkout):
+def test_the_error_names_the_directory_of_another_package_that_was_imported_before(
+    tmp_path, checkout
+):
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "__init__.py").write_text("")
     process = run(tmp_path, checkout, "-c", "import pipelines, dssm_tf; dssm_tf.preprocess")

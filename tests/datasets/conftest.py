@@ -4,7 +4,7 @@ import pytest
 
 from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from tests.tables.rows import logged
+from tests.tables.rows import read_log_rows
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def convert(tmp_path, source):
         clicks = judgments = None
         if (out / "clicks.tsv").exists():
             # The reader of preprocess must accept every row.
-            clicks = logged(out / "clicks.tsv", max_rejected=0.0)
+            clicks = read_log_rows(out / "clicks.tsv", max_rejected=0.0)
         if (out / "judgments.tsv").exists():
             judgments = read_judgments(out / "judgments.tsv")
         return clicks, list(read_corpus(out / "corpus.tsv")), judgments

@@ -152,7 +152,7 @@ def test_every_source_lists_its_files_license_and_grades(capsys):
     blocks = capsys.readouterr().out.strip().split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == list(ADAPTERS)
     for block in blocks:
-        for field in ("described: ", "license: ", "file: ", "grades: ", "split: "):
+        for field in ("origin: ", "license: ", "file: ", "grades: ", "split: "):
             assert f"\n  {field}" in block
 
 

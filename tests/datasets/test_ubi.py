@@ -48,7 +48,7 @@ def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source
     output = capsys.readouterr().out
     for reason in ("no usable time stamp", "not JSON"):
         assert f"left out: 1 x {reason}, in ubi_events.ndjson" in output
-    assert "left out: 1 x event without a known query or an object" in output
+    assert "left out: 1 x event without a known query or without an object" in output
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
     assert "left out: 1 x not JSON, in ubi_events.ndjson." in notes
 

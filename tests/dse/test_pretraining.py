@@ -106,7 +106,7 @@ def test_a_diverging_rbm_stops_with_the_step_and_the_cause():
 
 def test_inputs_outside_0_to_1_are_rejected():
     bags = topics()
-    with pytest.raises(UserError, match="visible units take 0 to 1"):
+    with pytest.raises(UserError, match="expected 0 to 1"):
         pretrain(DSETower(WORDS, 2), (bags * 3).tocsr(), Pretraining())
     bags.data[0] = np.nan
     with pytest.raises(UserError, match="RBM inputs go from"):

@@ -10,7 +10,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.dse.tuple_batches import TupleBatches
 from examples.dse_cora import same_class
 from examples.dse_protocol import split_links
-from examples.dse_wikispeedia import linked
+from examples.dse_wikispeedia import link_matrix
 
 LABELS = ["a", "b", "a", "b", "a"]
 
@@ -26,7 +26,7 @@ def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
 
 
 def test_every_link_is_sampled_once_before_any_repeats():
-    links = linked(list("uvwxyz"), [("u", "v"), ("w", "x"), ("y", "z")])
+    links = link_matrix(list("uvwxyz"), [("u", "v"), ("w", "x"), ("y", "z")])
     batches = list(islice(TupleBatches(links, links, batch_size=3), 2))
     sampled = [(int(q), int(t)) for b in batches for q, t in zip(b.queries, b.titles, strict=True)]
     assert len(set(sampled)) == len(sampled) == links.nnz == 6
@@ -45,7 +45,7 @@ def test_links_without_any_tuple_are_rejected():
     """The second title is irrelevant to all, but no link leads to it."""
     one_title = sparse.csr_matrix(np.array([[True, False], [True, False]]))
     # Two pages that link to each other: a page does not link to itself.
-    pair = linked(["0", "1", "2"], [("0", "1")])
+    pair = link_matrix(["0", "1", "2"], [("0", "1")])
     for links in (one_title, pair, sparse.csr_matrix(np.ones((2, 2), bool))):
         with pytest.raises(UserError, match="every linked title is relevant to every linked query"):
             next(iter(TupleBatches(links, links)))

@@ -16,7 +16,7 @@ from dssm_tf.dse.tuple_batches import TupleBatches
 from examples import dse_cora, dse_wikispeedia
 from examples.dse_cora import same_class
 from examples.dse_protocol import FixedTuples, Protocol, split_links
-from examples.dse_wikispeedia import linked
+from examples.dse_wikispeedia import link_matrix
 from tests.reference import dse as reference
 
 TINY = FineTuning(4, 0.5, batch_size=32)
@@ -29,10 +29,10 @@ def fits(monkeypatch):
     """Records every fit: system, features, links, tuples, and the scores of all pages."""
     records, fit = [], Protocol.fit
 
-    def recording_fit(self, system, features, dimension, links, *rest):
-        fitted = fit(self, system, features, dimension, links, *rest)
+    def recording_fit(self, system, features, dimension, links, pretraining, fitting, tuples=None):
+        fitted = fit(self, system, features, dimension, links, pretraining, fitting, tuples)
         scores = fitted.scores()(np.arange(len(self.texts)))
-        records.append((system, features, links, rest[2] if len(rest) > 2 else None, scores))
+        records.append((system, features, links, tuples, scores))
         return fitted
 
     monkeypatch.setattr(Protocol, "fit", recording_fit)
@@ -56,7 +56,7 @@ def pages(tmp_path):
 
 
 def expected_rank_loss(scores, relevant, left_out) -> float:
-    """Rank loss of the remaining relevant links against all irrelevant ones (W14 sec. 4.2-4.3)."""
+    """Rank loss of the relevant links that are not left out (Wu et al. 2014, sec. 4.2-4.3)."""
     irrelevant = ~relevant.toarray() & ~np.eye(relevant.shape[0], dtype=bool)
     return reference.rank_loss(scores, (relevant > left_out).toarray(), irrelevant)
 
@@ -86,7 +86,7 @@ def test_cora_measures_rank_loss_on_links_outside_the_training_set(tmp_path, mon
     tables = (out / "tables.md").read_text()
     assert "| DSE | C=2 | C=10 |\n| --- | --- | --- |\n| 40% | " in tables
     assert "**Table 1: rank loss (%), SSI, 20 words**" in tables
-    assert all(len(near) == 5 for near in results["nearest_words"].values())
+    assert all(len(words) == 5 for words in results["nearest_words"].values())
 
 
 @pytest.mark.slow
@@ -102,10 +102,10 @@ def test_wikispeedia_uses_different_links_for_validation_and_test(
     out = tmp_path / "out"
     dse_wikispeedia.main([*pages, "--out", str(out)])
     results = json.loads((out / "results.json").read_text())
-    # Each of 40 pages has three links: 120 links, 240 directed ones.
+    # Each of 40 pages has three links: 120 links, 240 in both directions.
     links = round(240 * 0.7 * 0.95)  # training links, all in one batch
     assert set(results["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * links * (links - 1))}
-    relevant = linked(PAGES, LINKS)
+    relevant = link_matrix(PAGES, LINKS)
     chosen = {
         system: min(choices, key=lambda features: choices[features]["good"])
         for system, choices in results["choices"].items()
@@ -128,14 +128,14 @@ def test_wikispeedia_uses_different_links_for_validation_and_test(
     assert {path.name for path in out.glob("*.png")} == {"table3_words.png", "figure2_tuples.png"}
 
 
-def test_wikispeedia_chooses_the_mixture_by_validation_links_with_scaled_scores(monkeypatch):
+def test_wikispeedia_chooses_the_weight_of_scaled_scores_by_validation_links(monkeypatch):
     # The standard deviation of DSE's scores is 10.
     semantic = np.array([[10, -10, 10, -10], [10, 10, -10, -10], [10, -10, 10, -10], [10, -10] * 2])
     lexical = np.array([[0, 1.2, 0, 0], [0, 0, 1.2, 0], [0, 0.5, 0, 0], [0, 0, 0, 0]])
     systems = dse_wikispeedia.Wikispeedia(["a", "b", "c", "d"], same_class([*"aabb"]), True, 0)
     validation, test = np.zeros((2, 4, 4), bool)
-    validation[0, 1] = True  # against page 2
-    test[[1, 2], 0] = True  # against page 2, against page 1
+    validation[0, 1] = True  # page 0 must rank page 1 above page 2
+    test[[1, 2], 0] = True  # page 1 must rank page 0 above page 2, page 2 above page 1
     ignored = validation | test | np.eye(4, dtype=bool)
     ignored[:, 3] = True
     systems.links = systems.links._replace(
@@ -150,7 +150,8 @@ def test_wikispeedia_chooses_the_mixture_by_validation_links_with_scaled_scores(
     # On the validation link, DSE is wrong by 20 / 10 and TF-IDF right by 1.2: the mixture is right
     # if 1.2 w > 2 (1 - w), first at 0.65. The test links would choose weight 0.
     assert systems.weights == {"3": 0.65}
-    # For the test links, this is .35 * 2 - .65 * 1.2 < 0 and .35 * 2 - .65 * .5 > 0.
+    # With this weight, the mixture orders one test link wrongly, as .35 * 2 - .65 * 1.2 < 0, and
+    # the other correctly, as .35 * 2 - .65 * .5 > 0.
     assert losses == {"dse": 0.0, "tfidf": 100.0, "dse+tfidf": 50.0}
 
 

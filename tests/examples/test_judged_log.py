@@ -6,7 +6,7 @@ from dssm_tf.tables.graded_lists import read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.text.rules import FOLDED
 from examples.judged_log import main
-from tests.tables.rows import logged
+from tests.tables.rows import read_log_rows
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_training_and_test_queries_are_disjoint_and_good_training_pairs_are_clic
     assert 5 <= len(test) <= 27  # 15, within more than three standard deviations
     assert test_pairs == titles_of(test, *range(5))
     assert train_pairs == titles_of(train, *range(5))
-    rows = logged(out / "clicks.tsv")
+    rows = read_log_rows(out / "clicks.tsv")
     assert {(row.query, row.title) for row in rows} == titles_of(train, 3, 4)
     assert {entry.title for entry in read_corpus(out / "corpus.tsv")} == {
         title for _, title in train_pairs | test_pairs

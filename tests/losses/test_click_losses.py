@@ -1,4 +1,4 @@
-"""The losses of clicks: values by hand, and the papers' formulas."""
+"""The losses of clicks equal hand-computed values and the papers' formulas."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ gammas = st.sampled_from([0.5, 1.0, 10.0, 50.0])
 
 def ranknet(scores: np.ndarray, gamma: float) -> float:
     """Burges et al. 2005, eq. 3, `-P o + log(1 + exp(o))`, summed over pairs with P = 1."""
-    odds = gamma * (scores[0] - scores[1:])
-    return float(np.sum(-odds + np.logaddexp(0, odds)))
+    log_odds = gamma * (scores[0] - scores[1:])
+    return float(np.sum(-log_odds + np.logaddexp(0, log_odds)))
 
 
-def slack(scores: np.ndarray, margin: float) -> float:
-    """Joachims 2002: the sum over negatives of the lead that the clicked title lacks."""
+def hinge(scores: np.ndarray, margin: float) -> float:
+    """Joachims 2002: the sum of the slack variables, `max(0, margin - clicked + negative)`."""
     return sum(max(0.0, margin - scores[0] + negative) for negative in scores[1:])
 
 
 def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:
-    """Zhai et al. 2023, algorithm 1, of one query: `-sum log sigmoid(z (t x.y + b))`, z = 1, -1."""
+    """Zhai et al. 2023, algorithm 1, for one query: `-sum log sigmoid(z (t x.y + b))`, z = +-1."""
     signs = np.where(np.arange(len(scores)) == 0, 1.0, -1.0)
     return float(np.sum(np.logaddexp(0, -signs * (gamma * scores + bias))))
 
@@ -45,13 +45,13 @@ def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:
         ("click_softmax", [0.3] * 5, np.log(5)),
         # log(1 + exp(-10 * .4)) + log(1 + exp(-10 * -.1))
         ("pairwise_logistic", [0.5, 0.1, 0.6], np.log1p(np.exp(-4)) + np.log1p(np.exp(1))),
-        # .2 - .5 + .4 = .1; .2 - .5 + .1 = -.2, which costs nothing
+        # .2 - .5 + .4 = .1; .2 - .5 + .1 = -.2, so the loss is 0
         ("hinge", [0.5, 0.4, 0.1], 0.1),
         # logits 10 * .7 - 5 = 2 and 10 * .2 - 5 = -3
         ("sigmoid", [0.7, 0.2], np.log1p(np.exp(-2)) + np.log1p(np.exp(-3))),
     ],
 )
-def test_values_by_hand(name, values, expected):
+def test_a_loss_equals_the_hand_computed_value(name, values, expected):
     assert losses_per_query(build_loss(name), [values], unmasked_labels([values])) == pytest.approx(
         [expected]
     )
@@ -60,11 +60,11 @@ def test_values_by_hand(name, values, expected):
 @settings(max_examples=50)
 @given(values=cosines, gamma=gammas, margin=st.sampled_from([0.05, 0.2, 1.0]),
        bias=st.sampled_from([-10.0, -1.0, 0.0, 2.0]))  # fmt: skip
-def test_a_loss_is_the_paper_s(values, gamma, margin, bias):
+def test_a_loss_equals_the_formula_of_its_paper(values, gamma, margin, bias):
     for name, oracle, options in (
         ("click_softmax", reference.loss, {"gamma": gamma}),
         ("pairwise_logistic", ranknet, {"gamma": gamma}),
-        ("hinge", slack, {"margin": margin}),
+        ("hinge", hinge, {"margin": margin}),
         ("sigmoid", siglip, {"gamma": gamma, "bias": bias}),
     ):
         loss = losses_per_query(build_loss(name, **options), values, unmasked_labels(values))
@@ -72,7 +72,7 @@ def test_a_loss_is_the_paper_s(values, gamma, margin, bias):
 
 
 @given(values=cosines, gamma=gammas)
-def test_the_gradient_of_the_softmax_is_the_paper_s(values, gamma):
+def test_the_gradient_of_the_softmax_equals_the_formula_of_the_paper(values, gamma):
     computed = gradient(ClickSoftmax(gamma), values, unmasked_labels(values))
     expected = reference.loss_gradient(values[0], gamma)
     np.testing.assert_allclose(computed[0], expected, atol=1e-9 * gamma)

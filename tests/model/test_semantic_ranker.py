@@ -37,17 +37,15 @@ def ranker() -> SemanticRanker:
 def test_titles_with_equal_words_have_equal_scores(ranker):
     rng = np.random.default_rng(0)
     titles = [" ".join(rng.choice(WORDS, 3)) for _ in range(200)]
-    doubled = [*titles, *(f"{title.upper()}!" for title in titles)]
-    scores = ranker.score_matrix(list(WORDS), doubled)
+    all_titles = [*titles, *(f"{title.upper()}!" for title in titles)]
+    scores = ranker.score_matrix(list(WORDS), all_titles)
     assert (scores[:, :200] == scores[:, 200:]).all()
 
 
-def test_the_score_is_the_cosine_plus_the_weighted_log_prior_and_without_words_only_the_prior(
-    ranker,
-):
+def test_the_score_is_the_cosine_plus_the_weighted_prior_and_only_the_prior_without_words(ranker):
     titles = ["red fox", "green owl", "never seen"]
-    # 9 clicks on 2 titles, one extra click each, and one for unknown titles.
-    prior = 0.1 * np.log([9 / 12, 2 / 12, 1 / 12])
+    # The titles have 8 and 1 clicks. Each has one more, and unknown titles together have one.
+    weighted_prior = 0.1 * np.log([9 / 12, 2 / 12, 1 / 12])
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(titles).T
-    assert ranker.score("fox", titles) == pytest.approx(cosines[0] + prior, abs=TOLERANCE)
-    assert ranker.score("?!", titles) == pytest.approx(prior, abs=TOLERANCE)
+    assert ranker.score("fox", titles) == pytest.approx(cosines[0] + weighted_prior, abs=TOLERANCE)
+    assert ranker.score("?!", titles) == pytest.approx(weighted_prior, abs=TOLERANCE)

@@ -195,7 +195,7 @@ def test_an_option_that_is_a_key_of_the_configuration_is_refused(option, key):
 
 @pytest.mark.parametrize("options", [{"beta": 1}, {"beta_1": "x"}])
 def test_a_wrong_option_is_refused_before_anything_is_trained(options):
-    with pytest.raises(UserError, match=r"^optimizer: .* was refused by adam \(.+\);[^\n]+$"):
+    with pytest.raises(UserError, match=r"^optimizer: adam does not accept .* \(.+\);[^\n]+$"):
         optimizer_config(name="adam", options=options).check()
 
 

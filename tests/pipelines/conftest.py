@@ -38,10 +38,10 @@ def run(tmp_path, write, capsys):
 
 
 @pytest.fixture
-def refused(run, capsys):
+def error_of_run(run, capsys):
     """Runs preprocess, which must fail, and returns its one-line error."""
 
-    def refused(log: str | None, *flags: str, code: int = 1) -> str:
+    def error_of_run(log: str | None, *flags: str, code: int = 1) -> str:
         capsys.readouterr()
         run(log, *flags, code=code)
         # On a slow machine, progress lines come first.
@@ -50,7 +50,7 @@ def refused(run, capsys):
         assert error.startswith("dssm preprocess: ")
         return error
 
-    return refused
+    return error_of_run
 
 
 @pytest.fixture(scope="session")

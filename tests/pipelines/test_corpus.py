@@ -7,7 +7,7 @@ import pytest
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import NGRAM_KINDS
 
-ALL = ("--validation_fraction", "0")
+NO_VALIDATION = ("--validation-fraction", "0")
 
 
 def test_titles_of_files_of_every_format_follow_the_clicked_ones(
@@ -18,7 +18,7 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(
     write("c.jsonl", '{"title": "zephyr, QUUX"}\n{"title": null}\n{}\n')
     packed = write("d.tsv.gz", "\ufeffTITLE \tother\r\nred\rfox\x0b \tx\r\n")
     corpus = [str(tmp_path / "c.*"), str(packed)]
-    without, data = run(topics, *ALL), run(topics, "--corpus", *corpus, *ALL)
+    without, data = run(topics, *NO_VALIDATION), run(topics, "--corpus", *corpus, *NO_VALIDATION)
     assert "corpus: 4 rows without a title" in capsys.readouterr().err
     # A title of the log keeps its text and clicks; titles with the same key are merged; a title
     # without a word is dropped.
@@ -44,8 +44,10 @@ def test_titles_of_files_of_every_format_follow_the_clicked_ones(
         (None, "--corpus {} matches no file"),
     ],
 )
-def test_the_error_for_an_unusable_corpus_names_it(refused, topics, write, tmp_path, text, message):
+def test_the_error_for_an_unusable_corpus_names_it(
+    error_of_run, topics, write, tmp_path, text, message
+):
     path = tmp_path / "c.tsv"
     if text is not None:
         write(path.name, text)
-    assert message.format(path) in refused(topics, "--corpus", str(path))
+    assert message.format(path) in error_of_run(topics, "--corpus", str(path))

@@ -85,18 +85,18 @@ def test_two_runs_write_the_same_bytes(run, corpus):
     assert run(None, *corpus).bytes() == run(None, *corpus).bytes()
 
 
-def test_input_and_corpus_cannot_both_be_missing(refused):
-    assert "give --input, a click log, or --corpus, a table of titles" in refused(None, code=2)
+def test_input_and_corpus_cannot_both_be_missing(error_of_run):
+    assert "give --input, a click log, or --corpus, a table of titles" in error_of_run(None, code=2)
 
 
-def test_position_weights_need_a_log(refused, corpus):
-    message = refused(None, *corpus, "--position-weights", "harvesting", code=2)
+def test_position_weights_need_a_log(error_of_run, corpus):
+    message = error_of_run(None, *corpus, "--position-weights", "harvesting", code=2)
     assert "--position-weights harvesting: without --input there are no clicks" in message
 
 
 @pytest.mark.parametrize("text", ["title\n", "title\n?!\n", "title\n \n"])
-def test_a_corpus_without_words_is_refused(refused, write, text):
-    message = refused(None, "--corpus", str(write("corpus.tsv", text)))
+def test_a_corpus_without_words_is_refused(error_of_run, write, text):
+    message = error_of_run(None, "--corpus", str(write("corpus.tsv", text)))
     assert "corpus.tsv has no title with a word" in message
 
 
@@ -109,10 +109,10 @@ def test_a_corpus_without_words_is_refused(refused, write, text):
     ],
 )
 def test_a_log_without_clicks_is_refused_and_the_message_names_the_way_without_one(
-    refused, corpus, log, message
+    error_of_run, corpus, log, message
 ):
     hint = "To train on the titles of --corpus alone, leave out --input."
-    error = refused(log, *corpus)
+    error = error_of_run(log, *corpus)
     assert message in error
     assert hint in error
-    assert hint not in refused(log)
+    assert hint not in error_of_run(log)

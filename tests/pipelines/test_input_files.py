@@ -1,4 +1,4 @@
-"""Input files that are read, that are left out, and that are errors."""
+"""Which input files are read, ignored or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from pipelines.sources import find_files
 
-ALL = ("--validation_fraction", "0")
+NO_VALIDATION = ("--validation-fraction", "0")
 LOG = "query\ttitle\tclicks\nred hat\tRed Hat\t3\n"
 
 
@@ -29,18 +29,18 @@ def test_files_of_known_formats_are_read_whatever_the_case_of_their_names(run, f
     assert [path.name for path in find_files([str(folder)]).paths] == [
         "a.tsv", "b.TSV", "g.Tsv.GZ", "h.NDJSON"
     ]  # fmt: skip
-    data = run(None, "--input", str(folder), *ALL)
+    data = run(None, "--input", str(folder), *NO_VALIDATION)
     assert {record.query for record in data.records()} == {"a red hat", "b red hat", "red hat", "q"}
 
 
-def test_a_folder_with_other_files_is_refused_unless_they_are_ignored(run, refused, folder):
+def test_a_folder_with_other_files_is_refused_unless_they_are_ignored(run, error_of_run, folder):
     for name in ("notes.txt", "part-00000", "a.tsv.bak", "c.tsv.bz2", "i.json"):
         (folder / name).write_text(LOG, "utf-8")
     (folder / "2023").mkdir()
-    message = refused(None, "--input", str(folder), *ALL)
+    message = error_of_run(None, "--input", str(folder), *NO_VALIDATION)
     assert "2023/, a.tsv.bak, c.tsv.bz2, i.json, notes.txt, part-00000" in message
     assert "--ignore-other-files" in message
-    data = run(None, "--input", str(folder), *ALL, "--ignore-other-files")
+    data = run(None, "--input", str(folder), *NO_VALIDATION, "--ignore-other-files")
     assert len(data.records()) == 4
 
 
@@ -50,7 +50,7 @@ def test_a_repeated_file_is_read_once_with_a_warning(run, write, tmp_path, monke
     os.symlink(path, tmp_path / "link.tsv")
     os.link(path, tmp_path / "hard.tsv")
     names = ["log.tsv", str(path), "./log.tsv", "link.tsv", "hard.tsv"]
-    data = run(None, "--input", *names, *ALL)
+    data = run(None, "--input", *names, *NO_VALIDATION)
     assert [record.clicks for record in data.records()] == [3]
     assert capsys.readouterr().err.count("it is read once") == 4
 
@@ -58,7 +58,9 @@ def test_a_repeated_file_is_read_once_with_a_warning(run, write, tmp_path, monke
 def test_gzip_under_another_name_is_read(run, tmp_path):
     path = tmp_path / "log.tsv"
     path.write_bytes(gzip.compress(LOG.encode()))
-    assert [record.clicks for record in run(None, "--input", str(path), *ALL).records()] == [3]
+    assert [
+        record.clicks for record in run(None, "--input", str(path), *NO_VALIDATION).records()
+    ] == [3]
 
 
 @pytest.mark.parametrize(
@@ -71,33 +73,37 @@ def test_gzip_under_another_name_is_read(run, tmp_path):
         (LOG.encode("utf-16"), "not UTF-8; it begins as UTF-16: give --encoding utf-16"),
     ],
 )
-def test_the_error_for_data_of_another_format_names_the_format(refused, tmp_path, start, message):
+def test_the_error_for_data_of_another_format_names_the_format(
+    error_of_run, tmp_path, start, message
+):
     path = tmp_path / "log.tsv"
     path.write_bytes(start)
-    assert message in refused(None, "--input", str(path), *ALL)
+    assert message in error_of_run(None, "--input", str(path), *NO_VALIDATION)
 
 
 def test_lines_that_end_in_carriage_returns_are_read(run, write):
     for name, text in (("log.tsv", LOG), ("log.csv", LOG.replace("\t", ","))):
         path = write(name, text.replace("\n", "\r"))
-        assert [record.clicks for record in run(None, "--input", str(path), *ALL).records()] == [3]
+        assert [
+            record.clicks for record in run(None, "--input", str(path), *NO_VALIDATION).records()
+        ] == [3]
 
 
-def test_the_block_list_has_the_encoding_of_the_log(run, refused, write):
+def test_the_block_list_has_the_encoding_of_the_log(run, error_of_run, write):
     log, blocked = LOG + "café\tCafé\t2\n", write("block.txt", "café\n".encode("cp1252"))
     path = write("cp1252.tsv", log.encode("cp1252"))
-    flags = ("--input", str(path), "--block-list", str(blocked), *ALL)
-    assert f"--block-list {blocked}:1: not UTF-8" in refused(None, *flags)
+    flags = ("--input", str(path), "--block-list", str(blocked), *NO_VALIDATION)
+    assert f"--block-list {blocked}:1: not UTF-8" in error_of_run(None, *flags)
     data = run(None, *flags, "--encoding", "cp1252")
     assert [record.query for record in data.records()] == ["red hat"]
 
 
-def test_a_corpus_may_have_other_column_names_than_the_log(run, write, refused):
+def test_a_corpus_may_have_other_column_names_than_the_log(run, write, error_of_run):
     log = write("log.tsv", "term\tproduct\nred hat\tRed Hat\n")
     corpus = write("corpus.tsv", "sku\tname\n1\tGreen Tie\n")
-    flags = ("--input", str(log), "--corpus", str(corpus), *ALL)
+    flags = ("--input", str(log), "--corpus", str(corpus), *NO_VALIDATION)
     flags = (*flags, "--columns", "query=term,title=product")
-    assert "'sku', 'name'; expected 'product'" in refused(None, *flags)
+    assert "'sku', 'name'; expected 'product'" in error_of_run(None, *flags)
     data = run(None, *flags, "--corpus-columns", "doc_id=sku,title=name")
     assert {*data.titles} == {"Red Hat", "Green Tie"}
 
@@ -105,35 +111,35 @@ def test_a_corpus_may_have_other_column_names_than_the_log(run, write, refused):
 @pytest.mark.parametrize("marker", [r"\N", "-", "NULL", "null", "None", "NaN", "n/a", "", " "])
 def test_null_markers_are_not_a_session(run, marker):
     rows = "".join(f"query {n} word\tTitle {n}\t{marker}\n" for n in range(150))
-    data = run("query\ttitle\tsession_id\n" + rows, *ALL)
+    data = run("query\ttitle\tsession_id\n" + rows, *NO_VALIDATION)
     assert len(data.records()) == 150
 
 
-def test_a_log_that_is_mostly_robots_is_refused_and_the_flag_named(run, refused):
-    head = "query\ttitle\tsession_id\n"
-    rows = "".join(f"query {n}\tTitle {n}\tanonymous\n" for n in range(150))
-    others = "".join(f"other {n}\tTitle {n}\t{n}\n" for n in range(50))
-    message = refused(head + rows + others, *ALL)
+def test_a_log_that_is_mostly_of_robots_is_refused_and_the_error_names_the_flags(run, error_of_run):
+    header = "query\ttitle\tsession_id\n"
+    robot_rows = "".join(f"query {n}\tTitle {n}\tanonymous\n" for n in range(150))
+    other_rows = "".join(f"other {n}\tTitle {n}\t{n}\n" for n in range(50))
+    message = error_of_run(header + robot_rows + other_rows, *NO_VALIDATION)
     assert "75.0% of the rows and 75.0% of the clicks are of sessions that look like" in message
     assert "--max-robot-fraction" in message
     assert "--max-queries-per-session" in message
-    data = run(head + rows + others, *ALL, "--max-robot-fraction", "0.8")
+    data = run(header + robot_rows + other_rows, *NO_VALIDATION, "--max-robot-fraction", "0.8")
     assert len(data.records()) == 50
 
 
-def test_csv_with_quoted_line_ends_becomes_a_single_piece(run, write, monkeypatch):
+def test_csv_with_quoted_line_ends_is_read_like_csv_without_them(run, write, monkeypatch):
     monkeypatch.setattr("pipelines.sources.MIN_PIECE_BYTES", 100)
     monkeypatch.setattr("pipelines.sources.PIECES", 1000)
     plain = "".join(f"query {n},Title {n},1\n" for n in range(200))
     quoted = plain + 'end,"Cotton shirt\nred, small, 1\nblue, large, 2",1\n'
     for name, text, pairs in (("a.csv", plain, 200), ("b.csv", quoted, 201)):
         path = write(name, "query,title,clicks\n" + text)
-        data = run(None, "--input", str(path), *ALL)
+        data = run(None, "--input", str(path), *NO_VALIDATION)
         assert len(data.records()) == pairs
     assert "Cotton shirt red, small, 1 blue, large, 2" in data.titles
 
 
-def test_a_directory_on_a_remote_store_is_listed_in_the_same_way(monkeypatch):
+def test_a_directory_on_a_remote_store_is_listed_as_a_local_one(monkeypatch):
     from apache_beam.io.filesystem import FileMetadata, MatchResult
     from apache_beam.io.filesystems import FileSystems
 

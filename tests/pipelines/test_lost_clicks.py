@@ -7,7 +7,7 @@ import json
 import polars as pl
 import pytest
 
-ALL = ("--validation_fraction", "0")
+NO_VALIDATION = ("--validation-fraction", "0")
 GOOD = [(f"query {n}", f"Title {n}", "5") for n in range(95)]
 BAD = {
     "clicks, 8,270": ("query", "Title", "8,270"),
@@ -27,7 +27,7 @@ def tsv(rows):
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("bad", BAD)
-def test_the_clicks_of_a_malformed_row_count_as_lost(refused, write, tmp_path, format, bad):
+def test_the_clicks_of_a_malformed_row_count_as_lost(error_of_run, write, tmp_path, format, bad):
     names, rows = ("query", "title", "clicks"), [*[BAD[bad]] * 5, *GOOD]
     frame = pl.DataFrame(rows, names, orient="row")
     path = tmp_path / f"log.{format}"
@@ -40,7 +40,7 @@ def test_the_clicks_of_a_malformed_row_count_as_lost(refused, write, tmp_path, f
         quotes = "never" if format == "tsv" else "necessary"
         frame.write_csv(path, separator={"tsv": "\t", "csv": ","}[format], quote_style=quotes)
     # 5 * 8,270 of 5 * 8,270 + 95 * 5 clicks.
-    message = refused(None, "--input", str(path), *ALL)
+    message = error_of_run(None, "--input", str(path), *NO_VALIDATION)
     assert "5 of 100 rows are malformed, with 41,350 of 41,825 clicks; allowed are 10.0%" in message
     assert "98.9% of the clicks" in message
 
@@ -56,42 +56,51 @@ def test_the_clicks_of_a_malformed_row_count_as_lost(refused, write, tmp_path, f
     ],
 )
 def test_the_clicks_of_a_line_with_a_wrong_number_of_cells_count_as_lost(
-    refused, write, line, reason
+    error_of_run, write, line, reason
 ):
     path = write("log.tsv", tsv(GOOD).encode() + (line + b"\n") * 5)
-    message = refused(None, "--input", str(path), *ALL)
+    message = error_of_run(None, "--input", str(path), *NO_VALIDATION)
     assert f"with 41,350 of 41,825 clicks; allowed are 10.0%. rejected: 5 {reason}" in message
 
 
-def test_unquoted_thousands_separators_in_csv_count_as_lost_clicks(refused, write):
+def test_unquoted_thousands_separators_in_csv_count_as_lost_clicks(error_of_run, write):
     rows = [*map(",".join, GOOD), *["query,Title,8,270"] * 5]
     path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
-    assert "with 41,350 of 41,825 clicks" in refused(None, "--input", str(path), *ALL)
+    assert "with 41,350 of 41,825 clicks" in error_of_run(
+        None, "--input", str(path), *NO_VALIDATION
+    )
 
 
 @pytest.mark.parametrize("end", ['"clicks": 8270', '"clicks": 8270, "x": }', '"Clicks":"8270"'])
-def test_the_clicks_of_broken_json_count_as_lost(refused, write, end):
+def test_the_clicks_of_broken_json_count_as_lost(error_of_run, write, end):
     lines = [json.dumps({"query": q, "title": t, "clicks": int(n)}) for q, t, n in GOOD]
     broken = f'{{"query": "query", "title": "Title", {end}'
     path = write("log.jsonl", "\n".join([*lines, *[broken] * 5]))
-    assert "with 41,350 of 41,825 clicks" in refused(None, "--input", str(path), *ALL)
+    assert "with 41,350 of 41,825 clicks" in error_of_run(
+        None, "--input", str(path), *NO_VALIDATION
+    )
 
 
-def test_the_clicks_of_lines_after_an_open_quote_count_as_lost(refused, write):
+def test_the_clicks_of_lines_after_an_open_quote_count_as_lost(error_of_run, write):
     rows = [",".join(row) for row in GOOD]
     rows[90:] = ['"query,Title,8270', *["query,Title,8270"] * 4]
     path = write("log.csv", "\n".join(["query,title,clicks", *rows]))
-    assert "with 41,350 of 41,800 clicks" in refused(None, "--input", str(path), *ALL)
+    assert "with 41,350 of 41,800 clicks" in error_of_run(
+        None, "--input", str(path), *NO_VALIDATION
+    )
 
 
-def test_a_row_with_unreadable_clicks_counts_as_the_largest_row(run, refused, write):
+def test_a_row_with_unreadable_clicks_counts_as_the_largest_row(run, error_of_run, write):
     log = tsv([*GOOD, ("head", "Head", "300")])
-    assert run(log + "a\tb\n" * 3, *ALL, "--max_reject_fraction", "0.6").rejects[0][3] == "unknown"
+    assert (
+        run(log + "a\tb\n" * 3, *NO_VALIDATION, "--max_reject_fraction", "0.6").rejects[0][3]
+        == "unknown"
+    )
     # 3 * 300 of 95 * 5 + 300 + 3 * 300 clicks are 53.7 %.
-    message = refused(log + "a\tb\n" * 3, *ALL)
+    message = error_of_run(log + "a\tb\n" * 3, *NO_VALIDATION)
     assert "3 of 99 rows are malformed, with 900 of 1,675 clicks" in message
     assert "3 of them have no readable number of clicks and count as 300 each" in message
-    flat = run(tsv(GOOD) + "a\tb\n" * 3, *ALL)
+    flat = run(tsv(GOOD) + "a\tb\n" * 3, *NO_VALIDATION)
     assert flat.report["rows"]["rejected_clicks"] == 15
 
 
@@ -104,7 +113,7 @@ def test_every_rejected_row_keeps_its_line_and_reason_in_every_format(run, write
         "12": "bad UTF-8", "22": "wrong column count", "32": "empty title",
         "42": "clicks with a thousands separator", "62": "wrong column count",
     }  # fmt: skip
-    flags = (*ALL, "--max_reject_fraction", "1")
+    flags = (*NO_VALIDATION, "--max_reject_fraction", "1")
     head = b"query\ttitle\tclicks"
     for end in (b"\n", b"\r\n", b"\r"):
         path = write("log.tsv", end.join([head, *lines]) + end)

@@ -48,7 +48,7 @@ def stored(bucket, prefix):
 
 
 @pytest.mark.slow
-def test_preprocess_reads_and_writes_an_object_store(bucket, run, refused, topics, tmp_path):
+def test_preprocess_reads_and_writes_an_object_store(bucket, run, error_of_run, topics, tmp_path):
     flags = ["--shards=2", "--temp_location=s3://logs/tmp"]
     expected = local(run(topics, *flags).path)
     bucket.upload_file(str(tmp_path / "log.tsv"), "in/one.tsv")
@@ -56,7 +56,7 @@ def test_preprocess_reads_and_writes_an_object_store(bucket, run, refused, topic
     paths = ["--input", "s3://logs/in/*.tsv", "--output", "s3://logs/data"]
     run(None, *paths, *flags, *workers)
     assert stored(bucket, "data") == expected  # and no parts are left
-    assert "s3://logs/data exists already" in refused(None, *paths, *flags)
+    assert "s3://logs/data exists already" in error_of_run(None, *paths, *flags)
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_embed_reads_and_writes_an_object_store(bucket, model, tmp_path):
 
 @pytest.mark.parametrize("flag", ["--input", "--output"])
 def test_missing_credentials_are_an_error_without_retries(
-    refused, topics, tmp_path, monkeypatch, flag
+    error_of_run, topics, tmp_path, monkeypatch, flag
 ):
     for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "PROFILE"):
         monkeypatch.delenv(f"AWS_{name}", raising=False)
@@ -79,7 +79,7 @@ def test_missing_credentials_are_an_error_without_retries(
         monkeypatch.setenv(f"AWS_{name}", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     started = time.monotonic()
-    line = refused(None if flag == "--input" else topics, flag, "s3://logs/data.tsv")
+    line = error_of_run(None if flag == "--input" else topics, flag, "s3://logs/data.tsv")
     assert time.monotonic() - started < 5  # no retries
     assert "s3://logs/data.tsv: there are no credentials for S3; set AWS_ACCESS_KEY_ID" in line
 
@@ -91,7 +91,9 @@ def test_missing_credentials_are_an_error_without_retries(
         ("--output", "s3://none/data", "--output s3://none/data cannot be written"),
     ],
 )
-def test_a_bucket_that_does_not_exist_is_an_error(bucket, refused, topics, flag, path, message):
-    line = refused(None if flag == "--input" else topics, flag, path)
+def test_a_bucket_that_does_not_exist_is_an_error(
+    bucket, error_of_run, topics, flag, path, message
+):
+    line = error_of_run(None if flag == "--input" else topics, flag, path)
     assert message in line
     assert "bucket" in line.lower()

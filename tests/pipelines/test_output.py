@@ -28,7 +28,7 @@ def log(write) -> Path:
     return write("log.tsv", LOG)
 
 
-def test_only_an_output_of_preprocess_is_replaced(run, refused, tmp_path):
+def test_only_an_output_of_preprocess_is_replaced(run, error_of_run, tmp_path):
     data = tmp_path / "data [x]"  # brackets in a path are letters
     flags = ("--output", str(data))
     run(LOG, *flags)
@@ -36,15 +36,15 @@ def test_only_an_output_of_preprocess_is_replaced(run, refused, tmp_path):
     assert all(
         any(fnmatchcase(name, pattern) for pattern in OUTPUT_PATTERNS) for name in names(data)
     )
-    assert "data [x] exists already" in refused(LOG, *flags)
+    assert "data [x] exists already" in error_of_run(LOG, *flags)
     flags += ("--overwrite",)
     run(LOG, *flags)
     (data / "notes.txt").write_text("precious")
-    assert "is not replaced: this command did not write notes.txt" in refused(LOG, *flags)
+    assert "is not replaced: this command did not write notes.txt" in error_of_run(LOG, *flags)
     for path in data.iterdir():
         path.unlink()
     (data / "vocabulary.txt").write_text("mine\n")  # the name of a file of preprocess
-    assert "because it contains no spec.json" in refused(LOG, *flags)
+    assert "because it contains no spec.json" in error_of_run(LOG, *flags)
     assert names(tmp_path) == {"log.tsv", data.name}
     assert names(data) == {"vocabulary.txt"}
 

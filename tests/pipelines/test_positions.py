@@ -107,5 +107,5 @@ def test_the_estimated_curve_is_written_and_does_not_depend_on_the_order_of_rows
         (HEAD + "a\tb\t1\t5\t1\t\n", "harvestin", "harvestin cannot be read: No such file"),
     ],
 )
-def test_unusable_positions_are_an_error(refused, log, weights, message):
-    assert message in refused(log, "--position-weights", weights)
+def test_unusable_positions_are_an_error(error_of_run, log, weights, message):
+    assert message in error_of_run(log, "--position-weights", weights)

@@ -67,19 +67,19 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
 
 
-def test_a_truncated_log_leaves_no_output_and_is_an_error(refused, write, tmp_path, topics):
+def test_a_truncated_log_leaves_no_output_and_is_an_error(error_of_run, write, tmp_path, topics):
     header, *rows = topics.splitlines(keepends=True)
     # Long enough that a worker reads its end, not the launcher, which reads the header.
     log = write("log.tsv.gz", "".join([header, *rows * 2000]))
     log.write_bytes(log.read_bytes()[:-200])
     reason = "Compressed file ended before the end-of-stream marker was reached"
-    error = refused(None, "--input", str(log))
+    error = error_of_run(None, "--input", str(log))
     assert error == f"dssm preprocess: {log} is not a complete gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
 
 
 @pytest.mark.parametrize("error", [MemoryError, OSError(28, "No space left on device")])
-def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, error):
+def test_a_failing_worker_leaves_no_output(run, error_of_run, tmp_path, monkeypatch, error):
     def fail(*_):
         raise error
 
@@ -89,7 +89,7 @@ def test_a_failing_worker_leaves_no_output(run, refused, tmp_path, monkeypatch, 
         with pytest.raises((MemoryError, RuntimeError), match="SumQueries"):
             run(log)
     else:
-        assert refused(log) == "dssm preprocess: [Errno 28] No space left on device"
+        assert error_of_run(log) == "dssm preprocess: [Errno 28] No space left on device"
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
 
 
@@ -113,7 +113,7 @@ def runner_and_options(monkeypatch):
     return runner_and_options
 
 
-MANY_BYTES = runners.MANY_BYTES + 1
+MANY_BYTES = runners.MAX_THREADED_BYTES + 1
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_a_large_local_run_uses_all_cores_and_other_runners_get_their_flags(
         (["--direct_running_mode=sideways"], "invalid choice: 'sideways'"),
     ],
 )
-def test_an_unusable_runner_or_flag_is_an_error(refused, topics, flags, message):
-    assert message in refused(topics, *flags)
+def test_an_unusable_runner_or_flag_is_an_error(error_of_run, topics, flags, message):
+    assert message in error_of_run(topics, *flags)
 
 
 def test_the_output_of_a_worker_in_this_process_is_hidden(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Every row of every file is read once, for all compressions and pieces."""
+"""Every row is read once, however files are compressed and divided into pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dssm_tf.tables.click_log import LogRow
 from dssm_tf.tables.layout import Layout, Reject
 from pipelines import sources
 from pipelines.sources import find_files, open_piece, plan
-from tests.tables.rows import rows_of
+from tests.tables.rows import table_rows
 
 
 def read(*patterns):
@@ -20,7 +20,7 @@ def read(*patterns):
     rows = []
     for piece in pieces:
         with open_piece(piece, Layout()) as table:
-            rows += rows_of(table)
+            rows += table_rows(table)
     return pieces, rows
 
 
@@ -28,13 +28,13 @@ def join_pieces(pieces):
     """Joins the pieces of a file with quotes, as the pipeline does."""
     files = {}
     for piece in pieces:
-        path, piece_and_quoted = sources._with_quotes(piece)
-        files.setdefault(path, []).append(piece_and_quoted)
+        path, piece_and_has_quotes = sources._with_quotes(piece)
+        files.setdefault(path, []).append(piece_and_has_quotes)
     return [piece for file in files.items() for piece in sources._joined(file)]
 
 
-def tsv(number, start=0):
-    rows = "".join(f"query {n}\tTitle {n}\n" for n in range(start, start + number))
+def tsv(row_count, start=0):
+    rows = "".join(f"query {n}\tTitle {n}\n" for n in range(start, start + row_count))
     return "query\ttitle\n" + rows
 
 
@@ -47,19 +47,20 @@ def tsv(number, start=0):
     st.sampled_from(["tsv", "csv"]),
 )
 def test_each_row_is_read_once_for_every_size_of_pieces(
-    tmp_path_factory, lengths, size, block, last_end, kind
+    tmp_path_factory, lengths, piece_bytes, block_bytes, ends_with_newline, suffix
 ):
-    sign = {"tsv": "\t", "csv": ","}[kind]
-    lines = [f"{'q' * (1 + n)}{at}{sign}t{at}" for at, n in enumerate(lengths)]
-    path = tmp_path_factory.mktemp("pieces") / f"log.{kind}"
-    path.write_text(f"query{sign}title\n" + "\n".join(lines) + ("\n" if last_end else ""), "utf-8")
+    separator = {"tsv": "\t", "csv": ","}[suffix]
+    lines = [f"{'q' * (1 + n)}{row}{separator}t{row}" for row, n in enumerate(lengths)]
+    path = tmp_path_factory.mktemp("pieces") / f"log.{suffix}"
+    text = "\n".join([f"query{separator}title", *lines]) + "\n" * ends_with_newline
+    path.write_text(text, "utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "MIN_PIECE_BYTES", size)
+        patch.setattr(sources, "MIN_PIECE_BYTES", piece_bytes)
         patch.setattr(sources, "PIECES", 1000)
-        patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", block)
+        patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", block_bytes)
         pieces, rows = read(path)
-    assert [f"{row.query}{sign}{row.title}" for row in rows] == lines
-    assert len(pieces) == -(-path.stat().st_size // size)
+    assert [f"{row.query}{separator}{row.title}" for row in rows] == lines
+    assert len(pieces) == -(-path.stat().st_size // piece_bytes)
 
 
 def test_a_line_that_is_too_long_is_rejected_once(write, monkeypatch):
@@ -90,18 +91,18 @@ def test_globs_directories_and_compressed_files_are_read(write, tmp_path):
 
 def test_globs_are_relative_and_paths_may_contain_brackets(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    odd = "logs [2024]/clicks[1].tsv"
-    for name in ("clicks-1.tsv", "clicks-2.tsv", "clicks1.tsv", "deep/clicks-3.tsv", odd):
+    bracketed = "logs [2024]/clicks[1].tsv"
+    for name in ("clicks-1.tsv", "clicks-2.tsv", "clicks1.tsv", "deep/clicks-3.tsv", bracketed):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         write(name, tsv(2))
     for pattern, expected in {
         "click*-?.tsv": ["clicks-1.tsv", "clicks-2.tsv"],
         "d*/*.tsv": ["deep/clicks-3.tsv"],
-        odd: [odd],
-        "logs [2024]": [odd],
+        bracketed: [bracketed],
+        "logs [2024]": [bracketed],
     }.items():
         assert [file.path for file in find_files([pattern]).files] == expected
-    assert len(read(odd)[1]) == 2
+    assert len(read(bracketed)[1]) == 2
 
 
 def test_an_input_without_a_file_or_with_an_unknown_format_is_refused(write, tmp_path):

@@ -11,11 +11,11 @@ LOG = (
     "地図帳\t世界の地図帳\t1\n"
     "ราคา\tราคาทอง\t1\n"
 )
-ALL = ("--validation-fraction", "0")
+NO_VALIDATION = ("--validation-fraction", "0")
 
 
 def test_words_are_pairs_of_characters(run):
-    data = run(LOG, *ALL)
+    data = run(LOG, *NO_VALIDATION)
     # The two spellings of the first query have the same words.
     assert {record.query: record.clicks for record in data.records()} == {
         "iphone ケース": 5, "地図帳": 1, "ราคา": 1
@@ -36,13 +36,15 @@ def test_words_are_pairs_of_characters(run):
     thai = {"รา", "าค", "คา", "าท", "ทอ", "อง"}
     assert {*data.words} == words | thai
     assert {"#東京", "東京#", "東京", "~#京東"} <= {*data.vocabulary.ngrams}
-    read = Preprocessed(data.path)
-    row = read.find("titles", ["東京都 の地図"]).tolist()[0]
-    assert row == -1  # 都の is not a word of it
-    row = read.find("titles", ["東京都の地図!"]).tolist()[0]
-    words_of_title = [read.distinct_words[0][i] for i in read.words("titles")[row].as_py()]
+    preprocessed = Preprocessed(data.path)
+    row = preprocessed.find("titles", ["東京都 の地図"]).tolist()[0]
+    assert row == -1  # with the space, 都の is not one of its words
+    row = preprocessed.find("titles", ["東京都の地図!"]).tolist()[0]
+    words_of_title = [
+        preprocessed.distinct_words[0][i] for i in preprocessed.words("titles")[row].as_py()
+    ]
     assert words_of_title == ["東京", "京都", "都の", "の地", "地図"]
-    limited = run(LOG, *ALL, "--max-words", "2")
+    limited = run(LOG, *NO_VALIDATION, "--max-words", "2")
     assert {*limited.words} == {
         "iphone",
         "ケー",
@@ -60,8 +62,11 @@ def test_words_are_pairs_of_characters(run):
 def test_a_blocked_word_of_several_pairs_drops_queries_that_contain_it(run, write):
     blocked = write("blocked.txt", "地図帳\nケー ース\nราคาท\n=ราคา\n")
     data = run(
-        LOG + "古い地図帳\tケース\t1\n地図と図帳\tケース\t1\n", *ALL, "--block-list", str(blocked)
+        LOG + "古い地図帳\tケース\t1\n地図と図帳\tケース\t1\n",
+        *NO_VALIDATION,
+        "--block-list",
+        str(blocked),
     )
-    # The second entry is two words, so it drops the query that equals them; the third has one pair
-    # more than the query.
+    # ケー ース is two words, so it would drop only a query of these two words. The query ราคา lacks
+    # a pair of ราคาท, but equals =ราคา.
     assert {record.query for record in data.records()} == {"iphone ケース", "地図と図帳"}

@@ -8,12 +8,14 @@ from tests.runs import finished_run
 
 YESTERDAY = "query\ttitle\nred cat\tthe cat\nred dog\tthe dog\n"
 TODAY = "query\ttitle\nblue cat\tthe owl\n"
-ALL = ("--validation-fraction", "0")
+NO_VALIDATION = ("--validation-fraction", "0")
 
 
-def test_the_earlier_ngrams_keep_their_ids_and_records_use_the_new_ones(run, refused, tmp_path):
-    before = run(YESTERDAY, *ALL, "--letter-ngrams", "trigrams")
-    earlier = (*ALL, "--vocabulary-from", str(before.path))
+def test_the_earlier_ngrams_keep_their_ids_and_records_use_the_new_ones(
+    run, error_of_run, tmp_path
+):
+    before = run(YESTERDAY, *NO_VALIDATION, "--letter-ngrams", "trigrams")
+    earlier = (*NO_VALIDATION, "--vocabulary-from", str(before.path))
     now = run(TODAY, *earlier)
     old, new = before.vocabulary.ngrams, now.vocabulary.ngrams
     assert new[: len(old)] == old
@@ -24,16 +26,18 @@ def test_the_earlier_ngrams_keep_their_ids_and_records_use_the_new_ones(run, ref
     assert now.words["owl"] == now.vocabulary.ngram_ids("owl")
     assert len(now.words["owl"]) == 3
     message = "--max-words 64; now it is --max-words 9"
-    assert message in refused(TODAY, *earlier, "--max-words", "9")
+    assert message in error_of_run(TODAY, *earlier, "--max-words", "9")
     message = "--letter-ngrams trigrams; now it is --letter-ngrams pairs,trigrams"
-    assert message in refused(TODAY, *earlier, "--letter-ngrams", "trigrams,pairs")
-    assert "does not exist" in refused(TODAY, "--vocabulary-from", str(tmp_path / "none"))
+    assert message in error_of_run(TODAY, *earlier, "--letter-ngrams", "trigrams,pairs")
+    assert "does not exist" in error_of_run(TODAY, "--vocabulary-from", str(tmp_path / "none"))
 
 
 def test_words_of_a_run_keep_their_ids_and_new_words_follow(run, tmp_path):
     tower = {"name": "dssm", "widths": [4]}
-    finished_run(tmp_path / "RUN", run(YESTERDAY, *ALL), {"tower": tower, "whole_words": True})
-    now = run(TODAY + "owl\tthe owl\n", *ALL, "--vocabulary-from", str(tmp_path / "RUN"))
+    finished_run(
+        tmp_path / "RUN", run(YESTERDAY, *NO_VALIDATION), {"tower": tower, "whole_words": True}
+    )
+    now = run(TODAY + "owl\tthe owl\n", *NO_VALIDATION, "--vocabulary-from", str(tmp_path / "RUN"))
     assert now.spec.rules.letter_ngrams == ("trigrams",)  # those of the run
     assert now.report["settings"]["letter_ngrams"] == "trigrams"
     extended = Preprocessed(now.path).with_whole_words().vocabulary

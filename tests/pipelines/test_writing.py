@@ -58,7 +58,7 @@ class StoreFileSystem(LocalFileSystem):
             shutil.rmtree(local(path))
 
 
-def test_on_a_remote_store_the_spec_is_written_last(run, refused, topics, tmp_path):
+def test_on_a_remote_store_the_spec_is_written_last(run, error_of_run, topics, tmp_path):
     expected = run(topics).bytes()
     target = tmp_path / "bucket" / "data"
     flags = ("--output", f"store://{target}")
@@ -66,4 +66,4 @@ def test_on_a_remote_store_the_spec_is_written_last(run, refused, topics, tmp_pa
     assert {file.name: file.read_bytes() for file in target.iterdir()} == expected
     assert StoreFileSystem.named[-1].endswith("/spec.json")
     assert [file.name for file in target.parent.iterdir()] == ["data"]
-    assert "exists already" in refused(topics, *flags)
+    assert "exists already" in error_of_run(topics, *flags)

@@ -5,13 +5,13 @@ reach a gate of a later word through `y(t-1)` and `W_rec`, or through `c(t-1)` a
 the formulas treat both as constants. So they equal the derivative only where `W_rec` and `W_p` are
 zero, as finite differences show. The towers are trained with the full derivative.
 
-Where the printed formulas are damaged or inconsistent, the form with matching dimensions is used:
+Where the printed formulas are inconsistent, the form with matching dimensions is used:
 
 - eq. 24, 32 and 40 (and 90, 100, 110) have `x(t)` where `W_k` multiplies `l(t) = W_h x(t)`;
 - eq. 23 has W_2 for W_3 and eq. 27 b_2 for b_3 in the last term of our copy of the journal; eq. 89
   and 93, the same formulas, do not;
 - eq. 36 and 104 have b_3 for b_2 in the derivative of `c(t-1)`;
-- eq. 85 and 88 derive `c(t)` by recursion, so eq. 21 has its derivative at the last word.
+- eq. 85 and 88 compute the derivative of `c(t)` recursively, so eq. 21 uses that of the last word.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
-    """The derivative of R by the parameters of one side, by the field names of `LSTMParameters`.
+    """The derivatives of R with respect to one side's parameters, by field of `LSTMParameters`.
 
     Args:
         p: parameters of the side.
@@ -37,7 +37,8 @@ def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> di
     y = np.zeros_like(p.b1)
     c = np.zeros_like(p.b1)
     kinds = ("w", "rec", "p", "b")
-    # Derivatives of c(t) by the parameters of forget gate (2), input gate (3) and cell input (4).
+    # Derivatives of c(t) with respect to the parameters of the forget gate (2), the input gate
+    # (3) and the cell input (4).
     derivatives = {
         f"{kind}{k}": np.zeros_like(getattr(p, f"{kind}{k}"))
         for k in (2, 3, 4)

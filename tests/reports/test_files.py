@@ -79,7 +79,7 @@ def test_scores_in_a_run_are_strictly_descending_in_single_precision(values):
     assert [doc_id for doc_id, _ in listed] == [f"d{i:02d}" for i in expected]
 
 
-def test_names_that_are_no_file_names_get_unique_file_names(tmp_path):
+def test_system_names_become_unique_valid_file_names(tmp_path):
     evaluation = evaluate({"a/b c": GOOD, "a_b c": BAD, "A b_c": BAD}, JUDGMENTS)
     write(evaluation, tmp_path)
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
@@ -124,37 +124,39 @@ def test_a_narrow_terminal_breaks_no_word_and_omits_no_column(printed, width):
 
 @pytest.fixture(scope="module")
 def judged_only():
-    """Systems in both tables, with a run of two seeds."""
+    """An evaluation that also ranks judged titles only; the first system has two seeds."""
     evaluation = evaluate({"good": GOOD, "bad": BAD}, JUDGMENTS, CORPUS, judged_only=True)
     for row in (evaluation.rows[0], evaluation.judged_only.rows[0]):
         row.seeds = [replace(row.seeds[0], seed=seed) for seed in (0, 1)]
     return evaluation
 
 
-def test_reports_have_both_tables(judged_only, printed, tmp_path):
+def test_reports_have_the_table_of_all_titles_and_that_of_judged_titles(
+    judged_only, printed, tmp_path
+):
     write(judged_only, tmp_path)
     report_text = (tmp_path / "report.md").read_text("utf-8")
     page = (tmp_path / "report.html").read_text("utf-8")
     terminal = printed(judged_only)
     for content in (report_text, page, terminal):
-        usual, only = content.split("Judged titles only", 1)
-        assert "Judged@10" in usual
-        assert "Concordance" not in usual
-        assert "Concordance: of the pairs of a query's judged titles whose grades differ" in only
-        assert "Mean over 2 queries that have such a pair" in only
+        before, section = content.split("Judged titles only", 1)
+        assert "Judged@10" in before
+        assert "Concordance" not in before
+        assert "Concordance: of the pairs of a query's judged titles whose grades differ" in section
+        assert "Mean over 2 queries that have such a pair" in section
     _, section = report_text.split("### Judged titles only")
-    heads, _, good, bad = section.strip().splitlines()[:4]
-    assert [head.strip() for head in heads.split("|")[2:-1]] == [
+    header, _, good, bad = section.strip().splitlines()[:4]
+    assert [cell.strip() for cell in header.split("|")[2:-1]] == [
         "NDCG@1", "NDCG@3", "NDCG@10", "Concordance",
     ]  # fmt: skip
-    # Both pairs are in the right order, or both in the wrong one; with two queries that do not
-    # differ, the interval is exact: 0.025^(1/2) = 0.158.
+    # Each system orders both pairs correctly or both wrongly. For two queries with the same value,
+    # the interval is exact: 0.025^(1/2) = 0.158 to 1, or 0 to 0.842.
     assert good.split("|")[-2].strip().startswith("**1.000**ᵇ ±.000 (.158-1.00)")
     assert bad.split("|")[-2].strip() == "0.000 (.000-.842)"
     assert "## The tests on judged titles only" in report_text
 
 
-def test_files_for_programs_have_both_tables(judged_only):
+def test_json_and_tsv_have_both_tables(judged_only):
     entry = metrics_json(judged_only)["judged_only"]
     assert entry["metrics"] == ["ndcg@1", "ndcg@3", "ndcg@10", "concordance"]
     assert entry["systems"]["good"]["concordance"] == 1
@@ -166,7 +168,7 @@ def test_files_for_programs_have_both_tables(judged_only):
     assert table["system"].to_list() == ["good"] * 6 + ["bad"] * 3
     rows = {(row["system"], row["query"]): row for row in table.iter_rows(named=True)}
     bad = rows["bad", "hat"]
-    # blue box (1), red hat (3), without green tie
+    # The judged titles in order are blue box (grade 1) and red hat (3); green tie is not judged.
     assert bad["judged_only_ndcg@1"] == pytest.approx(1 / 7, abs=1e-6)
     assert (bad["judged_only_concordance"], bad["judged@10"], bad["ndcg@1"]) == (0, 0.5, 0)
     assert rows["good", "tie"]["judged_only_concordance"] is None

@@ -25,9 +25,9 @@ QUERIES = 200
 
 
 def judged_and_ranked():
-    """Grades of four titles per query, one of them 2, and each system's rankings.
+    """Grades of four titles per query, one of them 2, and random rankings per system.
 
-    With the system's probability, a ranking begins with the title of grade 2; the rest is random.
+    With a probability that depends on the system, a ranking begins with the title of grade 2.
     """
     random = np.random.default_rng(0)
     judged, ranked = {}, {name: {} for name in SYSTEMS}
@@ -74,9 +74,9 @@ def result() -> Evaluation:
     return Evaluation(task, ("ndcg@1",), rows, comparisons=[], against=())
 
 
-def table_under(text: str, head: str) -> list[list[str]]:
-    """The cells of the first table below a line that begins with `head`."""
-    lines = text[text.index(head) :].splitlines()
+def table_under(text: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a line that begins with `heading`."""
+    lines = text[text.index(heading) :].splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith("|"))
     rows = []
     for line in lines[start:]:
@@ -86,11 +86,11 @@ def table_under(text: str, head: str) -> list[list[str]]:
     return [rows[0], *rows[2:]]
 
 
-def test_first_titles_are_counted_by_grade_over_the_queries_that_means_include(result):
+def test_first_titles_are_counted_by_grade_over_the_queries_with_a_relevant_title(result):
     first = first_title_labels(result.task, result.runs)
     assert labels(result.task, first) == list(LABELS)
-    head, *rows = table_under(report(result)[0], "## Grade of the first title")
-    assert head == ["System", *LABELS]
+    header, *rows = table_under(report(result)[0], "## Grade of the first title")
+    assert header == ["System", *LABELS]
     for index, system in enumerate(SYSTEMS):
         percentages = [
             reference.percentage(JUDGED, RANKED[system], grade) for grade in LABELS.values()
@@ -107,7 +107,7 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
         [reference.count_pairs(JUDGED, RANKED[down], RANKED[across], a, b) for b in LABELS.values()]
         for a in LABELS.values()
     ]
-    assert expected != np.transpose(expected).tolist()  # so that exchanged systems fail the test
+    assert expected != np.transpose(expected).tolist()  # the order of the systems matters
     rows = [
         replace(row, seeds=[replace(row.seeds[0], values=row.seeds[0].values * factor)])
         for row in result.rows
@@ -117,8 +117,8 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
     text = report(replace(result, rows=rows, against=(across,)))[0]
     caption = rf"grade of the first title of {down} \(down\) and {across} \(across\):"
     assert re.search(caption, text)
-    head, *rows = table_under(text, "Queries by the grade of the first title")
-    assert head == ["", *(f"{across}: {label}" for label in LABELS)]
+    header, *rows = table_under(text, "Queries by the grade of the first title")
+    assert header == ["", *(f"{across}: {label}" for label in LABELS)]
     assert [row[0] for row in rows] == [f"{down}: {label}" for label in LABELS]
     assert [list(map(int, row[1:])) for row in rows] == expected
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from serving.client import Client
-from tests.damage import corrupted
+from tests.damage import damage
 from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of, rest
 
 QUERY = "red fox"
@@ -103,7 +103,7 @@ def malformed_messages(target: Target, count: int, seed: int = 0) -> Counter[str
     results, chance = Counter[str](), random.Random(seed)
     with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
         for _ in range(count):
-            results[target.call(channel, corrupted(raw, chance))] += 1
+            results[target.call(channel, damage(raw, chance))] += 1
     return results
 
 

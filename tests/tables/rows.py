@@ -1,4 +1,4 @@
-"""Rows of tables as named tuples."""
+"""Rows of click logs as named tuples."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.read import Table
 
 
-def rows_of(table: Table) -> Iterator[LogRow | Reject]:
-    """The good rows of each block of a log, then its rejects."""
+def table_rows(table: Table) -> Iterator[LogRow | Reject]:
+    """Per block of a log: the good rows, then the rejects."""
     for rows, rejects in scan_log(table):
-        yield from log_rows(rows)
+        yield from frame_rows(rows)
         yield from rejects
 
 
-def log_rows(frame: pl.DataFrame) -> list[LogRow]:
-    """The rows of the frame of a log."""
+def frame_rows(frame: pl.DataFrame) -> list[LogRow]:
+    """The rows of a log that was read as a data frame."""
     return [*map(LogRow._make, frame.select(*SCHEMA).iter_rows())]
 
 
-def logged(*paths, **options) -> list[LogRow]:
+def read_log_rows(*paths, **options) -> list[LogRow]:
     """The good rows of log files."""
-    return log_rows(read_logs(paths, **options)[0])
+    return frame_rows(read_logs(paths, **options)[0])

@@ -16,28 +16,28 @@ from dssm_tf.tables.click_log import LogRow, log_frame, read_logs, write_log
 from dssm_tf.tables.columns import NULL_MARKERS
 from dssm_tf.tables.layout import Layout, Reject, parse_columns
 from dssm_tf.tables.read import open_table
-from tests.tables.rows import logged, rows_of
+from tests.tables.rows import read_log_rows, table_rows
 
 
 def read(path):
     """The good rows, then the rejects."""
     with open_table(path) as table:
-        return sorted(rows_of(table), key=lambda row: isinstance(row, Reject))
+        return sorted(table_rows(table), key=lambda row: isinstance(row, Reject))
 
 
 @pytest.mark.parametrize(
     "suffix", [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
 )
-def test_every_format_gives_the_same_rows_by_declared_names_of_columns(write_rows, suffix):
+def test_declared_column_names_give_the_same_rows_in_every_format(write_rows, suffix):
     columns = ("Search_Term", "product_title", "clicks", "timestamp", "title")
     rows = [("hat", "Red, Hat", 2, "30", "other"), ("tie", "Tie", 1, "4", "x")]
     path = write_rows(f"log{suffix}", columns, rows)
     layout = Layout(columns=parse_columns("query=search_term, title=Product_Title"))
     expected = [LogRow(query, title, n, timestamp=time) for query, title, n, time, _ in rows]
-    assert logged(path, path, layout=layout) == expected * 2
-    with pytest.raises(
-        UserError, match=r"expected 'search', 'title' \(missing: search|2 no search"
-    ):
+    assert read_log_rows(path, path, layout=layout) == expected * 2
+    # JSON lines have no header, so the missing key is reported at a line.
+    message = r"expected 'search', 'title' \(missing: search|2 no search"
+    with pytest.raises(UserError, match=message):
         read_logs([path], Layout(columns=parse_columns("query=search")))
 
 
@@ -77,7 +77,7 @@ def test_malformed_rows_are_rejected_with_their_lines_and_reasons(write):
     assert before == after == LogRow("halo", "Reach", 1, 2)
 
 
-def test_objects_are_read_by_key_and_checked(write):
+def test_json_objects_are_read_by_key_and_malformed_ones_are_rejected(write):
     objects = [
         {"title": "Halo", "query": "halo", "clicks": 2, "session_id": 7, "timestamp": 1.5},
         {"query": "halo"},
@@ -99,16 +99,16 @@ def test_a_written_log_reads_back(tmp_path):
     rows = [LogRow("hat", "Red Hat", 2, 5, "a\tb", "2024", 2, "d1"), LogRow("t\nie", "The  Tie")]
     for name in ("log.tsv", "log.tsv.gz"):
         write_log(tmp_path / name, log_frame(rows))
-        assert logged(tmp_path / name) == [
+        assert read_log_rows(tmp_path / name) == [
             LogRow("hat", "Red Hat", 2, 5, "a b", "2024", 2, "d1"),
             LogRow("t ie", "The  Tie"),
         ]
 
 
 @pytest.mark.parametrize("name", ["log.tsv", "log.csv", "log.jsonl"])
-def test_a_block_without_a_good_row_has_only_rejects(write, name):
-    head = {"log.tsv": b"query\ttitle\n", "log.csv": b"query,title\n"}.get(name, b"")
-    rows = read(write(name, head + b"caf\xe9\n\xff\n"))
+def test_lines_that_are_not_utf8_are_rejected_in_a_block_without_a_good_row(write, name):
+    header = {"log.tsv": b"query\ttitle\n", "log.csv": b"query,title\n"}.get(name, b"")
+    rows = read(write(name, header + b"caf\xe9\n\xff\n"))
     assert [row.reason for row in rows] == ["bad UTF-8"] * 2
 
 
@@ -138,15 +138,15 @@ NAMES = ("query", "title", "clicks", "session_id", "position")
 @given(LINES)
 @example([b"\t\t\t\t", b"0\t0\t\t\t1"])
 def test_lines_read_as_columns_equal_lines_read_cell_by_cell(lines):
-    """The expected rows are parsed cell by cell; pyarrow reads usual lines as columns."""
+    """pyarrow reads blocks of regular lines as columns; here, each line is parsed on its own."""
 
-    def read_blocks(lines, size):
+    def read_in_blocks(size):
         raw, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
         patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", size)
         with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
-            yield from rows_of(table)
+            yield from table_rows(table)
 
-    def without_white_space(line):
+    def stripped(line):
         return line.decode("utf-8", "surrogateescape").strip()
 
     def position(cell):
@@ -171,9 +171,7 @@ def test_lines_read_as_columns_equal_lines_read_cell_by_cell(lines):
         except (BadRow, ValueError):
             return number
 
-    expected = [
-        parse_line(n, line) for n, line in enumerate(lines, start=1) if without_white_space(line)
-    ]
-    for size in (60, 1 << 18):
-        rows = [row.line if isinstance(row, Reject) else row for row in read_blocks(lines, size)]
+    expected = [parse_line(n, line) for n, line in enumerate(lines, start=1) if stripped(line)]
+    for size in (60, 1 << 18):  # several blocks, one block
+        rows = [row.line if isinstance(row, Reject) else row for row in read_in_blocks(size)]
         assert sorted(rows, key=str) == sorted(expected, key=str)

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
-from tests.tables.rows import logged
+from tests.tables.rows import read_log_rows
 
 TITLES = ["Red Hat", None, "Łódź", "tie"]
 
@@ -42,7 +42,7 @@ def test_every_type_that_arrow_writes_for_text_is_read(tmp_path, kind):
 def test_every_type_that_polars_writes_for_text_is_read(tmp_path, type):
     frame = pl.DataFrame({"query": pl.Series(["a", "b"], dtype=type), "title": ["A", "B"]})
     frame.write_parquet(tmp_path / "t.parquet")
-    assert [row.query for row in logged(tmp_path / "t.parquet")] == ["a", "b"]
+    assert [row.query for row in read_log_rows(tmp_path / "t.parquet")] == ["a", "b"]
 
 
 @pytest.mark.parametrize("type", [pa.string(), pa.binary(), pa.large_binary(), pa.binary_view()])
@@ -67,4 +67,4 @@ def test_ids_of_numbers_and_clicks_of_any_number_type_are_read(tmp_path):
     for clicks in ([1000.0, 2.0], pa.array([1000, 2], pa.uint16()), decimals):
         log = pa.table({"query": ["a", "b"], "title": ["A", "B"], "clicks": clicks})
         parquet.write_table(log, tmp_path / "l.parquet")
-        assert [row.clicks for row in logged(tmp_path / "l.parquet")] == [1000, 2]
+        assert [row.clicks for row in read_log_rows(tmp_path / "l.parquet")] == [1000, 2]

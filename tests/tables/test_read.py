@@ -19,7 +19,7 @@ from dssm_tf.tables.formats import format_of
 from dssm_tf.tables.layout import Layout, Reject, parse_columns, reject
 from dssm_tf.tables.lines import Lines
 from dssm_tf.tables.read import open_table, read
-from dssm_tf.tables.times import Clock
+from dssm_tf.tables.times import TimeParser
 from tests.script import python
 
 FORMATS = [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
@@ -255,7 +255,7 @@ def test_dates_after_the_year_9999_are_read_as_text(tmp_path):
     first, *others = rows(tmp_path / "t.parquet", ("at", "day"))
     for cell in first:
         with pytest.raises(UserError, match="is neither ISO 8601"):
-            Clock()(cell)
+            TimeParser()(cell)
     assert others == [("1970-01-01 00:00:00.000Z", "2024-01-31"), (None, None)]
 
 

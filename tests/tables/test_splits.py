@@ -9,12 +9,12 @@ from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.splits import (
     Split,
     check_has_times,
+    derive_judgments,
     is_held_out,
-    judged_by_clicks,
     split_by_query,
     split_by_time,
 )
-from tests.tables.rows import log_rows
+from tests.tables.rows import frame_rows
 
 ROWS = [LogRow(query, query, timestamp=time) for query, time in
         (("hat", "30"), ("tie", "4"), ("box", "200"))]  # fmt: skip
@@ -22,7 +22,7 @@ ROWS = [LogRow(query, query, timestamp=time) for query, time in
 
 def by_time(rows, fraction):
     """The rows of both splits."""
-    return tuple(map(log_rows, split_by_time(log_frame(rows), fraction)))
+    return tuple(map(frame_rows, split_by_time(log_frame(rows), fraction)))
 
 
 def test_the_latest_rows_are_split_off_by_number_or_by_date():
@@ -49,8 +49,8 @@ def test_the_order_of_rows_of_equal_time_does_not_depend_on_the_log(order):
 def test_a_log_without_times_or_too_small_a_fraction_is_refused():
     with pytest.raises(UserError, match="the time stamp is empty"):
         by_time([*ROWS[:2], ROWS[2]._replace(timestamp="")], 0.5)
-    with pytest.raises(UserError, match="3 rows are left to learn from and 0 to judge by"):
-        judged_by_clicks(split_by_time(log_frame(ROWS), 0.01), None)
+    with pytest.raises(UserError, match="3 rows for training and 0 for judgments"):
+        derive_judgments(split_by_time(log_frame(ROWS), 0.01), None)
 
 
 def test_held_out_queries_depend_on_their_words_and_the_purpose():
@@ -76,7 +76,7 @@ def test_text_that_is_not_a_time_is_refused_instead_of_ordered_as_text():
 def test_the_summary_has_the_size_of_both_splits():
     rows = [LogRow("hat", "Hat", n, timestamp=f"2024-01-0{n}T10:00Z") for n in (1, 2, 3, 4)]
     assert split_by_time(log_frame(rows), 0.25).summary() == (
-        "learned from 3 rows with 6 clicks; judged by 1 rows with 4 clicks"
+        "training: 3 rows with 6 clicks; test: 1 rows with 4 clicks"
     )
 
 
@@ -86,20 +86,20 @@ def test_all_rows_of_a_query_are_in_the_same_split_if_queries_are_held_out():
     queries = {*train["query"]}, {*test["query"]}
     assert queries[0].isdisjoint(queries[1])
     assert len(train) + len(test) == 400
-    with pytest.raises(UserError, match="0 rows are left to learn from"):
-        judged_by_clicks(split_by_query(log_frame(rows), 1.0), None)
+    with pytest.raises(UserError, match="0 rows for training"):
+        derive_judgments(split_by_query(log_frame(rows), 1.0), None)
 
 
 def test_clicks_of_the_test_split_grade_the_titles_of_both_splits():
     train = [LogRow("hat", title, 9) for title in ("Red Hat", "Tie", "Cup", "Box")]
     clicked = [LogRow("hat", "Cap", 4), LogRow("hat", "Bag", 1)]
     split = Split(log_frame(train), log_frame(clicked))
-    judgments, corpus, _ = judged_by_clicks(split, None)
+    judgments, corpus, _ = derive_judgments(split, None)
     titles = ["Bag", "Box", "Cap", "Cup", "Red Hat", "Tie"]
     assert corpus == [(f"t00000{n}", title) for n, title in enumerate(titles, start=1)]
     assert [(row.title, row.grade) for row in judgments] == [("Bag", 1.0), ("Cap", 3.0)]
-    with pytest.raises(UserError, match="2 to judge by, 0 of them with a title of the corpus"):
-        judged_by_clicks(split, [CorpusTitle("d1", "Red Hat")])
+    with pytest.raises(UserError, match="2 for judgments, 0 of them with a title of the corpus"):
+        derive_judgments(split, [CorpusTitle("d1", "Red Hat")])
 
 
 def clicked(*rows):
@@ -113,12 +113,12 @@ def test_clicks_join_the_corpus_by_doc_id_and_take_its_title():
     split = clicked(
         ("hat", "Red Hat", 2, "d1"), ("hat", "Tie", 3, ""), ("hat", "Red hat!", 2, "d1")
     )
-    judgments, _, notes = judged_by_clicks(split, corpus)
+    judgments, _, notes = derive_judgments(split, corpus)
     # d1 has 2 + 2 clicks.
     grades = {(row.doc_id, row.title, row.grade) for row in judgments}
     assert grades == {("d1", "Red Hat (2024)", 3.0), ("d2", "Tie", 2.0)}
     assert notes == [
-        "4 clicks to judge by have another title in the corpus, which counts: doc_id d1 is "
+        "4 test clicks have another title in the corpus, which is used: doc_id d1 is "
         "'Red Hat' in the log and 'Red Hat (2024)' in the corpus"
     ]
 
@@ -127,7 +127,7 @@ def test_clicks_join_the_corpus_by_doc_id_and_take_its_title():
 @pytest.mark.parametrize("doc_id", ["", "unknown"])
 def test_clicks_without_an_id_of_the_corpus_join_it_by_the_normalized_title(title, doc_id):
     corpus = [CorpusTitle("d0", "Tie"), CorpusTitle("d1", "Red Hat "), CorpusTitle("d2", "red hat")]
-    judgments, _, notes = judged_by_clicks(clicked(("hat", title, 1, doc_id)), corpus)
+    judgments, _, notes = derive_judgments(clicked(("hat", title, 1, doc_id)), corpus)
     (judged,) = judgments
     # The equal title takes precedence over one with the same normal form.
     assert judged.doc_id == ("d2" if title == "red hat" else "d1")
@@ -138,12 +138,12 @@ def test_clicks_that_cannot_be_joined_are_counted_with_examples():
     split = clicked(
         ("a", "Tie", 4, ""), ("b", "Cup", 9, "x7"), ("c", "Box", 2, ""), ("d", "!!", 1, "")
     )
-    judgments, _, notes = judged_by_clicks(
+    judgments, _, notes = derive_judgments(
         split, [CorpusTitle("d1", "Tie"), CorpusTitle("d2", "?")]
     )
     assert [row.doc_id for row in judgments] == ["d1"]
     assert notes == [
-        "12 of 16 clicks to judge by were left out: the corpus has neither their doc_id nor their "
+        "12 of 16 test clicks were left out: the corpus has neither their doc_id nor their "
         "title, such as 'Cup' (doc_id x7), 'Box', '!!'"
     ]
 
@@ -155,7 +155,7 @@ def test_without_a_corpus_the_ids_are_those_of_the_log():
         ("b", "Cup", 2, ""),
         ("c", "Box", 2, "t000001"),
     )
-    judgments, corpus, _ = judged_by_clicks(split, None)
+    judgments, corpus, _ = derive_judgments(split, None)
     # Of two titles, the one with more clicks; new ids differ from those of the log.
     assert corpus == [
         ("t000001", "Box"), ("t000002", "Cup"), ("t000003", "Learned"), ("d1", "New")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.times import Clock
+from dssm_tf.tables.times import TimeParser
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ from dssm_tf.tables.times import Clock
     ],
 )
 def test_iso_8601_and_times_since_1970_are_ordered(earlier, later):
-    clock = Clock()
-    first, second = clock(earlier), clock(later)
+    parse_time = TimeParser()
+    first, second = parse_time(earlier), parse_time(later)
     assert first < second
 
 
@@ -49,7 +49,7 @@ def test_the_numbers_have_the_order_of_the_times(moments, form):
         "s": [f"{milliseconds / 1000:.3f}" for milliseconds in since],
         "ms": [str(milliseconds) for milliseconds in since],
     }[form]
-    numbers = [*map(Clock(), cells)]
+    numbers = [*map(TimeParser(), cells)]
     for i, j in combinations(range(len(moments)), 2):
         assert (numbers[i] < numbers[j]) == (moments[i] < moments[j])
 
@@ -70,9 +70,9 @@ def test_the_numbers_have_the_order_of_the_times(moments, form):
     ],
 )  # fmt: skip
 def test_mixed_or_unreadable_time_stamps_are_refused_with_examples(cells, words):
-    clock = Clock()
+    parse_time = TimeParser()
     with pytest.raises(UserError) as caught:
-        [*map(clock, cells)]
+        [*map(parse_time, cells)]
     assert "\n" not in str(caught.value)
     for word in words:
         assert word in str(caught.value)
@@ -81,4 +81,4 @@ def test_mixed_or_unreadable_time_stamps_are_refused_with_examples(cells, words)
 @given(st.text())
 def test_any_text_is_a_time_or_an_error(text):
     with suppress(UserError):
-        Clock()(text)
+        TimeParser()(text)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
 from dssm_tf.text.rules import FOLDED, NGRAM_KINDS, Rules
-from dssm_tf.text.stable_hash import fingerprint64, unit_interval
+from dssm_tf.text.stable_hash import fingerprint64, hash_to_unit_interval
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
 
@@ -212,12 +212,14 @@ def test_fingerprints_never_change():
     # bytes from low to high; the highest bit is set, so the signed number is negative.
     expected = int.from_bytes(bytes.fromhex("e9278e4482b294f9"), "little") - 2**64
     assert fingerprint64("ice cream") == expected
-    assert unit_interval("ice cream", "split") == pytest.approx(0.919461172396072, abs=1e-15)
+    assert hash_to_unit_interval("ice cream", "split") == pytest.approx(
+        0.919461172396072, abs=1e-15
+    )
 
 
 @given(texts, st.text(max_size=8))
 def test_sampling_a_text_is_deterministic_and_depends_on_the_salt(text, salt):
-    assert 0 <= unit_interval(text, salt) < 1
-    assert unit_interval(text, salt) == unit_interval(text, salt)
-    assert unit_interval(text, salt) != unit_interval(text, salt + "!")
+    assert 0 <= hash_to_unit_interval(text, salt) < 1
+    assert hash_to_unit_interval(text, salt) == hash_to_unit_interval(text, salt)
+    assert hash_to_unit_interval(text, salt) != hash_to_unit_interval(text, salt + "!")
     assert -(2**63) <= fingerprint64(text) < 2**63

@@ -119,7 +119,7 @@ class SkipThought(Baseline[ThoughtEncoders]):
             UserError: there are no two neighboring sentences, or training diverges.
         """
         self._show_progress = progress
-        return self._use(self._train(passages))
+        return self._set_learned(self._train(passages))
 
     def _train(self, passages: Iterable[Sequence[str]]) -> ThoughtEncoders:
         from dssm_tf.baselines.skip_thought.networks import Text, train  # Keras takes seconds

@@ -57,20 +57,20 @@ class Text(NamedTuple):
 
     Attributes:
         dictionary: the word of each id, from 1 on.
-        sides: the sentences that have a neighbor, those before them and those after them, with
-            `<eos>` at both ends of the last two, `(sentences, words)` each; a row of a neighbor
-            that is missing is 0.
+        triples: three matrices of ids, `(sentences, words)` each, with one row per sentence that
+            has a neighbor: the sentence, the previous one and the following one. The last two have
+            `<eos>` at both ends. The row of a missing neighbor is 0.
     """
 
     dictionary: tuple[str, ...]
-    sides: tuple[Ids, ...]
+    triples: tuple[Ids, ...]
 
     @classmethod
     def of(cls, passages: Iterable[Sequence[str]], vocabulary: int, max_words: int) -> Text:
-        """Reads passages; a passage of one sentence only counts for the dictionary.
+        """Reads passages. Those of one sentence count only for the dictionary.
 
         Args:
-            passages: their sentences, raw; those without a word are left out.
+            passages: the raw sentences of each passage; those without a word are left out.
             vocabulary: the most frequent words to keep; the others become `UNK`.
             max_words: words of a sentence that are read.
 
@@ -84,19 +84,20 @@ class Text(NamedTuple):
         counts = Counter(word for passage in split for words in passage for word in words)
         ranked = sorted(counts, key=lambda word: (-counts[word], word))[:vocabulary]
         ids = {word: row for row, word in enumerate(ranked, start=_UNKNOWN_ID + 1)}
-        triples: list[tuple[list[int], ...]] = []
+        rows_of_triples: list[tuple[list[int], ...]] = []
         for passage in split:
             if len(passage) > 1:
                 rows = [[ids.get(word, _UNKNOWN_ID) for word in words] for words in passage]
                 ends = [[], *([_END_ID, *row, _END_ID] for row in rows), []]
-                triples += zip(rows, ends, ends[2:], strict=False)
-        if not triples:
+                rows_of_triples += zip(rows, ends, ends[2:], strict=False)
+        if not rows_of_triples:
             raise UserError(
                 "there are no two sentences that follow each other to learn from; skip-thought "
                 "needs contiguous text: sentences one after another, or a log of clicks."
             )
-        sides = map(partial(keras.utils.pad_sequences, padding="post"), zip(*triples, strict=True))
-        return cls(("<eos>", UNKNOWN, *ranked), tuple(sides))
+        pad = partial(keras.utils.pad_sequences, padding="post")
+        matrices = tuple(map(pad, zip(*rows_of_triples, strict=True)))
+        return cls(("<eos>", UNKNOWN, *ranked), matrices)
 
 
 def gru(units: int, bidirectional: bool, reset_after: bool = False) -> Any:
@@ -115,7 +116,7 @@ def make_encoder(weights: Sequence[NDArray[np.float32]], reset_after: bool) -> A
 
 
 def make_model(text: Text, name: str, settings: SkipThought) -> Any:
-    """The encoder, `uni` or `bi`, and two decoders: ids of `Text.sides` to logits of next words.
+    """The encoder, `uni` or `bi`, and two decoders: ids of `Text.triples` to logits of next words.
 
     Both decoders are GRUs that read `[word, thought vector]` at each step; they share the word
     vectors of the encoder and the output matrix.
@@ -131,7 +132,7 @@ def make_model(text: Text, name: str, settings: SkipThought) -> Any:
         bias_initializer=lambda shape, **_: _log_frequencies(text, *shape),
         name="output",
     )
-    current, *neighbors = (keras.Input((None,), dtype="int32") for _ in text.sides)
+    current, *neighbors = (keras.Input((None,), dtype="int32") for _ in text.triples)
     thought = gru(settings.units // (1 + (name == "bi")), name == "bi")(embedding(current))
     logits = []
     for neighbor, decoder in zip(neighbors, ("previous", "following"), strict=True):
@@ -165,7 +166,7 @@ def train(text: Text, name: str, settings: SkipThought, *, progress: bool = Fals
         [keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)] * 2,
         jit_compile=False,
     )
-    steps = -(-len(text.sides[0]) // _BATCH) * settings.epochs
+    steps = -(-len(text.triples[0]) // _BATCH) * settings.epochs
     steps = min(steps, settings.max_steps or steps)
 
     with progress_of(f"{name}-skip", steps, progress) as task:
@@ -193,12 +194,10 @@ def train(text: Text, name: str, settings: SkipThought, *, progress: bool = Fals
 
 def _batches(text: Text, predicted: int) -> tf.data.Dataset:
     """Sentences with their neighbors, and the words to predict; shuffled in each pass."""
-    targets = (_predicted_ids(side[:, 1:], predicted) for side in text.sides[1:])
-    columns = tuple(map(tf.constant, text.sides)), tuple(map(tf.constant, targets))
-    rows = tf.data.Dataset.range(len(text.sides[0])).shuffle(len(text.sides[0])).batch(_BATCH)
-    batches = rows.map(
-        lambda row: tf.nest.map_structure(lambda side: tf.gather(side, row), columns)
-    )
+    targets = (_predicted_ids(ids[:, 1:], predicted) for ids in text.triples[1:])
+    columns = tuple(map(tf.constant, text.triples)), tuple(map(tf.constant, targets))
+    rows = tf.data.Dataset.range(len(text.triples[0])).shuffle(len(text.triples[0])).batch(_BATCH)
+    batches = rows.map(lambda row: tf.nest.map_structure(lambda ids: tf.gather(ids, row), columns))
     # Keras would make an autotuned data set from arrays.
     return batches.with_options(WITHOUT_AUTOTUNING)
 
@@ -209,7 +208,7 @@ def _log_frequencies(text: Text, predicted: int) -> NDArray[np.float32]:
     Otherwise the decoders learn the frequencies first, through thought vectors that are all the
     same, and take hundreds of steps to leave that state.
     """
-    sentences = _predicted_ids(text.sides[0], predicted)
+    sentences = _predicted_ids(text.triples[0], predicted)
     counts = np.bincount(sentences.ravel(), minlength=predicted) + 0.5
     counts[0], counts[_END_ID] = 0.5, len(sentences)
     return np.log(counts / counts.sum()).astype(np.float32)

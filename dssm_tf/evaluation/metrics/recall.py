@@ -1,4 +1,4 @@
-"""Recall: the fraction of the relevant titles that are among the first."""
+"""Recall: the fraction of the relevant titles that are in the first k ranks."""
 
 from __future__ import annotations
 

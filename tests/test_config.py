@@ -259,7 +259,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
 
 def test_a_name_is_first_a_path_and_then_a_shipped_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"nope is neither a file nor .* those are .*dssm.*lstm"):
+    with pytest.raises(UserError, match=r"nope is neither a file nor .* which has .*dssm.*lstm"):
         find_config("nope")
     assert find_config("lstm").is_relative_to(CHECKOUT)
     Path("lstm").write_text(TOWER)

@@ -196,9 +196,12 @@ def test_unusable_files_are_refused(files, name, text, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"judgments": None}, "there are no judgments: give --judgments FILE, or --judge-later"),
+        ({"judgments": None}, "there are no judgments: give --judgments FILE, or derive them"),
         ({"judge_later": 0.2}, "cannot be combined with --judgments"),
-        ({"judge_later": 0.2, "hold_out_queries": 0.2}, "expected one of --judge-later, --hold"),
+        (
+            {"judge_later": 0.2, "hold_out_queries": 0.2},
+            "received --judge-later and --hold-out-queries; exp",
+        ),
     ],
 )
 def test_contradictory_flags_are_refused(files, changes, message):

@@ -147,7 +147,7 @@ def test_a_large_local_run_uses_all_cores_and_other_runners_get_their_flags(
         (["--runner=os.Runner"], "--runner os.Runner: module 'os' has no attribute 'Runner'"),
         (["--runner", "PortableRunner"], "--runner PortableRunner: You must specify a --job_endp"),
         (["--runner=DataflowRunner"], "Missing required option: project"),
-        (["--negative=4"], "has --negative. Did you mean '--negatives'"),
+        (["--negative=4"], "has the flag --negative. Did you mean '--negatives'"),
         (["--direct_running_mode=sideways"], "invalid choice: 'sideways'"),
     ],
 )

@@ -124,5 +124,5 @@ def test_the_commands_of_the_tuning_guide_are_valid():
 
 
 def test_pruning_is_refused_with_folds_which_have_no_metric_before_the_last_epoch(folder):
-    with pytest.raises(UserError, match=r"--prune compares trials after each epoch.*folds=null"):
+    with pytest.raises(UserError, match=r"--prune compares metrics after each epoch.*folds=null"):
         search(folder, "loss.gamma=5,10", overrides=["training.folds=2"], prune=True).check()

@@ -16,10 +16,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
 from dssm_tf.runtime.search_engine_files import SearchEngineFiles, read_search_engine
 from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.runtime.trained_ranker import Vectors
 
 FIELDS = "dssm"
 """The object field of a document that has the model's fields."""
@@ -109,7 +113,7 @@ class SearchEngineClient:
     def word(self, word: str) -> QueryWord:
         """The weight and the similar words of a query word: of the table, or by its letters."""
         if (line := self._lines.get(word)) is None:
-            return word_by_letters(self._model, self._similar_words, self.catalog, word)
+            return query_word(self._model, self.catalog, word, self._similar_words.of(word))
         weight, _, similar = line.split("\t")
         parts = similar.split(" ") if similar else []
         return QueryWord(float(weight), dict(zip(parts[::2], map(float, parts[1::2]), strict=True)))
@@ -163,23 +167,22 @@ class SearchEngineClient:
         return [_with_field(query, norm, "multiply")]
 
 
-def word_by_letters(
-    model: MaxSim, similar_words: SimilarWords, catalog: Sequence[str], word: str
+def query_word(
+    model: MaxSim, catalog: Sequence[str], word: str, similar: tuple[NDArray[np.intp], Vectors]
 ) -> QueryWord:
-    """The weight and the similar words of a query word, by its letter n-grams.
+    """The weight and the similar words of a query word.
 
     Args:
         model: the model.
-        similar_words: finds similar catalog words.
         catalog: the words of the catalog, by row.
         word: the query word. It is similar to itself, also if it is not in the catalog: a title
             that was added later may have it.
+        similar: rows and similarities of similar catalog words, see `SimilarWords.of`.
     """
     vectors, weights = model.words([word])
-    rows, similarities = similar_words.of(word)
-    similar = {catalog[row]: float(x) for row, x in zip(rows, similarities, strict=True)}
     own = {word: 1.0} if vectors.any() else {}
-    return QueryWord(float(weights[0, QUERY]), own | similar | own)
+    others = {catalog[row]: float(x) for row, x in zip(*similar, strict=True)}
+    return QueryWord(float(weights[0, QUERY]), own | others)
 
 
 def _shortened(

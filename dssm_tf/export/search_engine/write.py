@@ -22,7 +22,7 @@ from dssm_tf.runtime.search_engine_client import (
     FIELDS,
     QueryWord,
     SearchEngineClient,
-    word_by_letters,
+    query_word,
 )
 from dssm_tf.runtime.search_engine_files import (
     EXPANSION_COLUMNS,
@@ -70,7 +70,8 @@ def write_search_engine(
         raise ValueError(f"{directory / MODEL} is not a maxsim model.")
     model = ranker.maxsim
     catalog = sorted(model.frequencies.words if words is None else words)
-    catalog = [word for word in catalog if model.words([word]).vectors.any()]
+    has_vector = model.words(catalog).vectors.any(axis=1)
+    catalog = [word for word, kept in zip(catalog, has_vector, strict=True) if kept]
     compact = read_compact(directory / MODEL)
     log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]
     weighted = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]
@@ -120,10 +121,10 @@ def expansion_lines(
         known: the words to expand.
         similar_words: number of similar catalog words of each word; None for all.
     """
-    similar = SimilarWords(model, catalog, similar_words)
+    similar = SimilarWords(model, catalog, similar_words).of_each(known)
     title_weights = model.words(known).weights[:, TITLE].tolist()
-    for word, title_weight in zip(known, title_weights, strict=True):
-        entry = word_by_letters(model, similar, catalog, word)
+    for word, title_weight, rows in zip(known, title_weights, similar, strict=True):
+        entry = query_word(model, catalog, word, rows)
         parts = " ".join(f"{name} {x:.9g}" for name, x in entry.similar.items())
         yield word, entry, f"{entry.weight:.9g}\t{title_weight:.9g}\t{parts}"
 

@@ -91,7 +91,7 @@ def test_a_query_of_very_many_words_is_below_the_clause_limit(node, shop):
     assert len(words) >= 60
     unlimited = shop.client.query(" ".join(words), max_terms=10_000)
     if node.engine == "opensearch":
-        with pytest.raises(NodeError, match="(?i)clause"):
+        with pytest.raises(NodeError, match=r"(?i)clause"):
             hits_of(node, query=unlimited)
     query = shop.client.query(" ".join(words), prior=False)
     assert json.dumps(query).count('"term"') > MAX_TERMS - 100

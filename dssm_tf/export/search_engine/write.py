@@ -36,6 +36,7 @@ from dssm_tf.runtime.search_engine_files import (
     version_of,
 )
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
+from dssm_tf.text.characters import TABLE as CHARACTERS
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import BOUNDARY
 
@@ -103,6 +104,7 @@ def write_search_engine(
     for file in (README, SPECIFICATION):
         text = files("dssm_tf.export.search_engine").joinpath(file).read_text("utf-8")
         (directory / file).write_text(Template(text).substitute(values), "utf-8")
+    (directory / CHARACTERS.name).write_bytes(CHARACTERS.read_bytes())
     # The client reads files that match their checksums only.
     write_checksums(directory, files_in(directory))
     client = SearchEngineClient(directory)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.runtime.maxsim import MaxSim
+from dssm_tf.runtime.maxsim import Floats, MaxSim
 from dssm_tf.runtime.trained_ranker import Vectors
 
 SIMILAR_WORDS = 16
@@ -108,7 +108,7 @@ class SimilarWords:
         return rows[order], rounded[order]
 
 
-def _rows_near(cosines: Vectors, cosine: float, limit: int | None) -> Rows:
+def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:
     """Rows of cosines above `cosine`, or of the `limit` largest; see `SimilarWords.rows_near`."""
     rows: Rows = np.flatnonzero(cosines > cosine - _ROUNDING)
     if limit is None or len(rows) <= limit:

@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+import numpy as np
+
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.progress import progress_of
 from dssm_tf.export.search_engine.examples import query_examples
@@ -72,7 +74,7 @@ def write_search_engine(
     model = ranker.maxsim
     catalog = sorted(model.frequencies.words if words is None else words)
     has_vector = model.words(catalog).vectors.any(axis=1)
-    catalog = [word for word, kept in zip(catalog, has_vector, strict=True) if kept]
+    catalog = [catalog[row] for row in np.flatnonzero(has_vector)]
     compact = read_compact(directory / MODEL)
     log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]
     weighted = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 
 import numpy as np
@@ -65,6 +66,26 @@ class SimilarWords:
         """
         return self._cached(word)
 
+    def of_vector(self, word: str, vector: Vectors) -> tuple[Rows, Vectors]:
+        """The same as `of`, without a cache, if the vector of the word is known.
+
+        Args:
+            word: the word.
+            vector: its vector, `(dimension,)`.
+        """
+        if not vector.any():
+            return np.zeros(0, np.intp), np.zeros(0, np.float32)
+        rows = self._near(vector, self._model.threshold, self._limit)
+        # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
+        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
+        similarities = np.minimum(self._model.similarities(exact), 1)
+        itself = rows == self._row_of.get(word, -1)
+        similarities[itself] = 1
+        rounded = similarities.astype(np.float32)
+        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
+        order = order[rounded[order] > 0]
+        return rows[order], rounded[order]
+
     def rows_near(self, vector: Vectors, cosine: float, limit: int | None) -> Rows:
         """Rows of all words whose vectors have a cosine above `cosine`, or of the `limit` nearest.
 
@@ -78,34 +99,20 @@ class SimilarWords:
         """
         return _rows_near(self._vectors @ vector, cosine, limit)
 
+    def _compute(self, word: str) -> tuple[Rows, Vectors]:
+        return self.of_vector(word, self._model.words([word]).vectors[0])
+
     def of_each(self, words: Sequence[str]) -> Iterator[tuple[Rows, Vectors]]:
         """The results of `of` for many words, which are not cached; faster by matrix products."""
         for start in range(0, len(words), _BLOCK):
             block = words[start : start + _BLOCK]
             vectors = self._model.words(block).vectors
-            cosines = vectors @ self._vectors.T
-            for word, vector, row in zip(block, vectors, cosines, strict=True):
-                yield self._nearest(
-                    word, vector, _rows_near(row, self._model.threshold, self._limit)
-                )
-
-    def _compute(self, word: str) -> tuple[Rows, Vectors]:
-        vector = self._model.words([word]).vectors[0]
-        return self._nearest(word, vector, self._near(vector, self._model.threshold, self._limit))
-
-    def _nearest(self, word: str, vector: Vectors, rows: Rows) -> tuple[Rows, Vectors]:
-        """The similar words of a word, most similar first, from a superset of their rows."""
-        if not vector.any():
-            return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
-        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
-        similarities = np.minimum(self._model.similarities(exact), 1)
-        itself = rows == self._row_of.get(word, -1)
-        similarities[itself] = 1
-        rounded = similarities.astype(np.float32)
-        order = np.lexsort((rows, -rounded, ~itself))[: self._limit]
-        order = order[rounded[order] > 0]
-        return rows[order], rounded[order]
+            for word, vector, cosines in zip(
+                block, vectors, vectors @ self._vectors.T, strict=True
+            ):
+                search = copy(self)
+                search._near = lambda _, *limits, cosines=cosines: _rows_near(cosines, *limits)
+                yield search.of_vector(word, vector)
 
 
 def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:

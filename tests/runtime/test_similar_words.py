@@ -55,6 +55,16 @@ def test_a_word_of_the_catalog_comes_first_in_its_own_list():
             assert len(rows) > 0 or not MODEL.words([word]).vectors.any()
 
 
+@pytest.mark.parametrize("limit", [2, None])
+def test_the_words_of_each_are_those_of_one(limit):
+    words = [*WORDS, "shoez", "qq", *WORDS * 3]  # several blocks
+    similar = SimilarWords(MODEL, WORDS, limit)
+    for word, (rows, similarities) in zip(words, similar.of_each(words), strict=True):
+        expected_rows, expected = similar.of(word)
+        assert rows.tolist() == expected_rows.tolist()
+        np.testing.assert_array_equal(similarities, expected)
+
+
 def test_equally_similar_words_are_in_the_order_of_their_rows():
     vectors = np.repeat(MODEL.words(["red"]).vectors, 40, axis=0)
     words = [f"word{row}" for row in range(40)]

@@ -22,6 +22,16 @@ _BLOCK = 64  # words that `of_each` compares at once with all words of the catal
 _ROUNDING = 1e-5  # of a cosine in float32
 
 
+def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:
+    """Rows of cosines above `cosine`, or of the `limit` largest; see `SimilarWords.rows_near`."""
+    rows: Rows = np.flatnonzero(cosines > cosine - _ROUNDING)
+    if limit is None or len(rows) <= limit:
+        return rows
+    cosines = cosines[rows]
+    lowest = np.partition(cosines, len(rows) - limit)[len(rows) - limit]
+    return rows[cosines >= lowest - 2 * _ROUNDING]
+
+
 class SimilarWords:
     """Similar catalog words of any word, for everything that expands a query.
 
@@ -99,9 +109,6 @@ class SimilarWords:
         """
         return _rows_near(self._vectors @ vector, cosine, limit)
 
-    def _compute(self, word: str) -> tuple[Rows, Vectors]:
-        return self.of_vector(word, self._model.words([word]).vectors[0])
-
     def of_each(self, words: Sequence[str]) -> Iterator[tuple[Rows, Vectors]]:
         """The results of `of` for many words, which are not cached; faster by matrix products."""
         for start in range(0, len(words), _BLOCK):
@@ -114,12 +121,5 @@ class SimilarWords:
                 search._near = lambda _, *limits, cosines=cosines: _rows_near(cosines, *limits)
                 yield search.of_vector(word, vector)
 
-
-def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:
-    """Rows of cosines above `cosine`, or of the `limit` largest; see `SimilarWords.rows_near`."""
-    rows: Rows = np.flatnonzero(cosines > cosine - _ROUNDING)
-    if limit is None or len(rows) <= limit:
-        return rows
-    cosines = cosines[rows]
-    lowest = np.partition(cosines, len(rows) - limit)[len(rows) - limit]
-    return rows[cosines >= lowest - 2 * _ROUNDING]
+    def _compute(self, word: str) -> tuple[Rows, Vectors]:
+        return self.of_vector(word, self._model.words([word]).vectors[0])

@@ -21,11 +21,11 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-changed test-all test-backends test-keras test-cpus test-engines bench check docs format constraints \
-  protos clean again
+.PHONY: help venv demo test test-changed test-all test-backends test-keras test-cpus test-engines \
+  test-opensearch bench check docs format constraints protos clean again
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(STAMP)  ## make .venv (the other targets do it by themselves)
 	@true
@@ -99,6 +99,19 @@ test-engines: $(STAMP)  ## the pipelines on Flink and Spark, TensorFlow's Java A
 	  GOBIN=$(INTO)/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$(BEAM); \
 	else echo "make test-engines: Go is missing (apt install golang): the tests of prism are skipped"; fi
 	@$(PY) -m pytest -q -m 'engines or not engines' tests/engines $(ARGS)
+
+# tests/search_engines/pom.xml has the versions of the nodes.
+test-opensearch: JARS = $(CURDIR)/build/search_engines
+test-opensearch: SEARCH_ENGINES ?= opensearch
+test-opensearch: $(STAMP)  ## an export on a real node (Java 17, Maven); also SEARCH_ENGINES=elasticsearch8
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then \
+	  for engine in $(SEARCH_ENGINES); do [ -d $(JARS)/$$engine ] || \
+	    mvn -q -B -f tests/search_engines/pom.xml -P$$engine dependency:copy-dependencies \
+	    -DoutputDirectory=$(JARS)/$$engine || { rm -rf $(JARS)/$$engine; \
+	    echo "make test-opensearch: Maven could not fetch $$engine: its tests are skipped"; }; done; \
+	else echo "make test-opensearch: Java 17 or newer and Maven are missing (apt install default-jdk" \
+	  "maven): the tests on nodes are skipped"; fi
+	@SEARCH_ENGINES='$(SEARCH_ENGINES)' $(PY) -m pytest -q -m search_engines tests/search_engines $(ARGS)
 
 bench: $(STAMP)  ## the speed of preprocess, measured
 	@$(PY) -m pytest -s -m benchmark tests/benchmarks $(ARGS)

@@ -102,6 +102,7 @@ setup(
             "*.pyi",
             "datasets/*/*",
             "text/*.tsv",
+            "export/search_engine/*.md",
             "**/*.html",
             "**/*.css",
             "**/*.js",

@@ -1,11 +1,14 @@
-"""`dssm export`: writes a trained run as a SavedModel or as a compact model for NumPy."""
+"""`dssm export`: writes a trained run for TensorFlow Serving, for NumPy, or for a search engine."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from cyclopts import Parameter, validators
+
+from dssm_tf.commands.flags import PLAIN, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
@@ -16,29 +19,45 @@ def export_model(
     model: Path,
     out: Path,
     name: str | None = None,
-    format: Literal["saved_model", "compact"] = "saved_model",
+    format: Literal["saved_model", "compact", "opensearch"] = "saved_model",
     table: Literal["float32", "float16", "int8"] = "float32",
+    corpus: Path | None = None,
+    similar_words: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 16,
+    tables: TableFlags = PLAIN,
 ) -> None:
-    """Write a SavedModel that takes raw strings, or a compact model that needs only NumPy.
+    """Write a model for TensorFlow Serving, for NumPy, or for a search engine.
 
-    A SavedModel has the signatures encode_query, encode_title and score, and warm-up requests for
-    TensorFlow Serving. A compact model is loaded by dssm_tf.runtime.
-    Both are compared with the trained model before the export completes.
+    A SavedModel takes raw strings. It has the signatures encode_query, encode_title and score, and
+    warm-up requests for TensorFlow Serving. A compact model is loaded by dssm_tf.runtime.
+    OpenSearch and Elasticsearch compute the score of a maxsim model themselves: the export has the
+    mapping, the similar words of each word, and a specification of the queries; `dssm documents`
+    adds the model's fields to documents. Every export is compared with the trained model before it
+    is complete.
 
         dssm export --model RUN --out EXPORT
+        dssm export --model RUN --out ENGINE --format opensearch --corpus corpus.tsv
 
     Args:
-        model: directory that `dssm train` wrote
+        model: directory that `dssm train` wrote; for opensearch, a compact model too
         out: directory; the model is written to OUT/NAME/VERSION/
         name: name of the served model; by default the tower's
         format: format of the export
         table: number type of a compact model's first matrix, which has most of its bytes
+        corpus: opensearch: table with the titles whose words queries are expanded to; by default
+            the titles of the training data
+        similar_words: opensearch: number of similar words of each query word; 0: all
+        tables: opensearch: layout of the corpus
 
     Raises:
         UserError: an input cannot be used, or an option does not apply to the format.
     """
-    if format == "saved_model" and table != "float32":
+    if format != "compact" and table != "float32":
         raise UserError("--table is for compact models; add --format compact.")
+    if format != "opensearch" and corpus is not None:
+        raise UserError("--corpus is for search engines; add --format opensearch.")
+    if format == "opensearch":
+        _export_search_engine(model, out, name, corpus, similar_words, tables)
+        return
     load_tensorflow()
     if format == "saved_model":
         from dssm_tf.export.saved_model import export_saved_model
@@ -62,3 +81,25 @@ def export_model(
             f"read it: from dssm_tf.runtime import load; load({str(target.parent)!r})",
         ]
     say(*lines)
+
+
+def _export_search_engine(
+    model: Path,
+    out: Path,
+    name: str | None,
+    corpus: Path | None,
+    similar_words: int,
+    tables: TableFlags,
+) -> None:
+    """Writes an export for OpenSearch and Elasticsearch; see `export_model`."""
+    from dssm_tf.export.search_engine.export import export_search_engine
+    from dssm_tf.tables.judgments import read_corpus
+
+    titles = None
+    if corpus is not None:
+        titles = [entry.title for entry in read_corpus(corpus, tables.layout(model).corpus)]
+    target = export_search_engine(model, out, name, titles, similar_words)
+    say(
+        f"{target}: verified against the trained model",
+        f"next: read {shlex.quote(str(target / 'README.md'))}",
+    )

@@ -1,4 +1,4 @@
-"""Exports trained runs as SavedModels and compact models, and loads models of all kinds.
+"""Exports trained runs in all formats, also for search engines, and loads models of all kinds.
 
 May import model, data, text and configuration.
 """

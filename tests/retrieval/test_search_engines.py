@@ -118,7 +118,7 @@ def test_postgresql_ranks_as_the_model_does(recipe, ranker, tmp_path_factory, mo
         assert recipe("PostgreSQL with pgvector")["best"] == expected(ranker)
 
 
-@pytest.mark.parametrize("engine", ["OpenSearch", "Elasticsearch"])
+@pytest.mark.parametrize("engine", ["Vectors in OpenSearch", "Vectors in Elasticsearch"])
 def test_recipes_that_need_a_server_compile(checkout, engine):
     page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
     block = page.partition(f"## {engine}\n")[2].partition("```python\n")[2].partition("```")[0]

@@ -1,0 +1,68 @@
+"""Export of a maxsim model for OpenSearch and Elasticsearch."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_directory
+from dssm_tf.common.model_versions import next_version
+from dssm_tf.export.compact import write_compact
+from dssm_tf.export.load import find_model, load, model_title_fields
+from dssm_tf.export.search_engine.verify import verify_search_engine
+from dssm_tf.export.search_engine.write import write_search_engine
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.search_engine_files import MODEL
+from dssm_tf.runtime.similar_words import SIMILAR_WORDS
+
+if TYPE_CHECKING:
+    from dssm_tf.model.maxsim_run import MaxSimRun
+
+
+def export_search_engine(
+    model: Path | str,
+    out: Path | str,
+    name: str | None = None,
+    titles: Iterable[str] | None = None,
+    similar_words: int = SIMILAR_WORDS,
+) -> Path:
+    """Writes and verifies `out/<name>/<version>/`; see `dssm_tf.runtime.search_engine_files`.
+
+    Args:
+        model: a run, or a compact model, with the score maxsim.
+        out: directory of exports. Do not use a directory of SavedModels or compact models.
+        name: the model's name; by default the ranker's.
+        titles: the catalog, raw texts; by default the titles of the training data.
+        similar_words: number of similar catalog words of each word; 0: all.
+
+    Returns:
+        The version's directory; its number is one above the highest existing one.
+
+    Raises:
+        UserError: the model is unusable, or the written files do not give the model's scores.
+    """
+    location = find_model(Path(model))
+    ranker = load(model, name)
+    if not isinstance(ranker, MaxSimRanker) or location is None:
+        raise UserError(
+            f"{model} is not a run or compact model with the score maxsim, which search engines "
+            "can compute; for a model with vectors, see docs/search_engines.md."
+        )
+    words = None
+    if titles is not None:
+        words = {word for title in titles for word in ranker.vocabulary.words(title)}
+    target = next_version(Path(out) / ranker.name)
+    with atomic_directory(target) as directory:
+        (directory / MODEL).mkdir()
+        if location.kind == "run":
+            write_compact(cast("MaxSimRun", ranker), location.path, directory / MODEL)
+        else:
+            shutil.copytree(location.path, directory / MODEL, dirs_exist_ok=True)
+        write_search_engine(
+            directory, words, similar_words, model_title_fields(Path(model)), ranker.name
+        )
+        verify_search_engine(directory, ranker)
+    return target

@@ -1,0 +1,199 @@
+"""Writes the files of a search engine export beside its compact model."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
+from dssm_tf.common.progress import progress_of
+from dssm_tf.export.search_engine.examples import query_examples
+from dssm_tf.runtime.compact_files import read_compact
+from dssm_tf.runtime.loading import load
+from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.search_engine_client import (
+    FIELDS,
+    QueryWord,
+    SearchEngineClient,
+    query_word,
+)
+from dssm_tf.runtime.search_engine_files import (
+    EXPANSION_COLUMNS,
+    EXPANSIONS,
+    FORMAT,
+    MANIFEST,
+    MODEL,
+    PAIR_COLUMNS,
+    PAIRS,
+    Manifest,
+    version_of,
+)
+from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
+from dssm_tf.text.characters import TABLE as CHARACTERS
+from dssm_tf.text.fields import SEPARATOR
+from dssm_tf.text.letter_ngrams import BOUNDARY
+
+MAPPING = "settings_and_mapping.json"
+SYNONYMS = "synonyms.txt"
+TEST_VECTORS = "test_vectors.json"
+README, SPECIFICATION = "README.md", "specification.md"
+
+SYNONYM_SIMILARITY = 0.5
+"""Minimum similarity of a synonym."""
+_MAX_SYNONYMS = 5
+
+
+def write_search_engine(
+    directory: Path,
+    words: Iterable[str] | None = None,
+    similar_words: int = SIMILAR_WORDS,
+    title_fields: Iterable[str] = ("title",),
+    name: str | None = None,
+) -> None:
+    """Writes the files of an export beside its compact model.
+
+    Args:
+        directory: the directory of the export; it has the compact model in `model/`.
+        words: the words of the catalog; by default those of the training data's titles.
+        similar_words: number of similar catalog words of each word; 0: all.
+        title_fields: the columns that the model's titles were made of.
+        name: the model's name; by default that of the compact model.
+    """
+    ranker = load(directory / MODEL)
+    if not isinstance(ranker, MaxSimRanker):
+        raise ValueError(f"{directory / MODEL} is not a maxsim model.")
+    model = ranker.maxsim
+    catalog = sorted(model.frequencies.words if words is None else words)
+    has_vector = model.words(catalog).vectors.any(axis=1)
+    catalog = [catalog[row] for row in np.flatnonzero(has_vector)]
+    compact = read_compact(directory / MODEL)
+    log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]
+    weighted = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]
+    manifest = Manifest(
+        format=FORMAT,
+        version=version_of(directory / MODEL),
+        name=name or ranker.name,
+        similar_words=similar_words,
+        catalog_words=len(catalog),
+        query_side=float(model.sides[QUERY]),
+        title_side=float(model.sides[TITLE]),
+        prior_weight=float(ranker.prior_weight),
+        prior_offset=min(weighted),
+        title_fields=tuple(title_fields),
+    )
+    _write_json(directory / MANIFEST, asdict(manifest))
+    _write_json(directory / MAPPING, _settings_and_mapping(manifest.version))
+    _write_expansions(directory, model, catalog, similar_words or None)
+    pairs = [*model.frequencies.pairs]
+    weights = model.pair_weights(pairs)
+    rows = (f"{pair}\t{a:.9g}\t{b:.9g}" for pair, (a, b) in zip(pairs, weights, strict=True))
+    _write_table(directory / PAIRS, PAIR_COLUMNS, rows)
+    values = {
+        "version": manifest.version,
+        "title_fields": ",".join(manifest.title_fields),
+        "similar_words": str(similar_words or "all"),
+        "field": FIELDS,
+    }
+    for file in (README, SPECIFICATION):
+        text = files("dssm_tf.export.search_engine").joinpath(file).read_text("utf-8")
+        (directory / file).write_text(Template(text).substitute(values), "utf-8")
+    (directory / CHARACTERS.name).write_bytes(CHARACTERS.read_bytes())
+    # The client reads files that match their checksums only.
+    write_checksums(directory, files_in(directory))
+    client = SearchEngineClient(directory)
+    _write_json(directory / TEST_VECTORS, query_examples(client))
+    write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
+
+
+def expansion_lines(
+    model: MaxSim, catalog: Sequence[str], known: Sequence[str], similar_words: int | None
+) -> Iterator[tuple[str, QueryWord, str]]:
+    """The similar words of known words, and the rest of their lines of expansions.tsv.gz.
+
+    Args:
+        model: the model.
+        catalog: the words of the catalog.
+        known: the words to expand.
+        similar_words: number of similar catalog words of each word; None for all.
+    """
+    similar = SimilarWords(model, catalog, similar_words).of_each(known)
+    title_weights = model.words(known).weights[:, TITLE].tolist()
+    for word, title_weight, rows in zip(known, title_weights, similar, strict=True):
+        entry = query_word(model, catalog, word, rows)
+        parts = " ".join(f"{name} {x:.9g}" for name, x in entry.similar.items())
+        yield word, entry, f"{entry.weight:.9g}\t{title_weight:.9g}\t{parts}"
+
+
+def _write_expansions(
+    directory: Path, model: MaxSim, catalog: Sequence[str], similar_words: int | None
+) -> None:
+    """Writes the table of expansions and the synonyms; see `expansion_lines`."""
+    known = [*catalog, *sorted({*model.frequencies.words} - {*catalog})]
+    ngrams = model.vocabulary.whole_words
+    queried = {ngram.replace(BOUNDARY, "") for ngram in ngrams} - {*known}  # no title has them
+    synonyms = []
+
+    def rows() -> Iterator[str]:
+        with progress_of("similar words", len(known), unit="words") as task:
+            for word, entry, line in expansion_lines(model, catalog, known, similar_words):
+                synonyms.extend(_synonym_rule(word, entry.similar))
+                task.advance()
+                yield f"{word}\t{line}"
+
+    _write_table(directory / EXPANSIONS, EXPANSION_COLUMNS, rows())
+    for word, entry, _ in expansion_lines(model, catalog, sorted(queried), similar_words):
+        synonyms.extend(_synonym_rule(word, entry.similar))
+    (directory / SYNONYMS).write_text("".join(f"{rule}\n" for rule in synonyms), "utf-8")
+
+
+def _synonym_rule(word: str, similar: Mapping[str, float]) -> list[str]:
+    """A rule in Solr's format with the synonyms of a word; none without synonyms."""
+    if SEPARATOR in word:
+        return []
+    synonyms = [
+        name
+        for name, similarity in similar.items()
+        if similarity >= SYNONYM_SIMILARITY and name != word and SEPARATOR not in name
+    ][:_MAX_SYNONYMS]
+    return [f"{word} => {', '.join([word, *synonyms])}"] if synonyms else []
+
+
+def _settings_and_mapping(version: str) -> dict[str, object]:
+    """The body of the request that creates an index; other fields can be added."""
+    properties = {
+        "words": {"type": "keyword", "doc_values": False},
+        "norm": {"type": "double", "index": False},
+        "prior": {"type": "double", "index": False},
+        "version": {"type": "keyword"},
+    }
+    return {
+        "settings": {"index": {"number_of_shards": 1}},
+        "mappings": {
+            "_meta": {FIELDS: {"version": version}},
+            "properties": {FIELDS: {"dynamic": "strict", "properties": properties}},
+        },
+    }
+
+
+def _write_table(path: Path, columns: tuple[str, ...], rows: Iterable[str]) -> None:
+    """Writes a compressed table; equal rows give equal bytes."""
+    with (
+        path.open("wb") as file,
+        gzip.GzipFile("", "wb", mtime=0, fileobj=file) as compressed,
+        io.TextIOWrapper(compressed, "utf-8", newline="\n") as text,
+    ):
+        text.write("\t".join(columns) + "\n")
+        text.writelines(f"{row}\n" for row in rows)
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -1,0 +1,233 @@
+"""Turns a query into the query DSL of OpenSearch and Elasticsearch: the score maxsim in an engine.
+
+    client = SearchEngineClient("ENGINE/maxsim")
+    client.check_index(json_of("GET /shop/_mapping"))
+    body = {"query": client.query("stainles steel fridge"), "size": 10}
+
+The score of a document equals the model's score of its title, see `dssm_tf.runtime.maxsim`, except
+that a query word is similar to itself and its `similar_words` most similar catalog words only.
+specification.md in the export defines the DSL for clients in other languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
+from dssm_tf.runtime.search_engine_files import SearchEngineFiles, read_search_engine
+from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.runtime.trained_ranker import Vectors
+
+FIELDS = "dssm"
+"""The object field of a document that has the model's fields."""
+WORDS, NORM, PRIOR, VERSION = (f"{FIELDS}.{name}" for name in ("words", "norm", "prior", "version"))
+
+MAX_TERMS = 1000
+"""Default maximum of terms of a query. Engines allow 1,024, those of filters included."""
+_SMALLEST_BOOST = 1e-30  # float32 would round smaller ones to 0, and engines match a boost of 0
+
+Json = dict[str, Any]
+Weights = tuple[float, float]
+"""The weights a and b, in queries and in titles."""
+
+
+class QueryWord(NamedTuple):
+    """The weight a of a query word, and its similar words with their similarities."""
+
+    weight: float
+    similar: dict[str, float]
+
+
+class SearchEngineClient:
+    """Writes queries for an index whose documents have the fields of one model.
+
+    Several threads may use it.
+
+    Args:
+        export: a directory of `dssm export --format opensearch`, or the content of one.
+
+    Raises:
+        UserError: see `read_search_engine`.
+    """
+
+    def __init__(self, export: SearchEngineFiles | Path | str) -> None:
+        files = export if isinstance(export, SearchEngineFiles) else read_search_engine(export)
+        self.manifest = files.manifest
+        self.vocabulary = files.ranker.vocabulary
+        self.pairs = files.pairs
+        self._lines = files.lines
+        self.ranker = files.ranker
+        self._model = files.ranker.maxsim
+        self.catalog = list(islice(files.lines, files.manifest.catalog_words))
+        self._similar_words = SimilarWords(
+            self._model, self.catalog, files.manifest.similar_words or None
+        )
+
+    def query(self, text: str, prior: bool = True, max_terms: int = MAX_TERMS) -> Json:
+        """The query DSL of a query.
+
+        Args:
+            text: what the user typed.
+            prior: whether to add the title's prior, if the model has one. A document's score is
+                then the model's score minus `manifest.prior_offset`.
+            max_terms: maximum number of terms. The least similar words are dropped first.
+
+        Returns:
+            A query for the key `query` of a search; it matches nothing if the text has no word that
+            is similar to a word of the catalog.
+        """
+        words = {word: self.word(word) for word in self.words(text)}
+        pairs = {pair: self.pairs[pair] for pair in self.pairs_of(text)}
+        total = sum(word.weight for word in words.values()) + sum(a for a, _ in pairs.values())
+        words, pairs = _shortened(words, pairs, max_terms // 2)
+        scale = self.manifest.query_side / total if total else 0.0
+        clauses = []
+        best: dict[str, float] = {}
+        for weight, similar in words.values():
+            clauses += _dis_max([_term(name, scale * weight * x) for name, x in similar.items()])
+            best |= {name: max(x, best.get(name, 0.0)) for name, x in similar.items()}
+        clauses += [_term(pair, scale * a) for pair, (a, _) in pairs.items()]
+        title_side = [_term(name, self.title_weight(name) * x) for name, x in best.items()]
+        title_side += [_term(pair, b) for pair, (_, b) in pairs.items()]
+        clauses += self._divided_by_title_weights(title_side)
+        query = _any_of(clauses)
+        if query and prior and self.manifest.prior_weight:
+            query = _with_field(query, {"field": PRIOR, "missing": 0}, "sum")
+        return query or {"match_none": {}}
+
+    def words(self, text: str) -> list[str]:
+        """The distinct words of a text, in order."""
+        return list(dict.fromkeys(self.vocabulary.words(text)))
+
+    def pairs_of(self, text: str) -> list[str]:
+        """The distinct known pairs of neighboring words of a text, in order."""
+        return self._model.frequencies.pairs_of(self.vocabulary.words(text))
+
+    def word(self, word: str) -> QueryWord:
+        """The weight and the similar words of a query word: of the table, or by its letters."""
+        if (line := self._lines.get(word)) is None:
+            return query_word(self._model, self.catalog, word, self._similar_words.of(word))
+        weight, _, similar = line.split("\t")
+        parts = similar.split(" ") if similar else []
+        return QueryWord(float(weight), dict(zip(parts[::2], map(float, parts[1::2]), strict=True)))
+
+    def title_weight(self, word: str) -> float:
+        """The weight b of a word of titles."""
+        if (line := self._lines.get(word)) is not None:
+            return float(line.split("\t", 2)[1])
+        return float(self._model.words([word]).weights[0, TITLE])
+
+    def check_index(self, mapping: Mapping[str, Any], other_documents: int = 0) -> None:
+        """Checks that an index has the fields of this model.
+
+        Args:
+            mapping: the response of `GET /INDEX/_mapping`.
+            other_documents: the `count` of `POST /INDEX/_count` with the body `other_versions`.
+
+        Raises:
+            UserError: mapping or documents are of another version.
+        """
+        version = self.manifest.version
+        indexes = mapping if "mappings" not in mapping else {"the index": mapping}
+        if not indexes:
+            raise UserError("there is no such index; create it with settings_and_mapping.json.")
+        for name, index in indexes.items():
+            meta = index.get("mappings", {}).get("_meta", {}).get(FIELDS, {})
+            if (found := meta.get("version")) != version:
+                raise UserError(
+                    f"{name} has the fields of version {found or 'none'}, the table of expansions "
+                    f"is of version {version}; use the export that the documents were made with, "
+                    "or write them again with `dssm documents`."
+                )
+        if other_documents:
+            raise UserError(
+                f"{other_documents:,} documents have fields of another version than {version}; "
+                "write them again with `dssm documents`."
+            )
+
+    @property
+    def other_versions(self) -> Json:
+        """A search for documents with the fields of another version."""
+        same = {"term": {VERSION: self.manifest.version}}
+        return {"query": {"bool": {"filter": [{"exists": {"field": VERSION}}], "must_not": [same]}}}
+
+    def _divided_by_title_weights(self, terms: list[Json | None]) -> list[Json | None]:
+        """The title side of the score as a clause; none without terms."""
+        query = _any_of(terms)
+        if not query or not self.manifest.title_side:
+            return []
+        norm = {"field": NORM, "factor": self.manifest.title_side, "missing": 0}
+        return [_with_field(query, norm, "multiply")]
+
+
+def query_word(
+    model: MaxSim, catalog: Sequence[str], word: str, similar: tuple[NDArray[np.intp], Vectors]
+) -> QueryWord:
+    """The weight and the similar words of a query word.
+
+    Args:
+        model: the model.
+        catalog: the words of the catalog, by row.
+        word: the query word. It is similar to itself, also if it is not in the catalog: a title
+            that was added later may have it.
+        similar: rows and similarities of similar catalog words, see `SimilarWords.of`.
+    """
+    vectors, weights = model.words([word])
+    own = {word: 1.0} if vectors.any() else {}
+    others = {catalog[row]: float(x) for row, x in zip(*similar, strict=True)}
+    return QueryWord(float(weights[0, QUERY]), own | others)
+
+
+def _shortened(
+    words: dict[str, QueryWord], pairs: dict[str, Weights], most: int
+) -> tuple[dict[str, QueryWord], dict[str, Weights]]:
+    """The most similar words of a query and its pairs, at most a number of both together.
+
+    Each of them is a term of the query side, and at most one of the title side. Those of equal
+    similarity are dropped from the end of the query; a pair has similarity 1 and follows all words.
+    """
+    entries = [(word, name, x) for word in words for name, x in words[word].similar.items()]
+    entries += [(pair, pair, 1.0) for pair in pairs]
+    if len(entries) <= most:
+        return words, pairs
+    entries.sort(key=lambda entry: -entry[2])
+    kept = {entry[:2] for entry in entries[:most]}
+    return (
+        {
+            word: QueryWord(weight, {v: x for v, x in similar.items() if (word, v) in kept})
+            for word, (weight, similar) in words.items()
+        },
+        {pair: weights for pair, weights in pairs.items() if (pair, pair) in kept},
+    )
+
+
+def _term(term: str, score: float) -> Json | None:
+    """A clause that adds a score to documents with a term; None if the score is 0."""
+    boost = float(f"{score:.7g}")
+    if boost < _SMALLEST_BOOST:
+        return None
+    return {"constant_score": {"filter": {"term": {WORDS: term}}, "boost": boost}}
+
+
+def _dis_max(terms: list[Json | None]) -> list[Json | None]:
+    """A clause with the largest of some scores; none without terms, which engines refuse."""
+    queries = list(filter(None, terms))
+    return [{"dis_max": {"queries": queries}}] if queries else []
+
+
+def _any_of(clauses: list[Json | None]) -> Json:
+    """The sum of the scores of matching clauses; empty without clauses."""
+    should = list(filter(None, clauses))
+    return {"bool": {"should": should, "minimum_should_match": 1}} if should else {}
+
+
+def _with_field(query: Json, factor: Json, mode: str) -> Json:
+    """A query whose score is changed by a number of the document."""
+    return {"function_score": {"query": query, "field_value_factor": factor, "boost_mode": mode}}

@@ -1,0 +1,215 @@
+"""Reads and checks the files of a search engine export, `dssm export --format opensearch`.
+
+manifest.json       see `Manifest`
+expansions.tsv.gz   a line per known word, with the columns `word`, `query_weight`, `title_weight`
+                    and `similar`: catalog words and their similarities, most similar first, such as
+                    `fridge 1 refrigerator 0.83`. The first `catalog_words` lines are the words of
+                    the catalog, which queries are expanded to
+pairs.tsv.gz        a line per known pair, with the columns `pair`, `query_weight`, `title_weight`
+model/              the compact model, see `compact_files`: letters of unknown words, and priors
+SHA256SUMS
+
+The specification and test vectors for other languages, the mapping, the synonyms and the README are
+not read here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dssm_tf.common.checksums import check_files
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version, versions_in
+from dssm_tf.runtime.compact_files import (
+    COMPACT,
+    DOCUMENT_FREQUENCIES,
+    PRIOR,
+    VOCABULARY,
+    WEIGHTS,
+)
+from dssm_tf.runtime.loading import load
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+
+MANIFEST = "manifest.json"
+EXPANSIONS = "expansions.tsv.gz"
+PAIRS = "pairs.tsv.gz"
+MODEL = "model"
+
+FORMAT = 1
+"""Increased when older versions of this package cannot read the files."""
+
+EXPANSION_COLUMNS = ("word", "query_weight", "title_weight", "similar")
+PAIR_COLUMNS = ("pair", "query_weight", "title_weight")
+
+_HINT = "Copy the directory again, or write it again with `dssm export --format opensearch`."
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of manifest.json.
+
+    Args:
+        format: `FORMAT`.
+        version: 16 hexadecimal digits that change with the model. Documents, mapping and table have
+            the same version. It does not depend on the catalog.
+        name: the model's name.
+        similar_words: maximum number of similar catalog words of a query word.
+        catalog_words: number of words that queries are expanded to.
+        query_side: weight of the query side of the score.
+        title_side: weight of the title side.
+        prior_weight: weight of the log-prior; 0 if the model has none.
+        prior_offset: the smallest weighted log-prior. The field `prior` of a document is the
+            title's weighted log-prior minus this number, because engines allow no negative scores.
+        title_fields: the columns that the model's titles were made of.
+    """
+
+    format: int
+    version: str
+    name: str
+    similar_words: int
+    catalog_words: int
+    query_side: float
+    title_side: float
+    prior_weight: float
+    prior_offset: float
+    title_fields: tuple[str, ...]
+
+
+class SearchEngineFiles(NamedTuple):
+    """The content of an export.
+
+    Attributes:
+        directory: the directory of the version.
+        manifest: the content of manifest.json.
+        lines: for each known word the rest of its line of expansions.tsv.gz, catalog words first.
+        pairs: for each known pair its weights in queries and in titles.
+        ranker: the model.
+    """
+
+    directory: Path
+    manifest: Manifest
+    lines: dict[str, str]
+    pairs: dict[str, tuple[float, float]]
+    ranker: MaxSimRanker
+
+
+def read_search_engine(directory: Path | str) -> SearchEngineFiles:
+    """Reads and checks an export.
+
+    Args:
+        directory: a version; a model, then its newest version is read; or a directory with exactly
+            one model.
+
+    Raises:
+        UserError: the directory does not exist or has another format, or a file was damaged or
+            changed.
+    """
+    directory = _find(Path(directory))
+    check_files(directory, (MANIFEST, EXPANSIONS, PAIRS), _HINT)
+    manifest = _read_manifest(directory / MANIFEST)
+    ranker = load(directory / MODEL)
+    if not isinstance(ranker, MaxSimRanker):
+        raise UserError(f"{directory / MODEL} is not a maxsim model. {_HINT}")
+    if (version := version_of(directory / MODEL)) != manifest.version:
+        raise UserError(
+            f"{directory / MODEL} has version {version}, {MANIFEST} {manifest.version}. {_HINT}"
+        )
+    lines = dict(_split(line, 1) for line in _rows(directory / EXPANSIONS, EXPANSION_COLUMNS))
+    pairs = {
+        pair: (float(query_weight), float(title_weight))
+        for pair, query_weight, title_weight in (
+            _split(line, 2) for line in _rows(directory / PAIRS, PAIR_COLUMNS)
+        )
+    }
+    if len(lines) < manifest.catalog_words:
+        raise UserError(
+            f"{directory / EXPANSIONS} has {len(lines)} words; {MANIFEST} says "
+            f"{manifest.catalog_words} catalog words. {_HINT}"
+        )
+    return SearchEngineFiles(directory, manifest, lines, pairs, ranker)
+
+
+def version_of(model: Path) -> str:
+    """The version of a compact model: 16 hexadecimal digits.
+
+    It is a hash of all that the fields of documents depend on.
+
+    Args:
+        model: the directory of the compact model.
+    """
+    digest = sha256(f"{FORMAT}".encode())
+    for name in (COMPACT, VOCABULARY, WEIGHTS, PRIOR, DOCUMENT_FREQUENCIES):
+        digest.update(sha256((model / name).read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _find(path: Path) -> Path:
+    """The version that a path names, see `read_search_engine`."""
+    version = newest_version(path)
+    models = [child for child in path.glob("*") if versions_in(child)]
+    if not (version / MANIFEST).exists() and len(models) == 1:
+        return newest_version(models[0])
+    return version
+
+
+def _split(line: str, tabs: int) -> tuple[Any, ...]:
+    return tuple(line.split("\t", tabs))
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[str]:
+    """The lines of a compressed table after its header.
+
+    Raises:
+        UserError: the file cannot be read, or its header or number of columns is wrong.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+            header = file.readline().rstrip("\n")
+            if header != "\t".join(columns):
+                raise UserError(
+                    f"{path} has the columns {header!r:.80}; expected {', '.join(columns)}. {_HINT}"
+                )
+            for number, line in enumerate(file, start=2):
+                if line.count("\t") != len(columns) - 1:
+                    raise UserError(f"{path}:{number}: expected {len(columns)} columns. {_HINT}")
+                yield line.rstrip("\n")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}. {_HINT}") from None
+
+
+def _read_manifest(path: Path) -> Manifest:
+    """Reads and checks manifest.json."""
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON ({error}). {_HINT}") from None
+    version = content.get("format") if isinstance(content, dict) else None
+    if version != FORMAT:
+        raise UserError(
+            f"{path} is of format {version!r:.20}; this version reads {FORMAT}. Install the "
+            "version of dssm-tf or dssm-runtime that wrote it, or export the model again."
+        )
+    types = {field.name: field.type for field in fields(Manifest)}
+    for name, kind in types.items():
+        if not _is_valid(content.get(name), str(kind)):
+            raise UserError(f"{path}: {name} is {content.get(name)!r:.60}. {_HINT}")
+    values = {name: content[name] for name in types}
+    return Manifest(**values | {"title_fields": tuple(values["title_fields"])})
+
+
+def _is_valid(value: Any, kind: str) -> bool:
+    """Whether a JSON value is of the type of a field of `Manifest`."""
+    if kind == "int":
+        return type(value) is int and value >= 0
+    if kind == "float":
+        return type(value) in (int, float) and isfinite(value)
+    if kind == "str":
+        return isinstance(value, str) and bool(value)
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

@@ -1,0 +1,1 @@
+"""Exports for search engines on real nodes; see `make test-opensearch`."""

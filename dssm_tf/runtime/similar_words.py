@@ -94,6 +94,6 @@ class SimilarWords:
         itself = rows == self._row_of.get(word, -1)
         similarities[itself] = 1
         rounded = similarities.astype(np.float32)
-        order = np.lexsort((rows, -rounded, ~itself))[: self._limit]
+        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
         order = order[rounded[order] > 0]
         return rows[order], rounded[order]

@@ -51,7 +51,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.runtime.postings import Postings
+from dssm_tf.runtime.postings import Postings, TitleTerms
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.runtime.vector_ranker import unit
 from dssm_tf.runtime.word_vectors import WordVectors
@@ -169,11 +169,14 @@ class InvertedIndex:
     def __init__(self, model: MaxSim, titles: Sequence[Sequence[str]]) -> None:
         self._model = model
         self._title_count = len(titles)
-        self._words = Postings(map(dict.fromkeys, titles))
-        self._vectors, weights = model.words(list(self._words.rows))
+        words = TitleTerms.of(map(dict.fromkeys, titles))
+        self._words = Postings(words.rows, words.starts, len(words.row_of))
+        self._vectors, weights = model.words(list(words.row_of))
         self._title_weights = weights[:, TITLE]
-        self._pairs = Postings(map(model.frequencies.pairs_of, titles))
-        pair_weights = model.pair_weights(list(self._pairs.rows))[:, TITLE]
+        pairs = TitleTerms.of(map(model.frequencies.pairs_of, titles))
+        self._pairs = Postings(pairs.rows, pairs.starts, len(pairs.row_of))
+        self._row_of_pair = pairs.row_of
+        pair_weights = model.pair_weights(list(pairs.row_of))[:, TITLE]
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
         self._inverse_totals = model.sides[TITLE] / np.where(totals > 0, totals, 1)
         self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)
@@ -197,9 +200,10 @@ class InvertedIndex:
         pair_weights = self._model.pair_weights(pairs)
         query_side, title_side = self._word_matches(words, weights)
         for pair, (query_weight, title_weight) in zip(pairs, pair_weights, strict=True):
-            with_pair = self._pairs.titles_with(pair)
-            query_side[with_pair] += query_weight
-            title_side[with_pair] += title_weight
+            if (row := self._row_of_pair.get(pair)) is not None:
+                with_pair = self._pairs.titles_with(row)
+                query_side[with_pair] += query_weight
+                title_side[with_pair] += title_weight
         total = weights.sum(dtype=np.float64) + pair_weights[:, QUERY].sum()
         query_side *= self._model.sides[QUERY] / total if total > 0 else 0.0
         scores: Vectors = (query_side + title_side * self._inverse_totals).astype(np.float32)

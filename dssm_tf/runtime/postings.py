@@ -1,10 +1,10 @@
-"""Postings: the titles of each term."""
+"""Postings: the titles of each term, a word or a pair of words."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,30 +12,66 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 
 
+class TitleTerms(NamedTuple):
+    """The terms of titles, one title's after another's.
+
+    Attributes:
+        row_of: the row of each term, in order of first occurrence.
+        rows: int32 `(entries,)`, rows of terms, in the order of the texts.
+        starts: int64 `(titles + 1,)`, the start of each title's entries, and the end.
+    """
+
+    row_of: dict[str, int]
+    rows: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Iterable[Iterable[str]]) -> TitleTerms:
+        """Numbers the terms of titles.
+
+        Args:
+            texts: the terms of each title; read once, so that they may come from a generator.
+
+        >>> TitleTerms.of([["red", "shoe"], [], ["shoe"]])
+        TitleTerms(row_of={'red': 0, 'shoe': 1}, rows=array([0, 1, 1], dtype=int32),
+            starts=array([0, 2, 2, 3]))
+        """
+        row_of: dict[str, int] = {}
+        rows, ends = array("i"), array("q", [0])
+        for text in texts:
+            rows.extend(row_of.setdefault(term, len(row_of)) for term in text)
+            ends.append(len(rows))
+        return cls(row_of, np.array(rows, np.int32), np.array(ends, np.int64))
+
+    @property
+    def titles(self) -> NDArray[np.int32]:
+        """int32 `(entries,)`, the title of each entry."""
+        return titles_of_entries(self.starts)
+
+
+def titles_of_entries(starts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The title of each entry, int32 `(entries,)`; see `TitleTerms.starts`."""
+    return np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+
+
 class Postings:
     """The titles of each term, by row of the term.
 
     Args:
-        texts: the distinct terms of each title; read once, so that they may come from a generator.
+        rows: int32 `(entries,)`, rows of terms; each term at most once for each title.
+        starts: see `TitleTerms`.
+        terms: the number of terms.
 
     Attributes:
-        rows: the row of each term, in order of first occurrence.
         starts: int64 `(terms + 1,)`, the start of each term's titles in `titles`, and the end.
-        titles: int32, the titles of all terms, one term's after another's; ascending in a term.
+        titles: int32 `(entries,)`, the titles of all terms, one term's after another's; ascending
+            for each term.
     """
 
-    def __init__(self, texts: Iterable[Iterable[str]]) -> None:
-        self.rows: dict[str, int] = {}
-        rows, lengths = array("i"), array("i")
-        for text in texts:
-            before = len(rows)
-            rows.extend(self.rows.setdefault(term, len(self.rows)) for term in text)
-            lengths.append(len(rows) - before)
-        self._title_count = len(lengths)
-        titles = np.repeat(np.arange(len(lengths), dtype=np.int32), np.frombuffer(lengths, np.intc))
-        row_of_posting = np.frombuffer(rows, np.intc)
-        self.titles = titles[np.argsort(row_of_posting, kind="stable")]
-        self._counts = np.bincount(row_of_posting, minlength=len(self.rows))
+    def __init__(self, rows: NDArray[np.int32], starts: NDArray[np.int64], terms: int) -> None:
+        self._title_count = len(starts) - 1
+        self.titles = titles_of_entries(starts)[np.argsort(rows, kind="stable")]
+        self._counts = np.bincount(rows, minlength=terms)
         self.starts = np.append(0, np.cumsum(self._counts))
 
     def sums(self, weights: Floats) -> NDArray[np.float64]:
@@ -54,20 +90,6 @@ class Postings:
         offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
         return self.titles[offsets + np.arange(len(offsets))].astype(np.intp), counts
 
-    def titles_with(self, term: str) -> NDArray[np.int32]:
-        """The titles with a term; none if the term is in no title."""
-        row = self.rows.get(term)
-        if row is None:
-            return self.titles[:0]
+    def titles_with(self, row: int) -> NDArray[np.int32]:
+        """The titles with a term."""
         return self.titles[self.starts[row] : self.starts[row + 1]]
-
-    def by_title(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The reverse: the rows of each title's terms.
-
-        Returns:
-            The start of each title's rows and the end, int64 `(titles + 1,)`; the rows, int32,
-            ascending in a title.
-        """
-        rows = np.repeat(np.arange(len(self.rows), dtype=np.int32), self._counts)
-        lengths = np.bincount(self.titles, minlength=self._title_count)
-        return np.append(0, np.cumsum(lengths)), rows[np.argsort(self.titles, kind="stable")]

@@ -38,6 +38,7 @@ from dssm_tf.retrieval.maxsim_files import (
     read_words,
     write_files,
 )
+from dssm_tf.retrieval.rounded_vectors import RoundedVectors
 from dssm_tf.runtime.maxsim import QUERY, TITLE
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.postings import Postings, TitleTerms
@@ -108,9 +109,15 @@ class MaxSimIndex:
     def __post_init__(self) -> None:
         self._kernels = load_kernels()
         self._row_of = {word: row for row, word in enumerate(self.words)}
+        vectors = self.arrays.vectors
         self._similar = SimilarWords(
-            self.model.maxsim, self.words, self.similar_words, self.arrays.vectors
+            self.model.maxsim,
+            self.words,
+            self.similar_words,
+            vectors,
+            RoundedVectors(vectors, self._kernels.rows_above).near,
         )
+        self._columns = self.table["doc_id"], self.table["title"]
         self._word = lru_cache(_CACHED)(self._compute_word)
         self._pair = lru_cache(_CACHED)(self._compute_pair)
 
@@ -269,13 +276,11 @@ class MaxSimIndex:
         words = self.model.vocabulary.words(query)
         ranked = self.rank(words, k, allowed)
         entries, scores, titles = self._entries(ranked, k, allowed)
-        columns = self.table.take(entries).to_pydict() if len(entries) else {}
-        priors = self.arrays.priors[titles]
+        # Faster than `Table.take`, which copies columns of several chunks.
+        doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
+        numbers = scores.tolist(), self.arrays.priors[titles].tolist()
         hits = [
-            MatchHit(doc_id, title, float(score), float(prior), query, self.model)
-            for doc_id, title, score, prior in zip(
-                columns.get("doc_id", ()), columns.get("title", ()), scores, priors, strict=True
-            )
+            MatchHit(*row, query, self.model) for row in zip(doc_ids, texts, *numbers, strict=True)
         ]
         note = ""
         if not words:
@@ -357,7 +362,7 @@ class MaxSimIndex:
 
     def _entries(
         self, ranked: RankedTitles, k: int, allowed: Filter | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int32]]:
+    ) -> tuple[list[int], NDArray[np.float32], NDArray[np.int32]]:
         """The first `k` entries of ranked titles, with their scores and titles."""
         starts = self.arrays.doc_starts
         entries: list[int] = []
@@ -370,7 +375,7 @@ class MaxSimIndex:
             of_title += [i] * (len(entries) - len(of_title))
             if len(entries) == k:
                 break
-        return np.array(entries, np.int32), ranked.scores[of_title], ranked.titles[of_title]
+        return entries, ranked.scores[of_title], ranked.titles[of_title]
 
     def _has_good_hit(self, words: Sequence[str], hits: Iterable[MatchHit]) -> bool:
         """Whether a title reaches the model's cut-off, or has all words of the query."""

@@ -42,6 +42,33 @@ def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
     return total
 
 
+@_compiled(fastmath=_SUMS_IN_ANY_ORDER)
+def rows_above(rounded: Any, scales: Any, vector: Any, scale: Any, lowest: float) -> Any:
+    """The rows of a rounded matrix whose inner product with a rounded vector is high.
+
+    Args:
+        rounded: int8 `(rows, dimension)`.
+        scales: float32 `(rows,)`, by which the rows are multiplied.
+        vector: int16 `(dimension,)`.
+        scale: by which the vector is multiplied, float32.
+        lowest: only higher products count.
+
+    Returns:
+        The rows, int64, ascending; their products, float32.
+    """
+    rows, products = np.empty(len(rounded), np.int64), np.empty(len(rounded), np.float32)
+    count = 0
+    for row in range(rounded.shape[0]):
+        total = np.int32(0)
+        for i in range(rounded.shape[1]):
+            total = np.int32(total + np.int32(rounded[row, i]) * np.int32(vector[i]))
+        product = np.float32(total) * scales[row] * scale
+        if product > lowest:
+            rows[count], products[count] = row, product
+            count += 1
+    return rows[:count], products[:count]
+
+
 @_compiled()
 def best_titles(
     word_starts: Any,

@@ -108,6 +108,12 @@ class MaxSimIndex:
 
     def __post_init__(self) -> None:
         self._kernels = load_kernels()
+        # Plain arrays, all read-only: the functions are compiled for one type of arguments, and
+        # Numba recognizes the type of a memory map slowly.
+        views = [array.view(np.ndarray) for array in self.arrays]
+        for view in views:
+            view.setflags(write=False)
+        self.arrays = Arrays(*views)
         self._row_of = {word: row for row, word in enumerate(self.words)}
         vectors = self.arrays.vectors
         self._similar = SimilarWords(
@@ -115,7 +121,7 @@ class MaxSimIndex:
             self.words,
             self.similar_words,
             vectors,
-            RoundedVectors(vectors, self._kernels.rows_above).near,
+            RoundedVectors(vectors, self._kernels).near,
         )
         self._columns = self.table["doc_id"], self.table["title"]
         self._word = lru_cache(_CACHED)(self._compute_word)
@@ -343,8 +349,8 @@ class MaxSimIndex:
     def _compute_word(self, word: str) -> _QueryWord:
         """What a search needs of a word of a query."""
         features = self.model.maxsim.words([word])
-        weight = float(features.weights[0, QUERY])
-        return _QueryWord(features.vectors[0], weight, *self._similar.of(word))
+        vector, weight = features.vectors[0], float(features.weights[0, QUERY])
+        return _QueryWord(vector, weight, *self._similar.of_vector(word, vector))
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, None if no title has it; and its weight."""

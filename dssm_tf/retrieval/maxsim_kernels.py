@@ -15,6 +15,9 @@ import numpy as np
 BLOCK = 8192
 """Titles whose sums are added up together; their sums fit into the CPU's cache."""
 
+LEVELS = 127
+"""The largest whole number of a rounded vector."""
+
 _SUMS_IN_ANY_ORDER = {"reassoc", "contract"}
 
 
@@ -43,30 +46,49 @@ def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
 
 
 @_compiled(fastmath=_SUMS_IN_ANY_ORDER)
-def rows_above(rounded: Any, scales: Any, vector: Any, scale: Any, lowest: float) -> Any:
-    """The rows of a rounded matrix whose inner product with a rounded vector is high.
+def rows_near(
+    rounded: Any, scales: Any, error: float, vector: Any, cosine: float, limit: int, rounding: float
+) -> Any:
+    """The rows of a rounded matrix that are near a vector; see `RoundedVectors`.
 
     Args:
         rounded: int8 `(rows, dimension)`.
         scales: float32 `(rows,)`, by which the rows are multiplied.
-        vector: int16 `(dimension,)`.
-        scale: by which the vector is multiplied, float32.
-        lowest: only higher products count.
+        error: the length of the largest difference between a row and its exact vector.
+        vector: float32 `(dimension,)`, a unit vector.
+        cosine: the lowest cosine.
+        limit: the number of rows.
+        rounding: of a product in float32.
 
     Returns:
-        The rows, int64, ascending; their products, float32.
+        int64, ascending: at least the `limit` rows of highest cosine above the lowest one.
     """
-    rows, products = np.empty(len(rounded), np.int64), np.empty(len(rounded), np.float32)
+    scale = np.abs(vector).max() / LEVELS
+    small, square = np.empty(len(vector), np.int16), np.float32(0)
+    for i in range(len(vector)):
+        small[i] = np.int16(np.rint(vector[i] / scale))
+        square += (vector[i] - small[i] * scale) ** 2
+    margin = error + np.sqrt(square) * (1 + error) + rounding
+    rows, cosines = np.empty(len(rounded), np.int64), np.empty(len(rounded), np.float32)
     count = 0
     for row in range(rounded.shape[0]):
         total = np.int32(0)
         for i in range(rounded.shape[1]):
-            total = np.int32(total + np.int32(rounded[row, i]) * np.int32(vector[i]))
+            total = np.int32(total + np.int32(rounded[row, i]) * np.int32(small[i]))
         product = np.float32(total) * scales[row] * scale
-        if product > lowest:
-            rows[count], products[count] = row, product
+        if product > cosine - margin:
+            rows[count], cosines[count] = row, product
             count += 1
-    return rows[:count], products[:count]
+    if count > limit:
+        # The exact cosines of `limit` rows are above this one minus the margin.
+        lowest = np.sort(cosines[:count])[count - limit] - 2 * margin
+        near = 0
+        for i in range(count):
+            if cosines[i] >= lowest:
+                rows[near] = rows[i]
+                near += 1
+        count = near
+    return rows[:count].copy()
 
 
 @_compiled()

@@ -64,6 +64,26 @@ class SimilarWords:
         """
         return self._cached(word)
 
+    def of_vector(self, word: str, vector: Vectors) -> tuple[Rows, Vectors]:
+        """The same as `of`, without a cache, if the vector of the word is known.
+
+        Args:
+            word: the word.
+            vector: its vector, `(dimension,)`.
+        """
+        if not vector.any():
+            return np.zeros(0, np.intp), np.zeros(0, np.float32)
+        rows = self._near(vector, self._model.threshold, self._limit)
+        # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
+        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
+        similarities = np.minimum(self._model.similarities(exact), 1)
+        itself = rows == self._row_of.get(word, -1)
+        similarities[itself] = 1
+        rounded = similarities.astype(np.float32)
+        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
+        order = order[rounded[order] > 0]
+        return rows[order], rounded[order]
+
     def rows_near(self, vector: Vectors, cosine: float, limit: int | None) -> Rows:
         """Rows of all words whose vectors have a cosine above `cosine`, or of the `limit` nearest.
 
@@ -84,16 +104,4 @@ class SimilarWords:
         return rows[cosines >= lowest - 2 * _ROUNDING]
 
     def _compute(self, word: str) -> tuple[Rows, Vectors]:
-        vector = self._model.words([word]).vectors[0]
-        if not vector.any():
-            return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        rows = self._near(vector, self._model.threshold, self._limit)
-        # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
-        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
-        similarities = np.minimum(self._model.similarities(exact), 1)
-        itself = rows == self._row_of.get(word, -1)
-        similarities[itself] = 1
-        rounded = similarities.astype(np.float32)
-        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
-        order = order[rounded[order] > 0]
-        return rows[order], rounded[order]
+        return self.of_vector(word, self._model.words([word]).vectors[0])

@@ -174,4 +174,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main)
+    sys.exit(run("maxsim_index", main, None))

@@ -27,7 +27,7 @@ EXTRAS = {
         "starlette",
         "uvicorn>=0.30",
     ],
-    "search": ["faiss-cpu>=1.8"],
+    "search": ["faiss-cpu>=1.8", "numba>=0.61"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     # `dssm benchmark --encoder`; transformers 4 imports tf-keras where it finds TensorFlow.
     "encoders": ["sentence-transformers>=5", "tf-keras>=2.21,<2.22"],

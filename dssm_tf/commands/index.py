@@ -22,6 +22,7 @@ def index(
     out: Path,
     kind: Literal["auto", "exact", "fast"] = "auto",
     queries: Path | None = None,
+    similar_words: int | None = None,
     tables: TableFlags = PLAIN,
 ) -> None:
     """Build a searchable index of a corpus.
@@ -37,8 +38,10 @@ def index(
         corpus: table with doc_id, title
         out: directory of the index; it must not exist
         kind: exact compares all titles; fast searches a graph, and its recall is measured; auto is
-            exact up to 100,000 titles
+            exact up to 100,000 titles; a maxsim model has exact only
         queries: queries to measure recall on (.txt or a table); by default made from titles
+        similar_words: for a maxsim model, the number of similar words of a query word by which the
+            titles to score are found; 16 by default
         tables: layout of the files
 
     Raises:
@@ -47,8 +50,8 @@ def index(
     from dssm_tf import runtime
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import copy_compact
-    from dssm_tf.retrieval.index import MODEL, Index
-    from dssm_tf.runtime.vector_ranker import require_vectors
+    from dssm_tf.retrieval.index import MODEL
+    from dssm_tf.retrieval.opening import build_index
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.read import scan_texts
 
@@ -64,9 +67,10 @@ def index(
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as temporary:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, temporary / MODEL)
-        ranker = require_vectors(runtime.load(temporary / MODEL), model)
-        task.update(0.0, "encoding titles")
-        search_index = Index.build(ranker, titles, kind, query_texts)
+        ranker = runtime.load(temporary / MODEL)
+        search_index = build_index(
+            ranker, model, titles, kind, query_texts, similar_words, task.update
+        )
         task.update(1.0, "writing")
         search_index.save(temporary)
-    say(f"{len(titles):,} titles; {search_index.nearest.summary}. Written: {out}", to=sys.stderr)
+    say(f"{len(titles):,} titles; {search_index.summary}. Written: {out}", to=sys.stderr)

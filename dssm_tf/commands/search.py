@@ -1,4 +1,4 @@
-"""`dssm search`: searches a corpus with BM25, the model, and both combined."""
+"""`dssm search`: searches a corpus with a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dssm_tf.common.terminal import say
 from dssm_tf.tables.cells import one_line
 
 if TYPE_CHECKING:
-    from dssm_tf.retrieval.index import SearchResult
+    from dssm_tf.retrieval.hits import SearchResult, Split
 
 
 def search(
@@ -26,9 +26,11 @@ def search(
     k: int = 10,
     tables: TableFlags = PLAIN,
 ) -> None:
-    """Search a corpus with BM25 and the model combined, with BM25, and with the model.
+    """Search a corpus with a model.
 
-    Without queries, the command prompts for them, or reads standard input, one query per line.
+    A maxsim model gives one ranking. A cosine model gives three: BM25 and the model combined, BM25,
+    and the model. Without queries, the command prompts for them, or reads standard input, one query
+    per line.
 
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv
@@ -44,7 +46,7 @@ def search(
     Raises:
         UserError: an input cannot be used.
     """
-    from dssm_tf.retrieval.index import Index
+    from dssm_tf.retrieval.opening import build_index, open_index
     from dssm_tf.tables.judgments import read_corpus
 
     if k < 1:
@@ -58,13 +60,12 @@ def search(
     with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
-            search_index = Index.open(str(index))
+            search_index = open_index(str(index))
         else:
-            from dssm_tf.export.load import load_vector_ranker
+            from dssm_tf.export.load import load
 
             titles = read_corpus(corpus, tables.layout(model).corpus)
-            task.update(0.0, "encoding titles")
-            search_index = Index.build(load_vector_ranker(model), titles)
+            search_index = build_index(load(model), model, titles, progress=task.update)
     query_texts: Iterable[str] = queries
     if not queries:
         if sys.stdin.isatty():
@@ -72,27 +73,34 @@ def search(
         else:
             query_texts = _queries_from_stdin()
     for query in query_texts:
-        show(query, search_index.search(query, k))
+        show(query, search_index.search(query, k), search_index.model.vocabulary.words)
 
 
-def show(query: str, result: SearchResult) -> None:
-    """Prints the rankings of one query, the hybrid first, with words of the query in bold."""
+def show(query: str, result: SearchResult, split: Split) -> None:
+    """Prints the rankings of one query, the best one first, with matched words in bold.
+
+    Args:
+        query: the query.
+        result: its result.
+        split: splits a text into words.
+    """
     from rich.console import Console
     from rich.text import Text
 
-    from dssm_tf.retrieval.index import SYSTEMS
+    from dssm_tf.retrieval.hits import SYSTEMS
 
-    lines = [f"\nQuery: {_printable(query)}"]
+    text = Text(f"\nQuery: {_printable(query)}")
     if result.note:
-        lines.append(result.note)
+        text.append(f"\n{result.note}")
     for system, hits in result.rankings.items():
         if hits:
-            lines.append(f"\n{SYSTEMS[system]}")
+            text.append(f"\n\n{SYSTEMS[system]}")
         for rank, hit in enumerate(hits, 1):
-            details = f"{_printable(hit.doc_id)}: {hit.score_breakdown()}"
-            lines.append(f"{rank:3} {_printable(hit.title)}  ({details})")
-    text = Text("\n".join(lines))
-    text.highlight_words(_printable(query).split(), "bold", case_sensitive=False)
+            text.append(f"\n{rank:3}")
+            for part, is_match in hit.title_parts(query, split):
+                text.append(" ").append(_printable(part), "bold" if is_match else None)
+            details = f"{_printable(hit.doc_id)}: {_printable(hit.score_breakdown())}"
+            text.append(f"  ({details})")
     Console().print(text, soft_wrap=True)
 
 

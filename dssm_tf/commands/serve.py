@@ -48,8 +48,8 @@ def serve(
     Args:
         models: [NAME=]PATH: directory that `dssm export` wrote (OUT, OUT/NAME or
             OUT/NAME/VERSION), or a run
-        index: directory that `dssm index` wrote; serves its model and, at / of the REST port, a
-            page that searches with BM25 and the model combined, and with each of them
+        index: directory that `dssm index` wrote; serves its model and, at / of the REST port,
+            a search page
         host: address to listen on; there is no authentication, so keep it inside your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
@@ -68,7 +68,7 @@ def serve(
         if error.name not in _REQUIRED_PACKAGES:
             raise
         raise UserError(f"dssm serve needs {error.name}: {install_command('serve')}") from None
-    from dssm_tf.retrieval.index import Index
+    from dssm_tf.retrieval.opening import open_index
     from dssm_tf.server.models import Model
 
     for flag, number in (("--port", port), ("--rest-port", rest_port)):
@@ -85,7 +85,7 @@ def serve(
         _LOG.setLevel(logging.INFO)
         served_models, search_index = _models(models), None
         if index:
-            search_index = Index.open(index)
+            search_index = open_index(index)
             served_models.insert(0, Model(search_index.model.name, 1, search_index.model))
         check_unique_names([model.name for model in served_models], "models")
         server = Server(

@@ -1,4 +1,4 @@
-"""A search index of a corpus, in memory or in a directory: BM25, vectors, and their hybrid."""
+"""A search index for models with vectors: BM25, vectors, and their hybrid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,74 +16,16 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import DEPTH, fuse
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.retrieval.hits import NO_RESULTS, POOR_RESULTS, Hit, SearchResult
 from dssm_tf.retrieval.nearest import Nearest
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
 
-SYSTEMS = {"hybrid": "Hybrid (BM25 + model)", "bm25": "BM25", "semantic": "Model"}
-"""The rankings of a query in display order, with their headings."""
-
-POOR_RESULTS = "No good match was found. These titles are the closest ones."
-"""The note if every result misses a word of the query and is below the model's cosine cutoff."""
-
-NO_RESULTS = "Nothing was found: no title has a word of the query, and its letters are unknown."
-"""The note if all rankings are empty."""
-
 TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", "model"
 _PROBES = 200  # number of queries, built from titles, to measure a fast index
 _REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
-
-
-class Hit(NamedTuple):
-    """A title in a ranking.
-
-    Args:
-        doc_id: id of the title.
-        title: text of the title.
-        score: the score by which the ranking is sorted.
-        bm25_score: BM25 score of the title.
-        similarity: cosine of the title's and the query's vectors.
-        popularity: weighted log-prior minus that of the average clicked title; positive if the
-            title has more clicks than the average.
-    """
-
-    doc_id: str
-    title: str
-    score: float
-    bm25_score: float
-    similarity: float
-    popularity: float
-
-    def score_breakdown(self) -> str:
-        """The parts of the score as text; popularity and BM25 are omitted if they are 0.
-
-        >>> hit = Hit("d1", "Red Hat", 1.0, bm25_score=2.5, similarity=0.8125, popularity=0.25)
-        >>> hit.score_breakdown()
-        'similarity 0.81, popularity +0.25, BM25 2.5'
-        >>> hit = Hit("d2", "Blue Box", 0.0, bm25_score=0.0, similarity=0.5, popularity=0.0)
-        >>> hit.score_breakdown()
-        'similarity 0.50'
-        """
-        terms = [f"similarity {self.similarity:.2f}"]
-        if round(self.popularity, 2):
-            terms.append(f"popularity {self.popularity:+.2f}")
-        if self.bm25_score:
-            terms.append(f"BM25 {self.bm25_score:.1f}")
-        return ", ".join(terms)
-
-
-class SearchResult(NamedTuple):
-    """The result of a search.
-
-    Args:
-        rankings: the best titles by each of `SYSTEMS`; ties are in the order of the corpus.
-        note: `NO_RESULTS`, `POOR_RESULTS` or empty.
-    """
-
-    rankings: dict[str, list[Hit]]
-    note: str
 
 
 @dataclass
@@ -108,6 +50,11 @@ class Index:
 
     def __len__(self) -> int:
         return len(self.titles)
+
+    @property
+    def summary(self) -> str:
+        """The kind of search and its recall, in words."""
+        return self.nearest.summary
 
     @classmethod
     def build(
@@ -200,7 +147,7 @@ class Index:
         return BM25().fit([], self.titles["title"].to_pylist())
 
     def search(self, query: str, k: int = 10) -> SearchResult:
-        """Returns the best `k` titles by each of `SYSTEMS`.
+        """Returns the best `k` titles by each system.
 
         BM25 has no hits if no title has a word of the query. The model has none if its vocabulary
         has no letter n-gram of the query. The hybrid ranking then equals the other one.
@@ -226,7 +173,7 @@ class Index:
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
         breakdown = bm25_scores, scores - priors, priors - self.model.mean_prior
         semantic = scores if known else np.zeros_like(scores)
-        rankings = {}
+        rankings: dict[str, list[Hit]] = {}
         for system, system_scores, count in (
             ("hybrid", fuse(bm25_scores, semantic, self.model.bm25_weight), len(pool)),
             ("bm25", bm25_scores, np.count_nonzero(bm25_scores)),

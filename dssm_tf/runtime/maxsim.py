@@ -44,13 +44,14 @@ al. 2013 (word hashing), Metzler and Croft 2005 (neighboring words as terms).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.runtime.postings import Postings, TitleTerms
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.runtime.vector_ranker import unit
 from dssm_tf.runtime.word_vectors import WordVectors
@@ -168,11 +169,14 @@ class InvertedIndex:
     def __init__(self, model: MaxSim, titles: Sequence[Sequence[str]]) -> None:
         self._model = model
         self._title_count = len(titles)
-        self._words = _Postings(map(dict.fromkeys, titles))
-        self._vectors, weights = model.words(list(self._words.rows))
+        words = TitleTerms.of(map(dict.fromkeys, titles))
+        self._words = Postings(words.rows, words.starts, len(words.row_of))
+        self._vectors, weights = model.words(list(words.row_of))
         self._title_weights = weights[:, TITLE]
-        self._pairs = _Postings(map(model.frequencies.pairs_of, titles))
-        pair_weights = model.pair_weights(list(self._pairs.rows))[:, TITLE]
+        pairs = TitleTerms.of(map(model.frequencies.pairs_of, titles))
+        self._pairs = Postings(pairs.rows, pairs.starts, len(pairs.row_of))
+        self._row_of_pair = pairs.row_of
+        pair_weights = model.pair_weights(list(pairs.row_of))[:, TITLE]
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
         self._inverse_totals = model.sides[TITLE] / np.where(totals > 0, totals, 1)
         self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)
@@ -196,9 +200,10 @@ class InvertedIndex:
         pair_weights = self._model.pair_weights(pairs)
         query_side, title_side = self._word_matches(words, weights)
         for pair, (query_weight, title_weight) in zip(pairs, pair_weights, strict=True):
-            with_pair = self._pairs.titles_with(pair)
-            query_side[with_pair] += query_weight
-            title_side[with_pair] += title_weight
+            if (row := self._row_of_pair.get(pair)) is not None:
+                with_pair = self._pairs.titles_with(row)
+                query_side[with_pair] += query_weight
+                title_side[with_pair] += title_weight
         total = weights.sum(dtype=np.float64) + pair_weights[:, QUERY].sum()
         query_side *= self._model.sides[QUERY] / total if total > 0 else 0.0
         scores: Vectors = (query_side + title_side * self._inverse_totals).astype(np.float32)
@@ -256,54 +261,6 @@ class InvertedIndex:
         rows = np.flatnonzero(cosines > self._model.threshold)
         rows = rows[np.argsort(cosines[rows])]
         return rows, self._model.similarities(cosines[rows]).astype(np.float32)
-
-
-class _Postings:
-    """The titles of each term, by row of the term.
-
-    Args:
-        texts: the distinct terms of each title.
-
-    Attributes:
-        rows: the row of each term, in order.
-    """
-
-    def __init__(self, texts: Iterable[Iterable[str]]) -> None:
-        self.rows: dict[str, int] = {}
-        rows: list[int] = []
-        lengths: list[int] = []
-        for text in texts:
-            before = len(rows)
-            rows += [self.rows.setdefault(term, len(self.rows)) for term in text]
-            lengths.append(len(rows) - before)
-        self._title_count = len(lengths)
-        titles = np.repeat(np.arange(len(lengths), dtype=np.int32), np.array(lengths, np.intp))
-        self._titles = titles[np.argsort(np.array(rows, np.int32), kind="stable")]
-        self._counts = np.bincount(rows, minlength=len(self.rows)) if rows else np.zeros(0, np.intp)
-        self._starts = np.append(0, np.cumsum(self._counts))
-
-    def sums(self, weights: Floats) -> NDArray[np.float64]:
-        """The sum of the weights of each title's terms, `(titles,)`.
-
-        Args:
-            weights: `(terms,)`, by row.
-        """
-        added = np.repeat(weights.astype(np.float64), self._counts)
-        return np.bincount(self._titles, added, self._title_count).astype(np.float64)
-
-    def titles_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The titles of terms, one term's after another's, and their number for each term."""
-        starts, counts = self._starts[rows], self._counts[rows]
-        # The position of each posting: the start of its term plus its number within the term.
-        offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        return self._titles[offsets + np.arange(len(offsets))].astype(np.intp), counts
-
-    def titles_with(self, term: str) -> NDArray[np.int32]:
-        """The titles with a term; none if the term is in no title."""
-        row = self.rows.get(term)
-        if row is None:
-            return self._titles[:0]
-        return self._titles[self._starts[row] : self._starts[row + 1]]
 
 
 def softplus(x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The search page at `/` of the REST port: three rankings of a query, with explanations."""
+"""The search page at `/` of the REST port: rankings of a query, with explanations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from starlette.routing import Route
 from dssm_tf.common.errors import UserError
 from dssm_tf.reports.markdown import html
 from dssm_tf.reports.page import document
-from dssm_tf.retrieval.index import SYSTEMS, Index, SearchResult
+from dssm_tf.retrieval.hits import SYSTEMS, SearchResult
+from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
@@ -45,7 +47,7 @@ _TEMPLATES = Environment(loader=PackageLoader("dssm_tf.server", ""), autoescape=
 _TEMPLATES.filters["one_line"] = lambda text: one_line(text).strip()
 
 
-def search_route(index: Index, service: Service) -> Route:
+def search_route(index: AnyIndex, service: Service) -> Route:
     """The route `GET /`. Searches are subject to the limits of the service."""
 
     async def get(request: Request) -> Response:
@@ -58,7 +60,7 @@ def search_route(index: Index, service: Service) -> Route:
     return Route("/", get)
 
 
-def render(index: Index, query: str = "", why: str = "", system: str = "") -> str:
+def render(index: AnyIndex, query: str = "", why: str = "", system: str = "") -> str:
     """Renders the page as HTML.
 
     Args:
@@ -69,10 +71,9 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
     """
     query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
     result = index.search(query, _RESULTS) if query else SearchResult({}, "")
-    words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
         query=query, result=result, hits=any(result.rankings.values()), names=SYSTEMS,
-        query_words=set(words(query)), words=words, opened=(why, system or "hybrid"),
+        split=index.model.vocabulary.words, opened=(why, system or "hybrid"),
         explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
         max_length=_MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
     )  # fmt: skip
@@ -80,12 +81,14 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
     return document(title, body, [_SCRIPT], _CONTENT_SECURITY_POLICY)
 
 
-def _why(index: Index, query: str, title: str, system: str) -> Markup:
+def _why(index: AnyIndex, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
     from dssm_tf.analysis.rendering import markdown
 
-    ranker: Any = index.bm25 if system == "bm25" else index.model
+    ranker: Any = index.model
+    if system == "bm25" and isinstance(index, Index):
+        ranker = index.bm25
     try:
         words = index.model.vocabulary.rules.words
         if len(words(query)) + len(words(title)) > _MAX_EXPLAINED_WORDS:

@@ -21,7 +21,7 @@ from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
 
 if TYPE_CHECKING:
-    from dssm_tf.retrieval.index import Index
+    from dssm_tf.retrieval.opening import AnyIndex
 
 _GRACE_SECONDS = 10  # for open requests when the server stops
 
@@ -59,7 +59,7 @@ class Server:
     rest_port: int = 8501
     limits: Limits = DEFAULT_LIMITS
     hosts: Sequence[str] = ()
-    index: Index | None = None
+    index: AnyIndex | None = None
     grpc_address = rest_address = ""
 
     def __enter__(self) -> Server:

@@ -10,9 +10,11 @@ from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import fuse
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.index import NO_RESULTS, SYSTEMS, Index
+from dssm_tf.retrieval.hits import NO_RESULTS, SYSTEMS
+from dssm_tf.retrieval.index import Index
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.text.rules import FOLDED
 from tests.file_size import limited_file_size
 from tests.retrieval.conftest import TITLES
 
@@ -108,7 +110,7 @@ def test_a_fast_index_is_measured_with_queries_of_every_other_title_word(ranker,
 
 def test_brackets_and_control_characters_of_titles_are_printed_safely(ranker, capsys):
     corpus = [CorpusTitle("[d]", "Red [bold]Hat[/bold] \x1b[2J"), CorpusTitle("e", "Box")]
-    show("red \x1b[2J", Index.build(ranker, corpus).search("red \x1b[2J"))
+    show("red \x1b[2J", Index.build(ranker, corpus).search("red \x1b[2J"), FOLDED.words)
     output = capsys.readouterr().out
     assert "Red [bold]Hat[/bold]" in output
     assert "[d]" in output

@@ -71,6 +71,16 @@ def test_equally_similar_words_are_in_the_order_of_their_rows():
     rows, similarities = SimilarWords(MODEL, words, 5, vectors).of("red")
     assert rows.tolist() == [0, 1, 2, 3, 4]
     assert similarities == approx(np.ones(5))
+    words[30] = "red"
+    assert SimilarWords(MODEL, words, 3, vectors).of("red")[0].tolist() == [30, 0, 1]
+
+
+def test_a_word_at_the_threshold_is_not_similar():
+    # The cosine with red, (1, 0), is 1e-7 below the threshold, or above.
+    vectors = np.array([[0.2 - 1e-7, 0.96**0.5], [0.2 + 1e-7, 0.96**0.5]], np.float32)
+    rows, similarities = SimilarWords(example_model(), ["a", "b"], None, vectors).of("red")
+    assert rows.tolist() == [1]
+    assert similarities == approx([1.25e-7], rel=0.2)
 
 
 def test_similarities_do_not_depend_on_the_other_words():

@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.index import SYSTEMS, Index
+from dssm_tf.retrieval.hits import SYSTEMS
+from dssm_tf.retrieval.index import Index
 from dssm_tf.runtime import CompactRanker
 from dssm_tf.server.models import Model
 from dssm_tf.server.page import render

@@ -1,0 +1,158 @@
+"""The results of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.word_matches import WordMatches
+from dssm_tf.tables.cells import one_line
+from dssm_tf.text.fields import split_mark
+
+SYSTEMS = {"hybrid": "Hybrid (BM25 + model)", "bm25": "BM25", "semantic": "Model"}
+"""The rankings of a query in display order, with their headings."""
+
+POOR_RESULTS = "No good match was found. These titles are the closest ones."
+"""The note if every result misses a word of the query and is below the model's cutoff."""
+
+NO_RESULTS = "Nothing was found: no title has a word of the query, and its letters are unknown."
+"""The note if all rankings of an index with vectors are empty."""
+
+NOTHING_SIMILAR = "Nothing was found: no title has a word that is similar to a word of the query."
+"""The note if an index of words finds nothing."""
+
+NO_WORDS = "The query has no word."
+"""The note of an index of words for a query without words."""
+
+Split = Callable[[str], list[str]]
+
+
+class Hit(NamedTuple):
+    """A title in a ranking.
+
+    Args:
+        doc_id: id of the title.
+        title: text of the title.
+        score: the score by which the ranking is sorted.
+        bm25_score: BM25 score of the title.
+        similarity: cosine of the title's and the query's vectors.
+        popularity: weighted log-prior minus that of the average clicked title; positive if the
+            title has more clicks than the average.
+    """
+
+    doc_id: str
+    title: str
+    score: float
+    bm25_score: float
+    similarity: float
+    popularity: float
+
+    def score_breakdown(self) -> str:
+        """The parts of the score as text; popularity and BM25 are omitted if they are 0.
+
+        >>> hit = Hit("d1", "Red Hat", 1.0, bm25_score=2.5, similarity=0.8125, popularity=0.25)
+        >>> hit.score_breakdown()
+        'similarity 0.81, popularity +0.25, BM25 2.5'
+        >>> hit = Hit("d2", "Blue Box", 0.0, bm25_score=0.0, similarity=0.5, popularity=0.0)
+        >>> hit.score_breakdown()
+        'similarity 0.50'
+        """
+        terms = [f"similarity {self.similarity:.2f}"]
+        if round(self.popularity, 2):
+            terms.append(f"popularity {self.popularity:+.2f}")
+        if self.bm25_score:
+            terms.append(f"BM25 {self.bm25_score:.1f}")
+        return ", ".join(terms)
+
+    def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
+        """The parts of the title between spaces, and whether each has a word of the query.
+
+        Args:
+            query: the query.
+            split: splits a text into words.
+        """
+        return _marked(self.title, {*split(query)}, split)
+
+
+@dataclass(frozen=True)
+class MatchHit:
+    """A title in a ranking by the score maxsim.
+
+    Args:
+        doc_id: id of the title.
+        title: text of the title.
+        score: the score by which the ranking is sorted, that of the model.
+        prior: the part of the score that does not depend on the query.
+        query: the query.
+        model: the model.
+    """
+
+    doc_id: str
+    title: str
+    score: float
+    prior: float
+    query: str
+    model: MaxSimRanker
+
+    @cached_property
+    def matches(self) -> WordMatches:
+        """The words and pairs of query and title that match; they add up to `score - prior`."""
+        return self.model.word_matches(self.query, self.title)
+
+    def score_breakdown(self) -> str:
+        """The score and its parts as text, then the words that match other words.
+
+        Pairs and the prior are omitted if they are 0. Of a query word that matches another word of
+        the title, their similarity follows.
+        """
+        words, pairs = self.matches.query + self.matches.title, self.matches.pairs
+        terms = [
+            f"score {self.score:.2f}",
+            f"words {sum(match.contribution for match in words):.2f}",
+        ]
+        if pairs:
+            terms.append(f"pairs {sum(pair.contribution for pair in pairs):.2f}")
+        if round(self.prior, 2):
+            terms.append(f"prior {self.prior:+.2f}")
+        title = {match.word for match in self.matches.title}
+        for match in self.matches.query:
+            word = split_mark(match.word)[1]
+            if match.match is None:
+                terms.append(f"{word} unmatched")
+            elif match.word not in title:
+                similarity = f"{match.similarity:.2f}".removeprefix("0")
+                terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}")
+        return ", ".join(terms)
+
+    def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
+        """The parts of the title between spaces, and whether each has a matched word.
+
+        Args:
+            query: the query, which this hit has already.
+            split: splits a text into words.
+        """
+        matched = {match.match for match in self.matches.query if match.match is not None}
+        return _marked(self.title, {split_mark(word)[1] for word in matched}, split)
+
+
+AnyHit = Hit | MatchHit
+
+
+def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:
+    """The parts of a title between spaces, and whether each has one of some words."""
+    return [(part, not {*words}.isdisjoint(split(part))) for part in one_line(title).split()]
+
+
+class SearchResult(NamedTuple):
+    """The result of a search.
+
+    Args:
+        rankings: the best titles by each of `SYSTEMS`, or only by the model if it compares words.
+        note: why the result is empty or poor; otherwise empty.
+    """
+
+    rankings: Mapping[str, Sequence[AnyHit]]
+    note: str

@@ -1,0 +1,233 @@
+"""Reads and checks the files of a search index of a model with the score maxsim.
+
+index.json      `format`; `score`, which is maxsim; `similar_words` and `rescored`, see
+                `dssm_tf.retrieval.maxsim_index`
+titles.arrow    `doc_id` and `title` of each entry of the corpus, in order
+words.arrow     `word`: the distinct words of the titles; a word's position is its row
+arrays/         one `.npy` file for each field of `Arrays`
+model/          the model in its compact form
+SHA256SUMS
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.arrays import map_array, write_array
+from dssm_tf.common.errors import UserError
+
+SETTINGS, WORDS, ARRAYS = "index.json", "words.arrow", "arrays"
+
+FORMAT = 1
+"""Increased when older versions of this package cannot read the files."""
+
+REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
+
+
+class Arrays(NamedTuple):
+    """The numbers of an index.
+
+    A title is a distinct one: entries of the corpus with the same words are one title. Titles are
+    in the order of `dssm_tf.evaluation.ranking.tie_key`.
+
+    Attributes:
+        word_starts: int64 `(words + 1,)`, the start of each word's titles in `word_titles`.
+        word_titles: int32, ascending for each word.
+        pair_starts: int64 `(pairs + 1,)`, the same for pairs.
+        pair_titles: int32, the same for pairs.
+        title_starts: int64 `(titles + 1,)`, the start of each title's words in `title_words`.
+        title_words: int32, rows of words, ascending for each title.
+        title_pair_starts: int64 `(titles + 1,)`, the same for pairs.
+        title_pairs: int32, the same for pairs.
+        doc_starts: int64 `(titles + 1,)`, the start of each title's entries in `docs`.
+        docs: int32 `(entries,)`, positions in the corpus, ascending for each title.
+        pair_keys: int64 `(pairs,)`, ascending: for the words at rows `v` and `w`, `v * words + w`.
+        vectors: float32 `(words, dimension)`, the unit vectors of words.
+        word_weights: float32 `(words,)`, the weight b of each word.
+        pair_weights: float64 `(pairs,)`, the weight b of each pair.
+        inverse_totals: float32 `(titles,)`, the weight of the title side divided by the sum of b
+            over a title's words and pairs.
+        priors: float32 `(titles,)`, weighted log-priors.
+    """
+
+    word_starts: NDArray[np.int64]
+    word_titles: NDArray[np.int32]
+    pair_starts: NDArray[np.int64]
+    pair_titles: NDArray[np.int32]
+    title_starts: NDArray[np.int64]
+    title_words: NDArray[np.int32]
+    title_pair_starts: NDArray[np.int64]
+    title_pairs: NDArray[np.int32]
+    doc_starts: NDArray[np.int64]
+    docs: NDArray[np.int32]
+    pair_keys: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    word_weights: NDArray[np.float32]
+    pair_weights: NDArray[np.float64]
+    inverse_totals: NDArray[np.float32]
+    priors: NDArray[np.float32]
+
+    @property
+    def titles(self) -> int:
+        """The number of distinct titles."""
+        return len(self.priors)
+
+
+_DTYPES = {
+    np.int64: ("word_starts", "pair_starts", "title_starts", "title_pair_starts", "doc_starts",
+               "pair_keys"),
+    np.int32: ("word_titles", "pair_titles", "title_words", "title_pairs", "docs"),
+    np.float32: ("vectors", "word_weights", "inverse_totals", "priors"),
+    np.float64: ("pair_weights",),
+}  # fmt: skip
+
+
+def write_files(
+    directory: Path, similar_words: int, rescored: int, words: list[str], arrays: Arrays
+) -> None:
+    """Writes `SETTINGS`, `WORDS` and `ARRAYS` into a directory."""
+    import pyarrow
+    from pyarrow import feather
+
+    settings = {
+        "format": FORMAT, "score": "maxsim", "similar_words": similar_words, "rescored": rescored
+    }  # fmt: skip
+    (directory / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+    table = pyarrow.table({"word": words})
+    feather.write_feather(table, directory / WORDS, compression="uncompressed")
+    for name in Arrays._fields:
+        write_array(directory / ARRAYS / f"{name}.npy", getattr(arrays, name))
+
+
+def read_settings(directory: Path) -> tuple[int, int]:
+    """The number of similar words and the number of rescored titles of an index.
+
+    Raises:
+        UserError: the file is of another format, or a value is impossible.
+    """
+    path = directory / SETTINGS
+    try:
+        settings: Any = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON ({error}). {REBUILD_HINT}") from None
+    if not isinstance(settings, dict) or settings.get("format") != FORMAT:
+        version = settings.get("format") if isinstance(settings, dict) else None
+        raise UserError(
+            f"{directory} is of format {version!r:.20}; this version reads {FORMAT}. {REBUILD_HINT}"
+        )
+    for name in ("similar_words", "rescored"):
+        value = settings.get(name)
+        if type(value) is not int or value < 1:
+            raise UserError(
+                f"{path}: {name} is {value!r:.60}; expected a whole number, at least 1. "
+                f"{REBUILD_HINT}"
+            )
+    return settings["similar_words"], settings["rescored"]
+
+
+def read_words(directory: Path) -> list[str]:
+    """The words of an index, by row.
+
+    Raises:
+        UserError: the file cannot be read, or a word is repeated.
+    """
+    words: list[str] = read_table(directory / WORDS, ("word",))["word"].to_pylist()
+    if len(set(words)) != len(words):
+        raise UserError(f"{directory / WORDS}: a word is there twice. {REBUILD_HINT}")
+    return words
+
+
+def read_table(path: Path, columns: tuple[str, ...]) -> Any:
+    """Memory-maps an Arrow table of texts.
+
+    Raises:
+        UserError: the file is not such a table, or a text is missing.
+    """
+    import pyarrow
+    from pyarrow import feather
+
+    try:
+        table = feather.read_table(path, memory_map=True)
+    except (OSError, pyarrow.ArrowException) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise UserError(f"{path} is not an Arrow table: {reason}. {REBUILD_HINT}") from None
+    types = [(name, pyarrow.string()) for name in columns]
+    if [(field.name, field.type) for field in table.schema] != types:
+        raise UserError(
+            f"{path} has the columns {table.schema.names}; expected texts in {list(columns)}. "
+            f"{REBUILD_HINT}"
+        )
+    if any(table[name].null_count for name in columns):
+        raise UserError(f"{path}: a text is missing. {REBUILD_HINT}")
+    return table
+
+
+def read_arrays(directory: Path, words: int, entries: int, dimension: int) -> Arrays:
+    """Memory-maps and checks the arrays of an index.
+
+    Args:
+        directory: the index.
+        words: the number of words.
+        entries: the number of entries of the corpus.
+        dimension: the length of a word's vector.
+
+    Raises:
+        UserError: an array cannot be read, or a search would read outside of it.
+    """
+    folder = directory / ARRAYS
+    arrays = Arrays(*(map_array(folder / f"{name}.npy", REBUILD_HINT) for name in Arrays._fields))
+    problem = array_problem(arrays, words, entries, dimension)
+    if problem is not None:
+        name, message = problem
+        raise UserError(f"{folder / name}.npy: {message}. {REBUILD_HINT}")
+    return arrays
+
+
+def array_problem(
+    arrays: Arrays, words: int, entries: int, dimension: int
+) -> tuple[str, str] | None:
+    """The name of an array that does not fit the others, and why; None if all are valid."""
+    for dtype, names in _DTYPES.items():
+        for name in names:
+            received = getattr(arrays, name).dtype
+            if received != dtype:
+                return name, f"it has {received}; expected {np.dtype(dtype)}"
+    titles, pairs = arrays.priors.size, arrays.pair_keys.size
+    shapes = {
+        "word_starts": (words + 1,), "pair_starts": (pairs + 1,), "title_starts": (titles + 1,),
+        "title_pair_starts": (titles + 1,), "doc_starts": (titles + 1,), "docs": (entries,),
+        "pair_keys": (pairs,), "vectors": (words, dimension), "word_weights": (words,),
+        "pair_weights": (pairs,), "inverse_totals": (titles,), "priors": (titles,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        if (received := getattr(arrays, name).shape) != shape:
+            return name, f"its shape is {received}; expected {shape}"
+    for name in ("vectors", "word_weights", "pair_weights", "inverse_totals", "priors"):
+        if not np.isfinite(getattr(arrays, name)).all():
+            return name, "a number is not finite"
+    if pairs and not (arrays.pair_keys[0] >= 0 and arrays.pair_keys[-1] < words**2):
+        return "pair_keys", "a number is out of range"
+    if (np.diff(arrays.pair_keys) <= 0).any():
+        return "pair_keys", "the numbers do not increase"
+    for starts, items, limit in (
+        ("word_starts", "word_titles", titles), ("pair_starts", "pair_titles", titles),
+        ("title_starts", "title_words", words), ("title_pair_starts", "title_pairs", pairs),
+        ("doc_starts", "docs", entries),
+    ):  # fmt: skip
+        first, numbers = getattr(arrays, starts), getattr(arrays, items)
+        if numbers.ndim != 1:
+            return items, f"its shape is {numbers.shape}; expected one dimension"
+        if first[0] != 0 or first[-1] != len(numbers) or (np.diff(first) < 0).any():
+            return starts, f"expected numbers from 0 to {len(numbers)} that never decrease"
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < limit):
+            return items, f"a number is out of range; expected 0 to {limit - 1}"
+        # Numbers increase, except from the end of one list to the start of the next.
+        not_increasing = np.flatnonzero(np.diff(numbers) <= 0) + 1
+        if not np.isin(not_increasing, first).all():
+            return items, "the numbers of a list do not increase"
+    return None

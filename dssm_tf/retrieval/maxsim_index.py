@@ -1,0 +1,490 @@
+"""A search index for models with the score maxsim: exact scores, without approximate neighbors.
+
+A search has two steps. First, all titles are scored with the most similar words of each word of the
+query only: `similar_words`, by default 16. Then the best of these titles, by default 200
+(`rescored`), are scored by the full formula. So the scores that a search returns are the model's,
+and only a title that the first step ranks far lower than the full formula can be missed. Both steps
+include the prior. Titles without any similar word are not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf import runtime
+from dssm_tf.common.checksums import check_files, files_in, write_checksums
+from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.evaluation.ranking import tie_key
+from dssm_tf.retrieval.hits import (
+    NO_WORDS,
+    NOTHING_SIMILAR,
+    POOR_RESULTS,
+    MatchHit,
+    SearchResult,
+)
+from dssm_tf.retrieval.maxsim_files import (
+    REBUILD_HINT,
+    Arrays,
+    read_arrays,
+    read_settings,
+    read_table,
+    read_words,
+    write_files,
+)
+from dssm_tf.retrieval.rounded_vectors import RoundedVectors
+from dssm_tf.runtime.maxsim import QUERY, TITLE
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.postings import Postings, TitleTerms
+from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
+from dssm_tf.tables.cells import one_line
+from dssm_tf.tables.judgments import CorpusTitle
+
+RESCORED = 200
+"""The number of titles that are scored by the full formula, if not set otherwise."""
+
+TITLES, MODEL = "titles.arrow", "model"
+
+_NO_TITLES = np.zeros(0, np.bool_)
+_CACHED = 50_000  # words and pairs of queries
+_REPORT_EVERY = 10_000  # titles
+
+Progress = Callable[[float, str], None]
+Booleans = NDArray[np.bool_]
+
+
+class Filter(NamedTuple):
+    """Entries of the corpus that a search may return; `MaxSimIndex.filter` creates it.
+
+    Attributes:
+        entries: `(entries,)`.
+        titles: `(titles,)`, whether a title has such an entry.
+    """
+
+    entries: Booleans
+    titles: Booleans
+
+
+class RankedTitles(NamedTuple):
+    """Distinct titles of an index and their scores, best first.
+
+    Attributes:
+        titles: int32, positions in the arrays of the index.
+        scores: float32, with the prior.
+    """
+
+    titles: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+
+@dataclass
+class MaxSimIndex:
+    """The titles of a corpus, their words and pairs, and the model that scores them.
+
+    Several threads may search at once.
+
+    Args:
+        model: the trained model.
+        table: Arrow table with `doc_id` and `title`, in the order of the corpus.
+        words: the distinct words of the titles, by row.
+        arrays: the numbers of the index.
+        similar_words: the number of similar words of a query word that candidates are found with;
+            None for all, which is slow and cannot be saved.
+        rescored: the number of candidates that are scored by the full formula.
+    """
+
+    model: MaxSimRanker
+    table: Any
+    words: list[str]
+    arrays: Arrays
+    similar_words: int | None = SIMILAR_WORDS
+    rescored: int = RESCORED
+
+    def __post_init__(self) -> None:
+        self._kernels = load_kernels()
+        # Plain arrays, all read-only: the functions are compiled for one type of arguments, and
+        # Numba recognizes the type of a memory map slowly.
+        views = [array.view(np.ndarray) for array in self.arrays]
+        for view in views:
+            view.setflags(write=False)
+        self.arrays = Arrays(*views)
+        self._row_of = {word: row for row, word in enumerate(self.words)}
+        vectors = self.arrays.vectors
+        self._similar = SimilarWords(
+            self.model.maxsim,
+            self.words,
+            self.similar_words,
+            vectors,
+            RoundedVectors(vectors, self._kernels).near,
+        )
+        self._columns = self.table["doc_id"], self.table["title"]
+        self._word = lru_cache(_CACHED)(self._compute_word)
+        self._pair = lru_cache(_CACHED)(self._compute_pair)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def summary(self) -> str:
+        """The kind of search, in words."""
+        return (
+            f"{self.arrays.titles:,} distinct ones, {len(self.words):,} words; all are compared by "
+            f"{self.similar_words} similar words, the best {self.rescored} by the full formula"
+        )
+
+    @classmethod
+    def build(
+        cls,
+        model: MaxSimRanker,
+        corpus: Sequence[CorpusTitle],
+        similar_words: int | None = SIMILAR_WORDS,
+        rescored: int = RESCORED,
+        progress: Progress = lambda fraction, state: None,
+    ) -> MaxSimIndex:
+        """Builds an index in memory.
+
+        Args:
+            model: the trained model.
+            corpus: titles to index. Equal titles tie, in the order of the corpus.
+            similar_words: see the class.
+            rescored: see the class.
+            progress: called with the finished fraction and the current step.
+
+        Raises:
+            UserError: no title has a word, a setting is impossible, or Numba is not installed.
+        """
+        import pyarrow
+
+        load_kernels()
+        for name, value in (("similar_words", similar_words), ("rescored", rescored)):
+            if value is not None and value < 1:
+                raise UserError(f"{name} is {value}; expected at least 1.")
+        vocabulary, maxsim = model.vocabulary, model.maxsim
+        keys, title_of_entry = vocabulary.rules.distinct(
+            _reported((entry.title for entry in corpus), len(corpus), "comparing", 0.0, progress)
+        )
+        order = sorted(range(len(keys)), key=lambda row: tie_key(keys[row]))
+        titles = [keys[row] for row in order]
+        rank = np.empty(len(titles), np.int64)
+        rank[order] = np.arange(len(titles))
+        title_of_entry = rank[title_of_entry]
+
+        progress(0.4, "sorting titles")
+        texts = _reported(titles, len(titles), "splitting", 0.5, progress)
+        terms = TitleTerms.of(map(vocabulary.words, texts))
+        if not terms.row_of:
+            raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
+        progress(0.9, "writing postings")
+        words = list(terms.row_of)
+        features = maxsim.words(words)
+        title_words, title_starts = _distinct(terms.rows, terms.titles, len(words), len(titles))
+        pair_keys, rows, pair_owners = _pairs(terms, maxsim.frequencies.pairs)
+        title_pairs, title_pair_starts = _distinct(rows, pair_owners, len(pair_keys), len(titles))
+        word_postings = Postings(title_words, title_starts, len(words))
+        pair_postings = Postings(title_pairs, title_pair_starts, len(pair_keys))
+        pair_names = [
+            f"{words[key // len(words)]} {words[key % len(words)]}" for key in pair_keys.tolist()
+        ]
+        pair_weights = maxsim.pair_weights(pair_names)[:, TITLE].astype(np.float64)
+        word_weights = np.ascontiguousarray(features.weights[:, TITLE], np.float32)
+        totals = word_postings.sums(word_weights) + pair_postings.sums(pair_weights)
+        arrays = Arrays(
+            word_starts=word_postings.starts,
+            word_titles=word_postings.titles,
+            pair_starts=pair_postings.starts,
+            pair_titles=pair_postings.titles,
+            title_starts=title_starts,
+            title_words=title_words,
+            title_pair_starts=title_pair_starts,
+            title_pairs=title_pairs,
+            doc_starts=np.searchsorted(np.sort(title_of_entry), np.arange(len(titles) + 1)),
+            docs=np.argsort(title_of_entry, kind="stable").astype(np.int32),
+            pair_keys=pair_keys,
+            vectors=features.vectors.astype(np.float32),
+            word_weights=word_weights,
+            pair_weights=pair_weights,
+            inverse_totals=(maxsim.sides[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
+            priors=model.weighted_prior(titles).astype(np.float32),
+        )
+        table = pyarrow.table(
+            {
+                "doc_id": [entry.doc_id for entry in corpus],
+                "title": [entry.title for entry in corpus],
+            }
+        )
+        return cls(model, table, words, arrays, similar_words, rescored)
+
+    def save(self, directory: Path) -> None:
+        """Writes the index and checksums into a directory that already contains the model."""
+        from pyarrow import feather
+
+        if self.similar_words is None:
+            raise ValueError("An index with all similar words cannot be saved.")
+        feather.write_feather(self.table, directory / TITLES, compression="uncompressed")
+        write_files(directory, self.similar_words, self.rescored, self.words, self.arrays)
+        write_checksums(directory, files_in(directory))
+
+    @classmethod
+    def open(cls, directory: Path) -> MaxSimIndex:
+        """Checks and memory-maps a directory that `save` wrote, and loads its model.
+
+        Raises:
+            UserError: a file is damaged or has another format, or Numba is not installed.
+        """
+        check_files(directory, None, REBUILD_HINT)
+        similar_words, rescored = read_settings(directory)
+        model = runtime.load(directory / MODEL)
+        if not isinstance(model, MaxSimRanker):
+            raise UserError(f"{directory / MODEL} has another score than maxsim. {REBUILD_HINT}")
+        table = read_table(directory / TITLES, ("doc_id", "title"))
+        words = read_words(directory)
+        arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension)
+        return cls(model, table, words, arrays, similar_words, rescored)
+
+    def filter(self, entries: Sequence[bool] | Booleans) -> Filter:
+        """A filter for `search`, to be used for any number of queries.
+
+        Args:
+            entries: `(entries,)`, whether the search may return each entry of the corpus.
+
+        Raises:
+            ValueError: the number of values is not that of the entries.
+        """
+        allowed = np.asarray(entries, np.bool_)
+        if allowed.shape != (len(self),):
+            raise ValueError(
+                f"The filter has the shape {allowed.shape}; expected a value for each of the "
+                f"{len(self)} entries."
+            )
+        counts = np.append(0, np.cumsum(allowed[self.arrays.docs]))
+        starts = self.arrays.doc_starts
+        return Filter(allowed, counts[starts[1:]] > counts[starts[:-1]])
+
+    def search(self, query: str, k: int = 10, allowed: Filter | None = None) -> SearchResult:
+        """Returns the best `k` entries of the corpus.
+
+        Args:
+            query: any text.
+            k: number of entries, at least 1.
+            allowed: the entries that may be returned; None for all.
+
+        Returns:
+            One ranking. Of titles with equal scores, the order is that of `tie_key`; of equal
+            titles, that of the corpus.
+        """
+        query = one_line(query)
+        words = self.model.vocabulary.words(query)
+        ranked = self.rank(words, k, allowed)
+        entries, scores, titles = self._entries(ranked, k, allowed)
+        # Faster than `Table.take`, which copies columns of several chunks.
+        doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
+        numbers = scores.tolist(), self.arrays.priors[titles].tolist()
+        hits = [
+            MatchHit(*row, query, self.model) for row in zip(doc_ids, texts, *numbers, strict=True)
+        ]
+        note = ""
+        if not words:
+            note = NO_WORDS
+        elif not hits:
+            note = NOTHING_SIMILAR
+        elif not self._has_good_hit(words, hits):
+            note = POOR_RESULTS
+        return SearchResult({"semantic": hits}, note)
+
+    def rank(self, words: Sequence[str], k: int, allowed: Filter | None = None) -> RankedTitles:
+        """Ranks the distinct titles for a query; see `search`.
+
+        Args:
+            words: the words of the query, in order.
+            k: the number of titles, at least 1.
+            allowed: the entries that may be returned; None for all.
+        """
+        query = self._query(words)
+        if query is None:
+            return RankedTitles(np.zeros(0, np.int32), np.zeros(0, np.float32))
+        arrays, kernels = self.arrays, self._kernels
+        titles = kernels.best_titles(
+            arrays.word_starts, arrays.word_titles, arrays.pair_starts, arrays.pair_titles,
+            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
+            _NO_TITLES if allowed is None else allowed.titles,
+            query.ends, query.rows, query.similarities,
+            query.weights, query.pairs, query.pair_weights,
+            min(max(k, self.rescored), arrays.titles),
+        )  # fmt: skip
+        scores = kernels.exact_scores(
+            arrays.title_starts, arrays.title_words, arrays.title_pair_starts, arrays.title_pairs,
+            arrays.vectors, arrays.word_weights, arrays.pair_weights, arrays.inverse_totals,
+            titles, query.vectors, query.weights, query.pairs, query.pair_weights,
+            self.model.maxsim.threshold,
+        )  # fmt: skip
+        scores += arrays.priors[titles]
+        best = np.lexsort((titles, -scores))[:k]
+        return RankedTitles(titles[best], scores[best])
+
+    def _query(self, text: Sequence[str]) -> _Query | None:
+        """The words and pairs of a query as the compiled functions read them; None if empty."""
+        words = list(map(self._word, dict.fromkeys(text)))
+        if not words:
+            return None
+        pairs = list(map(self._pair, self.model.maxsim.frequencies.pairs_of(text)))
+        total = sum(word.weight for word in words) + sum(weight for _, weight in pairs)
+        scale = self.model.maxsim.sides[QUERY] / total
+        known = [(row, weight * scale) for row, weight in pairs if row is not None]
+        return _Query(
+            np.cumsum([len(word.rows) for word in words]),
+            np.concatenate([word.rows for word in words]),
+            np.concatenate([word.similarities for word in words]),
+            np.array([word.vector for word in words]),
+            np.array([word.weight * scale for word in words]),
+            np.array([row for row, _ in known], np.int64),
+            np.array([weight for _, weight in known], np.float64),
+        )
+
+    def _compute_word(self, word: str) -> _QueryWord:
+        """What a search needs of a word of a query."""
+        features = self.model.maxsim.words([word])
+        vector, weight = features.vectors[0], float(features.weights[0, QUERY])
+        return _QueryWord(vector, weight, *self._similar.of_vector(word, vector))
+
+    def _compute_pair(self, pair: str) -> tuple[int | None, float]:
+        """The row of a pair of a query, None if no title has it; and its weight."""
+        return self._pair_row(pair), float(self.model.maxsim.pair_weights([pair])[0, QUERY])
+
+    def _pair_row(self, pair: str) -> int | None:
+        """The row of a pair; None if no title has it."""
+        keys = self.arrays.pair_keys
+        first, second = (self._row_of.get(word) for word in pair.split(" "))
+        if first is None or second is None:
+            return None
+        key = first * len(self.words) + second
+        row = int(np.searchsorted(keys, key))
+        return row if row < len(keys) and keys[row] == key else None
+
+    def _entries(
+        self, ranked: RankedTitles, k: int, allowed: Filter | None
+    ) -> tuple[list[int], NDArray[np.float32], NDArray[np.int32]]:
+        """The first `k` entries of ranked titles, with their scores and titles."""
+        starts = self.arrays.doc_starts
+        entries: list[int] = []
+        of_title: list[int] = []
+        for i, title in enumerate(ranked.titles):
+            docs = self.arrays.docs[starts[title] : starts[title + 1]]
+            if allowed is not None:
+                docs = docs[allowed.entries[docs]]
+            entries += docs[: k - len(entries)].tolist()
+            of_title += [i] * (len(entries) - len(of_title))
+            if len(entries) == k:
+                break
+        return entries, ranked.scores[of_title], ranked.titles[of_title]
+
+    def _has_good_hit(self, words: Sequence[str], hits: Iterable[MatchHit]) -> bool:
+        """Whether a title reaches the model's cut-off, or has all words of the query."""
+        split, query = self.model.vocabulary.words, {*words}
+        return any(
+            hit.score - hit.prior >= self.model.cutoff or query <= {*split(hit.title)}
+            for hit in hits
+        )
+
+
+class _QueryWord(NamedTuple):
+    """A word of a query: its vector and weight, and the rows of similar words of titles."""
+
+    vector: NDArray[np.float32]
+    weight: float
+    rows: NDArray[np.intp]
+    similarities: NDArray[np.float32]
+
+
+class _Query(NamedTuple):
+    """A query as the compiled functions read it; see `maxsim_kernels.best_titles`."""
+
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    similarities: NDArray[np.float32]
+    vectors: NDArray[np.float32]
+    weights: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    pair_weights: NDArray[np.float64]
+
+
+def load_kernels() -> Any:
+    """Imports the compiled functions.
+
+    Raises:
+        UserError: Numba is not installed.
+    """
+    try:
+        from dssm_tf.retrieval import maxsim_kernels
+    except ImportError as error:
+        raise UserError(
+            f"Numba cannot be imported ({error}); install it with: {install_command('search')}."
+        ) from None
+    return maxsim_kernels
+
+
+def _reported(
+    items: Iterable[Any], total: int, step: str, done: float, progress: Progress
+) -> Iterator[Any]:
+    """Passes items on and reports them as 40 % of the work.
+
+    Args:
+        items: the titles in any form.
+        total: their number.
+        step: a verb for the current step.
+        done: the fraction that was done before.
+        progress: see `MaxSimIndex.build`.
+    """
+    for number, item in enumerate(items):
+        if number % _REPORT_EVERY == 0:
+            progress(done + 0.4 * number / total, f"{step} {number:,} of {total:,} titles")
+        yield item
+
+
+def _pairs(
+    terms: TitleTerms, kept: Mapping[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """The kept pairs of titles, with repetition.
+
+    Args:
+        terms: the words of titles, in order.
+        kept: pairs; all others are left out.
+
+    Returns:
+        The keys of the pairs, see `Arrays.pair_keys`; the row of each pair and its title, int32.
+    """
+    words = len(terms.row_of)
+    row_of = terms.row_of.get
+    rows = [tuple(map(row_of, pair.split(" "))) for pair in kept]
+    candidates = np.array([row for row in rows if None not in row], np.int64).reshape(-1, 2)
+    titles = terms.titles
+    neighbors = titles[1:] == titles[:-1]
+    rows_of_words = terms.rows.astype(np.int64)
+    keys = (rows_of_words[:-1] * words + rows_of_words[1:])[neighbors]
+    is_kept = np.isin(keys, candidates[:, 0] * words + candidates[:, 1])
+    pair_keys, pair_rows = np.unique(keys[is_kept], return_inverse=True)
+    return pair_keys, pair_rows.astype(np.int32), titles[1:][neighbors][is_kept]
+
+
+def _distinct(
+    rows: NDArray[np.int32], titles: NDArray[np.int32], terms: int, title_count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The distinct terms of each title.
+
+    Args:
+        rows: rows of terms, `(entries,)`.
+        titles: the title of each entry.
+        terms: the number of terms.
+        title_count: the number of titles.
+
+    Returns:
+        Rows, ascending for each title; the start of each title's rows, and the end.
+    """
+    distinct = np.unique(titles.astype(np.int64) * max(terms, 1) + rows)
+    counts = np.bincount(distinct // max(terms, 1), minlength=title_count)
+    return (distinct % max(terms, 1)).astype(np.int32), np.append(0, np.cumsum(counts))

@@ -1,0 +1,68 @@
+"""Builds, writes and opens the index that fits a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.maxsim_files import SETTINGS
+from dssm_tf.retrieval.maxsim_index import MaxSimIndex, Progress
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.vector_ranker import require_vectors
+from dssm_tf.tables.judgments import CorpusTitle
+
+AnyIndex = Index | MaxSimIndex
+"""Both have `search`, `save`, `model`, `summary` and a length."""
+
+
+def build_index(
+    model: object,
+    source: object,
+    corpus: Sequence[CorpusTitle],
+    kind: str = "auto",
+    queries: Sequence[str] = (),
+    similar_words: int | None = None,
+    progress: Progress = lambda fraction, state: None,
+) -> AnyIndex:
+    """Builds an index in memory: of words for a maxsim model, of vectors for a cosine model.
+
+    Args:
+        model: the trained model.
+        source: its directory, for error messages.
+        corpus: titles to index.
+        kind: with vectors, see `Nearest.build`.
+        queries: with vectors, queries to measure a fast index.
+        similar_words: for a maxsim model, see `MaxSimIndex`; None for the default.
+        progress: called with the finished fraction and the current step.
+
+    Raises:
+        UserError: an option is not one of this kind of model, the model has neither words nor
+            vectors, no title has a word, or a library is not installed.
+    """
+    if isinstance(model, MaxSimRanker):
+        if kind == "fast" or queries:
+            raise UserError(
+                f"{source} is a maxsim model, whose index compares all titles; leave --kind and "
+                "--queries out."
+            )
+        if similar_words is None:
+            return MaxSimIndex.build(model, corpus, progress=progress)
+        return MaxSimIndex.build(model, corpus, similar_words, progress=progress)
+    if similar_words is not None:
+        raise UserError(f"{source} is not a maxsim model; leave --similar-words out.")
+    progress(0.0, "encoding titles")
+    return Index.build(require_vectors(model, source), corpus, kind, queries)
+
+
+def open_index(directory: Path | str) -> AnyIndex:
+    """Checks and memory-maps a directory that `dssm index` wrote, and loads its model.
+
+    Raises:
+        UserError: the directory is not an index, a file is damaged, or a library is not installed.
+    """
+    directory = Path(directory)
+    if (directory / SETTINGS).exists():
+        return MaxSimIndex.open(directory)
+    return Index.open(directory)

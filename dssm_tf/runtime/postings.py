@@ -1,0 +1,95 @@
+"""Postings: the titles of each term, a word or a pair of words."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+
+class TitleTerms(NamedTuple):
+    """The terms of titles, one title's after another's.
+
+    Attributes:
+        row_of: the row of each term, in order of first occurrence.
+        rows: int32 `(entries,)`, rows of terms, in the order of the texts.
+        starts: int64 `(titles + 1,)`, the start of each title's entries, and the end.
+    """
+
+    row_of: dict[str, int]
+    rows: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Iterable[Iterable[str]]) -> TitleTerms:
+        """Numbers the terms of titles.
+
+        Args:
+            texts: the terms of each title; read once, so that they may come from a generator.
+
+        >>> TitleTerms.of([["red", "shoe"], [], ["shoe"]])
+        TitleTerms(row_of={'red': 0, 'shoe': 1}, rows=array([0, 1, 1], dtype=int32),
+            starts=array([0, 2, 2, 3]))
+        """
+        row_of: dict[str, int] = {}
+        rows, ends = array("i"), array("q", [0])
+        for text in texts:
+            rows.extend(row_of.setdefault(term, len(row_of)) for term in text)
+            ends.append(len(rows))
+        return cls(row_of, np.array(rows, np.int32), np.array(ends, np.int64))
+
+    @property
+    def titles(self) -> NDArray[np.int32]:
+        """int32 `(entries,)`, the title of each entry."""
+        return titles_of_entries(self.starts)
+
+
+def titles_of_entries(starts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The title of each entry, int32 `(entries,)`; see `TitleTerms.starts`."""
+    return np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+
+
+class Postings:
+    """The titles of each term, by row of the term.
+
+    Args:
+        rows: int32 `(entries,)`, rows of terms; each term at most once for each title.
+        starts: see `TitleTerms`.
+        terms: the number of terms.
+
+    Attributes:
+        starts: int64 `(terms + 1,)`, the start of each term's titles in `titles`, and the end.
+        titles: int32 `(entries,)`, the titles of all terms, one term's after another's; ascending
+            for each term.
+    """
+
+    def __init__(self, rows: NDArray[np.int32], starts: NDArray[np.int64], terms: int) -> None:
+        self._title_count = len(starts) - 1
+        self.titles = titles_of_entries(starts)[np.argsort(rows, kind="stable")]
+        self._counts = np.bincount(rows, minlength=terms)
+        self.starts = np.append(0, np.cumsum(self._counts))
+
+    def sums(self, weights: Floats) -> NDArray[np.float64]:
+        """The sum of the weights of each title's terms, `(titles,)`.
+
+        Args:
+            weights: `(terms,)`, by row.
+        """
+        added = np.repeat(weights.astype(np.float64), self._counts)
+        return np.bincount(self.titles, added, self._title_count).astype(np.float64)
+
+    def titles_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The titles of terms, one term's after another's, and their number for each term."""
+        starts, counts = self.starts[rows], self._counts[rows]
+        # The position of each posting: the start of its term plus its number within the term.
+        offsets = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return self.titles[offsets + np.arange(len(offsets))].astype(np.intp), counts
+
+    def titles_with(self, row: int) -> NDArray[np.int32]:
+        """The titles with a term."""
+        return self.titles[self.starts[row] : self.starts[row + 1]]

@@ -52,6 +52,10 @@ class TrainingConfig(Section):
     """Length and size of the training, and when it stops."""
 
     epochs: PositiveInt = Field(30, description="Maximum number of epochs.")
+    max_steps: PositiveInt | None = Field(
+        None,
+        description="Maximum number of steps, rounded down to whole epochs; at least one epoch.",
+    )
     batch_size: PositiveInt = Field(256, description="Queries per step, on all devices together.")
     patience: PositiveInt = Field(
         5, description="Number of epochs without an improvement after which training stops."

@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import TrainingRows
-from dssm_tf.data.texts import Shapes, TextTensors, group_pairs, plan_shapes, round_up, text_batch
+from dssm_tf.data.texts import (
+    GROUP_ENDS,
+    WORD_GROUP_ENDS,
+    Shapes,
+    TextTensors,
+    group_pairs,
+    plan_shapes,
+    round_up,
+    text_batch,
+)
 
 _SPARE = 4
 # Added to a step's key, so that each purpose has its own random numbers.
@@ -105,7 +114,8 @@ class Batches:
         """
         plain = replace(self, in_batch=False, shapes=Shapes())  # the same texts
         sample = plain.epochs(0, 0, 1, replicas=replicas).take(24)
-        return replace(self, shapes=plan_shapes([inputs for inputs, _, _ in sample], fixed))
+        ends = GROUP_ENDS if self.texts.terms is None else WORD_GROUP_ENDS
+        return replace(self, shapes=plan_shapes([inputs for inputs, _, _ in sample], fixed, ends))
 
     def epochs(
         self,

@@ -1,8 +1,8 @@
 """Texts as tensors of word and n-gram indices, padded in groups of similar length.
 
 A matrix of texts is as wide as its longest text. A batch with one text of 34 words would spend two
-thirds of its work on padding if the others have 12. Rows are therefore put in two *length groups*,
-short rows and long rows, and each group is as wide as its own longest row.
+thirds of its work on padding if the others have 12. Rows are therefore put in *length groups*, and
+each group is as wide as its own longest row.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ from dssm_tf.text.typos import with_typo
 SPELLINGS = 8
 """Number of misspelled variants per word."""
 
-SHORT_FRACTION = 0.9
-"""Fraction of the rows that are in the first length group."""
+GROUP_ENDS = (0.9, 1.0)
+"""Fraction of the rows up to the end of each length group."""
+
+WORD_GROUP_ENDS = (0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
+"""The same for scores that compare words. They have no recurrent steps, so more groups cost little
+and save padding."""
 
 _SIZE_MULTIPLE = 8  # planned sizes are multiples of this
 
@@ -295,17 +299,20 @@ class Shapes:
         return self.sides.get(side, TextShape())
 
 
-def plan_shapes(batches: Sequence[dict[str, Any]], fixed: bool) -> Shapes:
+def plan_shapes(
+    batches: Sequence[dict[str, Any]], fixed: bool, ends: Sequence[float] = GROUP_ENDS
+) -> Shapes:
     """Shapes that suit a sample of batches.
 
     Args:
         batches: inputs of a `Siamese`; each text batch has one length group.
         fixed: whether the number of rows is fixed, as compiled programs need it.
+        ends: fraction of the rows up to the end of each length group.
     """
     sides = {}
     for side in batches[0].keys() - {"candidates"}:
         tokens, word_ngrams = (
-            _plan_groups([_row_lengths(batch[side][name]) for batch in batches], fixed)
+            _plan_groups([_row_lengths(batch[side][name]) for batch in batches], fixed, ends)
             for name in ("tokens", "word_ngrams")
         )
         pairs = max(len(batch[side].get("pairs", ())) for batch in batches)
@@ -319,13 +326,13 @@ def _row_lengths(matrix: Any) -> NDArray[np.int64]:
     return np.maximum(lengths, 1)  # an empty row takes a column too
 
 
-def _plan_groups(batches: Sequence[NDArray[np.int64]], fixed: bool) -> tuple[LengthGroup, ...]:
+def _plan_groups(
+    batches: Sequence[NDArray[np.int64]], fixed: bool, ends: Sequence[float]
+) -> tuple[LengthGroup, ...]:
     """Length groups for batches whose rows have these lengths."""
     all_lengths = np.concatenate(batches)
     groups, previous = [], 0
-    for bound in np.unique(
-        [int(np.quantile(all_lengths, SHORT_FRACTION)), all_lengths.max()]
-    ).tolist():
+    for bound in np.unique(np.quantile(all_lengths, ends).astype(int)).tolist():
         rows = max(int(np.sum((lengths > previous) & (lengths <= bound))) for lengths in batches)
         groups.append(LengthGroup(bound, _with_headroom(rows) if fixed else 0))
         previous = bound

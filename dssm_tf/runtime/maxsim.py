@@ -112,7 +112,9 @@ class MaxSim:
         self.pair_bias = np.asarray(pair_bias, np.float64)
         self.threshold = threshold
         # The last column counts the ids of a word.
-        self._rows = np.column_stack([kernel, importance, np.ones(len(kernel))]).astype(np.float32)
+        self._rows = np.concatenate(
+            [kernel, importance, np.ones((len(kernel), 1))], axis=1, dtype=np.float32
+        )
         self._rows[0] = 0
         self._cached_words = cached_words
         self._sums = WordVectors(vocabulary, self._rows, np.zeros(1, np.float32), cached_words)

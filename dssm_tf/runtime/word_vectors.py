@@ -11,6 +11,8 @@ import numpy as np
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.text.vocabulary import Vocabulary
 
+_BLOCK = 2_000  # words that are added at once; a block reads about 40 MB of rows
+
 
 class WordVectors:
     """Computes the first layer for words, and caches the results in a table, one row per word.
@@ -57,11 +59,14 @@ class WordVectors:
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
             new = words
-        # Each word starts with row 0, because `reduceat` needs at least one row per word.
-        word_ids = [(0, *self._vocabulary.look_up(word)) for word in new]
-        lengths = np.array(list(map(len, word_ids)))
-        ids = np.array(list(chain.from_iterable(word_ids)))
-        sums = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
         rows = range(len(self._row_of), len(self._row_of) + len(new))
-        self._table[rows.start : rows.stop] = sums + self._constant
+        for start in range(0, len(new), _BLOCK):
+            block = new[start : start + _BLOCK]
+            # Each word starts with row 0, because `reduceat` needs at least one row per word.
+            word_ids = [(0, *self._vocabulary.look_up(word)) for word in block]
+            lengths = np.array(list(map(len, word_ids)))
+            ids = np.array(list(chain.from_iterable(word_ids)))
+            sums = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
+            first = rows.start + start
+            self._table[first : first + len(block)] = sums + self._constant
         self._row_of.update(zip(new, rows, strict=True))

@@ -101,7 +101,7 @@ def choose_epochs_by_folds(
         with TemporaryDirectory(prefix="dssm-fold-") as directory:
             # No fold stops early: the mean over all folds needs every epoch.
             loop = build_loop(fold, directory=Path(directory), patience=training.epochs)
-            histories.append(loop.fit("fit", ["train"], training.epochs, fold_task).history)
+            histories.append(loop.fit("fit", ["train"], loop.max_epochs, fold_task).history)
         values.append(np.stack(fold_task.values))
     # (epochs, weights of the prior, queries of all folds, cutoffs)
     result = _choose(np.concatenate(values, axis=2), histories, training.monitor, weights)

@@ -92,12 +92,18 @@ class TrainingLoop:
         self._initial_weights = [
             keras.ops.convert_to_numpy(variable) for variable in model.variables
         ]
-        self._compile(batches.steps * training.epochs)
+        self._compile(batches.steps * self.max_epochs)
 
     @property
     def steps(self) -> int:
         """Batches per epoch of the training split."""
         return self._batches.steps
+
+    @property
+    def max_epochs(self) -> int:
+        """The largest number of epochs within `training.epochs` and `training.max_steps`."""
+        epochs, steps = self._training.epochs, self._training.max_steps
+        return epochs if steps is None else min(epochs, max(1, steps // max(1, self.steps)))
 
     def fit(
         self,
@@ -106,6 +112,7 @@ class TrainingLoop:
         epochs: int,
         task: ValidationTask | None = None,
         weights: Sequence[np.ndarray] | None = None,
+        stop_after: int | None = None,
     ) -> BestWeights:
         """Fits the model, or continues where an earlier call was interrupted.
 
@@ -116,6 +123,8 @@ class TrainingLoop:
             task: validation queries, ranked after each epoch. None keeps the last epoch.
             weights: weights to start from, in the order of `model.weights`; None starts from the
                 initial weights.
+            stop_after: number of epochs after which this call returns; a later call with the same
+                phase continues.
 
         Returns:
             The best weights, which `ranking_model` has too, and the history.
@@ -153,7 +162,7 @@ class TrainingLoop:
             model.stop_training = False
             calls.on_train_begin()
             logs: dict[str, float] = {}
-            for epoch in range(first_epoch, epochs):
+            for epoch in range(first_epoch, min(epochs, stop_after or epochs)):
                 if model.stop_training:
                     break
                 calls.on_epoch_begin(epoch)

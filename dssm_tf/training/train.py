@@ -50,6 +50,9 @@ from dssm_tf.training.validation import (
 )
 from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights
 
+COMPARED_STEPS = 120
+"""Steps of training, rounded to whole epochs, after which validation chooses the start."""
+
 
 def train(
     config: Config,
@@ -287,7 +290,7 @@ def _announce(
     pairs = f"{data.count('train'):,} pairs of {len(data.clicked):,} queries and "
     console.print(
         f"training {config.model_name} on {pairs if data.nonempty_splits else ''}"
-        f"{len(data.titles):,} titles: at most {config.training.epochs} epochs of "
+        f"{len(data.titles):,} titles: at most {loop.max_epochs} epochs of "
         f"{loop.steps:,} steps"
     )
     lines = [line for source in sources for line in source.summary_lines()]
@@ -342,7 +345,9 @@ def _fit_from_best_start(
     stages: Sequence[Stage],
     console: Console,
 ) -> BestWeights:
-    """Fits from each start, and keeps the fit with the best validation metric.
+    """Fits from the start whose first epochs have the best validation metric.
+
+    Each start is trained for about `COMPARED_STEPS` steps; the best one is trained further.
 
     Args:
         config: the configuration.
@@ -351,28 +356,27 @@ def _fit_from_best_start(
         stages: the starts; if there are none, the initial weights.
         console: prints the decision.
     """
-    epochs = config.training.epochs
+    epochs = loop.max_epochs
     if len(stages) < 2 or task is None:
         return loop.fit("fit", ["train"], epochs, task, stages[-1].weights if stages else None)
-    fits = {}
+    monitor, values = config.training.monitor, {}
+    compared_epochs = min(epochs, max(1, round(COMPARED_STEPS / loop.steps)))
     for number, stage in enumerate(stages):
         console.print(f"training from {stage.name}")
-        phase = "fit" if not number else f"fit_{number}"
-        fits[stage.name] = loop.fit(phase, ["train"], epochs, task, stage.weights)
-    monitor = config.training.monitor
-    values = {
-        name: monitored_value(best.history[best.best_epoch - 1], monitor)
-        for name, best in fits.items()
-    }
+        best = loop.fit(
+            f"fit_{number}", ["train"], epochs, task, stage.weights, stop_after=compared_epochs
+        )
+        values[stage.name] = monitored_value(best.history[best.best_epoch - 1], monitor)
     chosen = max(values, key=values.__getitem__)
     console.print(
-        f"chosen by validation: the start {chosen} ({monitor} "
+        f"chosen by validation after {compared_epochs} epoch{'s' * (compared_epochs > 1)}: the "
+        f"start {chosen} ({monitor} "
         + ", ".join(f"{name} {value:.3f}" for name, value in values.items())
         + ")"
     )
-    best = fits[chosen]
-    assign_all(loop.ranking_model.weights, best.weights)
-    return best
+    number = [*values].index(chosen)
+    # Continues from the checkpoint of the compared epochs.
+    return loop.fit(f"fit_{number}", ["train"], epochs, task, stages[number].weights)
 
 
 def _train_on_titles(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,6 +204,7 @@ class TrainingLoop:
             weights: weights to start from; None for the initial weights.
         """
         model = self.model
+        gc.collect()  # datasets of an earlier call are in reference cycles and hold all texts
         assign_all(model.variables, self._initial_weights)
         if self._optimizer.depends_on_length and total_steps != self._total_steps:
             self._compile(total_steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import keras
 import pytest
 
 from dssm_tf.common.errors import UserError
@@ -54,6 +55,43 @@ def test_validation_chooses_between_random_and_spelled_rows(run):
     card = (run / "MODEL_CARD.md").read_text("utf-8")
     assert card.startswith("# maxsim\n")
     assert "| start | spelling: validation NDCG@10" in card
+
+
+class EpochCounter(keras.callbacks.Callback):
+    """Counts the steps and epochs of all phases of a training."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps, self.epochs = 0, 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps += 1
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs += 1
+
+
+def train_and_count(data, out, start, **settings):
+    training = CONFIG["training"] | {"refit": False} | settings
+    counter = EpochCounter()
+    config = parse_config(CONFIG | {"training": training, "start": start})
+    return train(config, data.path, out, quiet=True, callbacks=[counter]), counter
+
+
+def test_the_better_start_continues_after_the_compared_epochs(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("dssm_tf.training.train.COMPARED_STEPS", 1)  # one epoch of each start
+    result, counter = train_and_count(data, tmp_path / "run", {"spelling": "auto"}, epochs=3)
+    assert len(result.history) == 3
+    assert counter.epochs == 1 + 3
+
+
+def test_training_takes_the_whole_epochs_within_max_steps(data, tmp_path):
+    start = {"spelling": False}
+    _, counter = train_and_count(data, tmp_path / "one", start, max_steps=1)
+    assert counter.epochs == 1
+    limit = 2 * counter.steps + 1
+    result, _ = train_and_count(data, tmp_path / "two", start, max_steps=limit, epochs=9)
+    assert len(result.history) == 2
 
 
 def test_a_trained_model_ranks_the_clicked_titles_first(run, data):

@@ -126,7 +126,7 @@ ERRORS_BESIDE_A_TOWER = [
         "letter_ngrams: [pairs, pairs]",
         "letter_ngrams: … each once; received ['pairs', 'pairs']",
     ),
-    ("training: {epoch: 3}", "training.epoch is not a key … epochs, batch_size"),
+    ("training: {epoch: 3}", "training.epoch is not a key … epochs, max_steps"),
     ("training:", "training: must be a section with keys among epochs … None"),
     ("loss: {gamma: -1}", "loss.gamma: … greater than 0 … received -1"),
     ("loss: {gamma: true}", "loss.gamma: … number … received True"),

@@ -189,7 +189,7 @@ def test_wrong_usage_is_reported_and_flags_may_have_underscores(command, code, m
         ("train --config lstm --data {0}/data --out {0}/new --set gamma",
          r"^dssm train: --set (?!.*\.yaml).* expected KEY=VALUE"),
         ("train --config lstm --data {0}/data --out {0}/new --set tower.name=dssm",
-         r"^dssm train: --set (?!.*\.yaml).*tower.cells is not a key.* as in --set 'tower={name: "),
+         r"^dssm train: --set (?!.*\.yaml).*tower.cells is not a key.*: --set 'tower={name: "),
     ],
 )  # fmt: skip
 def test_errors_are_reported_in_one_line(folder, capsys, command, message):

@@ -133,7 +133,7 @@ def test_judgments_for_which_any_order_is_perfect_cause_a_warning(evaluate, caps
     Path("j.tsv").write_text(re.sub(".*\t0\n", "", JUDGMENTS))
     evaluate()
     output = " ".join(capsys.readouterr().out.split())
-    assert output.count("For 2 of 2 queries all judged titles have the same grade: any") == 1
+    assert output.count("For 2 of 2 queries all judged titles have the same grade, so any") == 1
 
 
 def test_baselines_learn_from_the_clicks_of_a_data_directory(evaluate):

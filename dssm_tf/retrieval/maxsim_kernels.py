@@ -267,6 +267,9 @@ def exact_scores(
     query_weights: Any,
     pairs: Any,
     pair_query_weights: Any,
+    set_ends: Any,
+    set_rows: Any,
+    set_similarities: Any,
     threshold: float,
 ) -> Any:
     """The scores of some titles by the full formula, without the prior.
@@ -285,6 +288,9 @@ def exact_scores(
         query_weights: float64 `(query words,)`, the share of each word in the query side.
         pairs: int64, rows of the query's pairs that titles have.
         pair_query_weights: float64, their shares in the query side.
+        set_ends: int64 `(query words,)`, the end of each query word's entries in `set_rows`.
+        set_rows: int64, rows of words whose similarity to the query word is set by a rule.
+        set_similarities: float32, these similarities.
         threshold: cosines up to this value are similarity 0.
 
     Returns:
@@ -315,6 +321,9 @@ def exact_scores(
                 for word in range(words):
                     cosine = _cosine(vectors, row, query_vectors, word)
                     similarity = max(np.float32(0), (cosine - threshold) / (1 - threshold))
+                    for k in range(set_ends[word - 1] if word else 0, set_ends[word]):
+                        if set_rows[k] == row:
+                            similarity = set_similarities[k]
                     similarities[place, word] = similarity
                     highest[place] = max(highest[place], similarity)
             for word in range(words):

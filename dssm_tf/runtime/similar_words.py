@@ -35,8 +35,9 @@ def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:
 class SimilarWords:
     """Similar catalog words of any word, for everything that expands a query.
 
-    The similarity is that of `dssm_tf.runtime.maxsim`. It is computed in float64, so it depends
-    neither on the other words nor on the number of threads. Several threads may use one object.
+    The similarity is that of `dssm_tf.runtime.maxsim`, or of a rule by hand. It is computed in
+    float64, so it depends neither on the other words nor on the number of threads. Several threads
+    may use one object.
 
     Args:
         model: the trained model.
@@ -71,8 +72,9 @@ class SimilarWords:
             word: a word as `Vocabulary.words` returns it.
 
         Returns:
-            Rows into `words` and similarities above 0, both of the same length; at most `limit`.
-            Both are empty for a word without ids. Do not change them: they are cached.
+            Rows into `words` and similarities above 0, both of the same length; at most `limit`,
+            and all words that rules make similar. Both are empty for a word without ids and rules.
+            Do not change them: they are cached.
         """
         return self._cached(word)
 
@@ -83,16 +85,31 @@ class SimilarWords:
             word: the word.
             vector: its vector, `(dimension,)`.
         """
+        set_rows, set_similarities = self._model.set_similarities(word, self._row_of)
+        limit = None if self._limit is None else self._limit + len(set_rows)
+        rows, similarities = self._learned(word, vector, limit)
+        if not len(set_rows):
+            return rows, similarities
+        by_model = ~np.isin(rows, set_rows)
+        rows = np.append(rows[by_model][: self._limit], set_rows)
+        similarities = np.append(similarities[by_model][: self._limit], set_similarities)
+        itself = rows == self._row_of.get(word, -1)
+        order = np.lexsort((rows, -similarities, ~itself))
+        order = order[similarities[order] > 0]
+        return rows[order], similarities[order]
+
+    def _learned(self, word: str, vector: Vectors, limit: int | None) -> tuple[Rows, Vectors]:
+        """The same as `of_vector` with another limit, without rules."""
         if not vector.any():
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        rows = self._near(vector, self._model.threshold, self._limit)
+        rows = self._near(vector, self._model.threshold, limit)
         # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
         exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
         similarities = np.minimum(self._model.similarities(exact), 1)
         itself = rows == self._row_of.get(word, -1)
         similarities[itself] = 1
         rounded = similarities.astype(np.float32)
-        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
+        order = np.lexsort((-rounded, ~itself))[:limit]  # stable, so ties are by row
         order = order[rounded[order] > 0]
         return rows[order], rounded[order]
 

@@ -157,8 +157,9 @@ class MaxSimIndex:
         used = {rule.line for entries in self._ruled.values() for rule in entries.values()}
         words = {split_mark(word)[1] for word in self.words}
         used |= {rule.line for rule in rules.words if not words.isdisjoint(rule.words)}
-        unused = [rule.line for rule in (*rules.words, *rules.titles) if rule.line not in used]
-        lines = ", ".join(map(str, sorted(unused)[:10])) + (", ..." if len(unused) > 10 else "")
+        lines_of_rules = {rule.line for rule in rules.words} | {rule.line for rule in rules.titles}
+        unused = sorted(lines_of_rules - used)
+        lines = ", ".join(map(str, unused[:10])) + (", ..." if len(unused) > 10 else "")
         return f"; {len(rules)} rules" + (
             f", of which {len(unused)} name no word or title of the corpus (line {lines})"
             if unused
@@ -312,7 +313,7 @@ class MaxSimIndex:
         found = self._entries(self.rank(words, depth, allowed), depth, allowed)
         if ruled:
             found = self._with_pinned(words, ruled, allowed, found)
-        entries, scores, titles = (part[:k] for part in found)
+        entries, scores, titles = found.entries[:k], found.scores[:k], found.titles[:k]
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
         numbers = scores.tolist(), self.arrays.priors[titles].tolist()

@@ -135,8 +135,10 @@ def read_rules(path: Path, vocabulary: Vocabulary) -> SearchRules:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}:{line}: the text is not UTF-8; save the file as UTF-8.") from None
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}:{number}: the text is not UTF-8; save the file as UTF-8."
+        ) from None
     rules = _Parser(vocabulary)
     for number, line in enumerate(content.replace("\r\n", "\n").split("\n"), start=1):
         try:

@@ -78,8 +78,8 @@ class WordMatches(NamedTuple):
     @property
     def score(self) -> float:
         """The sum of all contributions."""
-        parts = (*self.query, *self.title, *self.pairs)
-        return sum(part.contribution for part in parts)
+        words = sum(match.contribution for match in (*self.query, *self.title))
+        return words + sum(pair.contribution for pair in self.pairs)
 
     def rule_of(self, match: WordMatch) -> AppliedRule | None:
         """The rule that gives the similarity of a query word and its match, if any."""

@@ -11,8 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-import numpy as np
-
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.progress import progress_of
 from dssm_tf.export.search_engine.examples import query_examples
@@ -77,10 +75,10 @@ def write_search_engine(
     model = ranker.maxsim
     ruled = {word for rule in model.search_rules.words for word in rule.words}
     catalog = sorted({*(model.frequencies.words if words is None else words), *ruled})
-    has_vector = model.words(catalog).vectors.any(axis=1)
+    vectors = model.words(catalog).vectors
     # Without a vector, only a rule makes a word similar to others.
     catalog = [
-        word for word, known in zip(catalog, has_vector, strict=True) if known or word in ruled
+        word for word, vector in zip(catalog, vectors, strict=True) if vector.any() or word in ruled
     ]
     compact = read_compact(directory / MODEL)
     log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]

@@ -44,6 +44,9 @@ class SimilarWords:
         limit: the number of similar words of each word; None for all.
         vectors: unit vectors of `words`, `(words, dimension)`; computed if None.
         near: returns a superset of the rows to find, see `rows_near`, which is the default.
+
+    Attributes:
+        limit: see above.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class SimilarWords:
         self._model = model
         self._row_of = {word: row for row, word in enumerate(words)}
         self._vectors = model.words(words).vectors if vectors is None else vectors
-        self._limit = limit
+        self.limit = limit
         self._near = near or self.rows_near
         self._cached = lru_cache(_CACHED)(self._compute)
 
@@ -85,14 +88,15 @@ class SimilarWords:
         """
         if not vector.any():
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        rows = self._near(vector, self._model.threshold, self._limit)
+        rows = self._near(vector, self._model.threshold, self.limit)
         # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
-        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
+        near = self._vectors.take(rows, axis=0).astype(np.float64)
+        exact = np.einsum("d,nd->n", vector.astype(np.float64), near)
         similarities = np.minimum(self._model.similarities(exact), 1)
         itself = rows == self._row_of.get(word, -1)
         similarities[itself] = 1
         rounded = similarities.astype(np.float32)
-        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
+        order = np.lexsort((-rounded, ~itself))[: self.limit]  # stable, so ties are by row
         order = order[rounded[order] > 0]
         return rows[order], rounded[order]
 

@@ -41,12 +41,12 @@ from dssm_tf.retrieval.maxsim_files import (
     read_words,
     write_files,
 )
-from dssm_tf.retrieval.rounded_vectors import RoundedVectors
+from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
 from dssm_tf.retrieval.title_rules import EntriesOfQuery, TitleFinder, titles_of_entries
 from dssm_tf.runtime.maxsim import QUERY, TITLE
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.postings import Postings, TitleTerms
-from dssm_tf.runtime.search_rules import TitleRule
+from dssm_tf.runtime.search_rules import NO_RULES, TitleRule
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
@@ -60,6 +60,7 @@ TITLES, MODEL = "titles.arrow", "model"
 _NO_TITLES = np.zeros(0, np.bool_)
 _CACHED = 50_000  # words and pairs of queries
 _REPORT_EVERY = 10_000  # titles
+_REPORT_WORDS = 1_000
 
 Progress = Callable[[float, str], None]
 Booleans = NDArray[np.bool_]
@@ -121,13 +122,11 @@ class MaxSimIndex:
             view.setflags(write=False)
         self.arrays = Arrays(*views)
         self._row_of = {word: row for row, word in enumerate(self.words)}
+        self._counts = np.count_nonzero(self.arrays.similarities, axis=1)
         vectors = self.arrays.vectors
+        self._rounded = RoundedVectors(vectors, self._kernels)
         self._similar = SimilarWords(
-            self.model.maxsim,
-            self.words,
-            self.similar_words,
-            vectors,
-            RoundedVectors(vectors, self._kernels).near,
+            self.model.maxsim, self.words, self.similar_words, vectors, self._rounded.near
         )
         self._columns = self.table["doc_id"], self.table["title"]
         self._ruled: EntriesOfQuery = {}
@@ -203,12 +202,12 @@ class MaxSimIndex:
         rank[order] = np.arange(len(titles))
         title_of_entry = rank[title_of_entry]
 
-        progress(0.4, "sorting titles")
-        texts = _reported(titles, len(titles), "splitting", 0.5, progress)
+        progress(0.35, "sorting titles")
+        texts = _reported(titles, len(titles), "splitting", 0.45, progress)
         terms = TitleTerms.of(map(vocabulary.words, texts))
         if not terms.row_of:
             raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
-        progress(0.9, "writing postings")
+        progress(0.8, "writing postings")
         words = list(terms.row_of)
         features = maxsim.words(words)
         title_words, title_starts = _distinct(terms.rows, terms.titles, len(words), len(titles))
@@ -221,6 +220,11 @@ class MaxSimIndex:
         ]
         pair_weights = maxsim.pair_weights(pair_names)[:, TITLE].astype(np.float64)
         word_weights = np.ascontiguousarray(features.weights[:, TITLE], np.float32)
+        similar_rows, similarities = _similar_words(
+            SimilarWords(maxsim.with_rules(NO_RULES), words, similar_words, features.vectors),
+            words,
+            progress,
+        )
         totals = word_postings.sums(word_weights) + pair_postings.sums(pair_weights)
         arrays = Arrays(
             word_starts=word_postings.starts,
@@ -235,6 +239,9 @@ class MaxSimIndex:
             docs=np.argsort(title_of_entry, kind="stable").astype(np.int32),
             pair_keys=pair_keys,
             vectors=features.vectors.astype(np.float32),
+            similar_rows=similar_rows,
+            similarities=similarities,
+            query_weights=np.ascontiguousarray(features.weights[:, QUERY], np.float32),
             word_weights=word_weights,
             pair_weights=pair_weights,
             inverse_totals=(maxsim.sides[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
@@ -386,20 +393,21 @@ class MaxSimIndex:
             query.weights, query.pairs, query.pair_weights,
             min(max(k, self.rescored), arrays.titles),
         )  # fmt: skip
+        titles.sort()  # so titles of equal scores are in order below
         scores = self._scores(query, titles)
-        best = np.lexsort((titles, -scores))[:k]
+        best = np.argsort(-scores, kind="stable")[:k]
         return RankedTitles(titles[best], scores[best])
 
     def _scores(self, query: _Query, titles: NDArray[np.int32]) -> NDArray[np.float32]:
         """The scores of some titles by the full formula, with the prior."""
-        arrays = self.arrays
+        arrays, rounded = self.arrays, self._rounded
         scores: NDArray[np.float32] = self._kernels.exact_scores(
             arrays.title_starts, arrays.title_words, arrays.title_pair_starts, arrays.title_pairs,
-            arrays.vectors, arrays.word_weights, arrays.pair_weights, arrays.inverse_totals,
+            arrays.vectors, rounded.rounded, rounded.scales, rounded.error, ROUNDING,
+            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
             titles, query.vectors, query.weights, query.pairs, query.pair_weights,
             query.set_ends, query.set_rows, query.set_similarities, self.model.maxsim.threshold,
         )  # fmt: skip
-        scores += arrays.priors[titles]
         return scores
 
     def _query(self, text: Sequence[str]) -> _Query | None:
@@ -426,11 +434,18 @@ class MaxSimIndex:
 
     def _compute_word(self, word: str) -> _QueryWord:
         """What a search needs of a word of a query."""
-        features = self.model.maxsim.words([word])
-        vector, weight = features.vectors[0], float(features.weights[0, QUERY])
-        similar = self._similar.of_vector(word, vector)
+        arrays, row = self.arrays, self._row_of.get(word)
         by_rules = self.model.maxsim.set_similarities(word, self._row_of)
-        return _QueryWord(vector, weight, *similar, *by_rules)
+        if row is not None and arrays.similarities.shape[1] and not len(by_rules[0]):
+            count = self._counts[row]
+            rows, similarities = arrays.similar_rows[row, :count], arrays.similarities[row, :count]
+            return _QueryWord(
+                arrays.vectors[row], float(arrays.query_weights[row]), rows, similarities, *by_rules
+            )
+        features = self.model.maxsim.exact_words([word])
+        vector, weight = features.vectors[0].astype(np.float32), float(features.weights[0, QUERY])
+        similar, similarities = self._similar.of_vector(word, vector)
+        return _QueryWord(vector, weight, similar.astype(np.int32), similarities, *by_rules)
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, None if no title has it; and its weight."""
@@ -488,7 +503,7 @@ class _QueryWord(NamedTuple):
 
     vector: NDArray[np.float32]
     weight: float
-    rows: NDArray[np.intp]
+    rows: NDArray[np.int32]
     similarities: NDArray[np.float32]
     set_rows: NDArray[np.intp]
     set_similarities: NDArray[np.float32]
@@ -498,7 +513,7 @@ class _Query(NamedTuple):
     """A query as the compiled functions read it; see `maxsim_kernels.best_titles`."""
 
     ends: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int32]
     similarities: NDArray[np.float32]
     vectors: NDArray[np.float32]
     weights: NDArray[np.float64]
@@ -527,7 +542,7 @@ def load_kernels() -> Any:
 def _reported(
     items: Iterable[Any], total: int, step: str, done: float, progress: Progress
 ) -> Iterator[Any]:
-    """Passes items on and reports them as 40 % of the work.
+    """Passes items on and reports them as 35 % of the work.
 
     Args:
         items: the titles in any form.
@@ -538,8 +553,30 @@ def _reported(
     """
     for number, item in enumerate(items):
         if number % _REPORT_EVERY == 0:
-            progress(done + 0.4 * number / total, f"{step} {number:,} of {total:,} titles")
+            progress(done + 0.35 * number / total, f"{step} {number:,} of {total:,} titles")
         yield item
+
+
+def _similar_words(
+    similar: SimilarWords, words: Sequence[str], progress: Progress
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The similar words of all words of a catalog: `similar_rows` and `similarities`, see `Arrays`.
+
+    Args:
+        similar: finds them.
+        words: the words of the catalog.
+        progress: see `MaxSimIndex.build`.
+    """
+    width = 0 if similar.limit is None else min(similar.limit, len(words))
+    table = np.zeros((len(words), width), np.int32)
+    similarities = np.zeros((len(words), width), np.float32)
+    if width:
+        for row, (rows, values) in enumerate(similar.of_each(words)):
+            if row % _REPORT_WORDS == 0:
+                state = f"comparing {row:,} of {len(words):,} words"
+                progress(0.8 + 0.2 * row / len(words), state)
+            table[row, : len(rows)], similarities[row, : len(rows)] = rows, values
+    return table, similarities
 
 
 def _pairs(

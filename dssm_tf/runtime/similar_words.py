@@ -45,6 +45,9 @@ class SimilarWords:
         limit: the number of similar words of each word; None for all.
         vectors: unit vectors of `words`, `(words, dimension)`; computed if None.
         near: returns a superset of the rows to find, see `rows_near`, which is the default.
+
+    Attributes:
+        limit: see above.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class SimilarWords:
         self._model = model
         self._row_of = {word: row for row, word in enumerate(words)}
         self._vectors = model.words(words).vectors if vectors is None else vectors
-        self._limit = limit
+        self.limit = limit
         self._near = near or self.rows_near
         self._cached = lru_cache(_CACHED)(self._compute)
 
@@ -86,13 +89,13 @@ class SimilarWords:
             vector: its vector, `(dimension,)`.
         """
         set_rows, set_similarities = self._model.set_similarities(word, self._row_of)
-        limit = None if self._limit is None else self._limit + len(set_rows)
+        limit = None if self.limit is None else self.limit + len(set_rows)
         rows, similarities = self._learned(word, vector, limit)
         if not len(set_rows):
             return rows, similarities
         by_model = ~np.isin(rows, set_rows)
-        rows = np.append(rows[by_model][: self._limit], set_rows)
-        similarities = np.append(similarities[by_model][: self._limit], set_similarities)
+        rows = np.append(rows[by_model][: self.limit], set_rows)
+        similarities = np.append(similarities[by_model][: self.limit], set_similarities)
         itself = rows == self._row_of.get(word, -1)
         order = np.lexsort((rows, -similarities, ~itself))
         order = order[similarities[order] > 0]
@@ -104,7 +107,8 @@ class SimilarWords:
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
         rows = self._near(vector, self._model.threshold, limit)
         # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
-        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
+        near = self._vectors.take(rows, axis=0).astype(np.float64)
+        exact = np.einsum("d,nd->n", vector.astype(np.float64), near)
         similarities = np.minimum(self._model.similarities(exact), 1)
         itself = rows == self._row_of.get(word, -1)
         similarities[itself] = 1

@@ -363,8 +363,8 @@ class MaxSimIndex:
             )
         features = self.model.maxsim.exact_words([word])
         vector, weight = features.vectors[0].astype(np.float32), float(features.weights[0, QUERY])
-        rows, similarities = self._similar.of_vector(word, vector)
-        return _QueryWord(vector, weight, rows.astype(np.int32), similarities)
+        similar = self._similar.of_vector(word, vector)
+        return _QueryWord(vector, weight, similar[0].astype(np.int32), similar[1])
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, None if no title has it; and its weight."""

@@ -241,7 +241,7 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         if vocabulary is not None and not any(map(vocabulary.ngram_ids, words[side])):
             raise UserError(
                 f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
-                "no similar word, so the score is meaningless."
+                "no similar word, so its similarity to every text is 0."
             )
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:

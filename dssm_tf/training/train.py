@@ -30,6 +30,7 @@ from dssm_tf.training.checks import (
     check_batch_sizes,
     check_callbacks,
     check_data,
+    check_learned,
     check_tensorboard,
 )
 from dssm_tf.training.cross_validation import choose_epochs_by_folds
@@ -83,7 +84,8 @@ def train(
 
     Raises:
         UserError: data, configuration or `start` are unusable or do not fit together, `out` has
-            other content or is being written by another process, or a weight is not finite.
+            other content or is being written by another process, a weight is not finite, or each
+            epoch ranks the validation queries worse than the untrained model.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))
@@ -320,6 +322,8 @@ def _fit_and_refit(
         stages = starts.before_clicks()
     best = _fit_from_best_start(config, loop, task, stages, console)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
+    if warm_start is None:
+        check_learned(best.history, untrained, config.optimizer.learning_rate)
     weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(
         len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained

@@ -64,7 +64,7 @@ class VectorRanker(TrainedRanker):
 
         Returns:
             float32 `(len(queries), dimension)`, or `(len(queries), dimension + 1)` with `prior`.
-            The first `dimension` numbers of a text without a known letter are zero.
+            The first `dimension` numbers of a text without a known letter n-gram are zero.
         """
         vectors = self._encode("query", texts_of("queries", queries))
         return np.column_stack([vectors, np.ones(len(vectors), "f4")]) if prior else vectors

@@ -38,6 +38,7 @@ class CompactRanker(VectorRanker):
         settings, self.vocabulary = files.settings, files.vocabulary
         for name in SETTING_NAMES:
             setattr(self, name, settings[name])
+        self.tower_name = settings["tower"]["name"]
         self._priors = HashedPriors(files)
         try:
             encoders = [

@@ -16,7 +16,13 @@ Side = Literal["query", "title"]
 
 
 class VectorRanker(TrainedRanker):
-    """A trained model with a vector for each text; see `TrainedRanker` for its attributes."""
+    """A trained model with a vector for each text; see `TrainedRanker` for its other attributes.
+
+    Attributes:
+        tower_name: the name of its tower, such as `lstm`; empty if unknown.
+    """
+
+    tower_name: str = ""
 
     @abstractmethod
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:

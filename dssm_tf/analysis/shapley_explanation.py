@@ -27,6 +27,12 @@ _MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a senten
 _MIN_INTERACTION = 0.5  # fraction of a word's contribution that is lost without the other word
 
 
+_INNER_VALUES = {
+    "clsm": "neurons", "rnn": "cells", "lstm": "gates and cells", "bilstm": "gates and cells"
+}  # fmt: skip
+# By tower, what the explanation of a run shows besides the words.
+
+
 @dataclass(frozen=True)
 class TextExplanation:
     """The explanation of one of the two texts.
@@ -37,7 +43,8 @@ class TextExplanation:
         contributions: Shapley value of each word for the cosine or score, `(words,)`.
         standard_errors: standard errors of the contributions, `(words,)`, if orders of the words
             were sampled; None if the values are exact.
-        base_value: the cosine or score if this text has no words.
+        base_value: the cosine or score if this text has no words. Scores are those above a title
+            without words; see `explain_words`.
         lost: loss of cosine or score without each word, `(words,)`.
         readings: activations of a recurrent tower, one `Reading` per direction; empty for other
             towers.
@@ -98,6 +105,7 @@ class ShapleyExplanation:
             `(query words, title words)`; see `contributions.leave_one_out_losses`.
         notes: limits of the explanation, in sentences.
         measure: `COSINE`, or `SCORE` for a model without vectors.
+        base_score: score of a title without words for the query; 0 for a model with vectors.
     """
 
     method: ClassVar[str] = (
@@ -113,6 +121,7 @@ class ShapleyExplanation:
     interactions: Array
     notes: list[str]
     measure: str = COSINE
+    base_score: float = 0.0
 
     @property
     def score(self) -> float:
@@ -126,7 +135,10 @@ class ShapleyExplanation:
         to the average clicked title, which does not change the order of titles.
         """
         if self.measure == SCORE:
-            return f"Score {self.score:.3f}"
+            score = f"Score {self.score:.3f}"
+            if self.base_score:
+                score += f", {self.score - self.base_score:+.3f} above a title without words"
+            return score
         similarity = f"Similarity {self.similarity:.3f} (the cosine)"
         if not self.mean_prior:
             return similarity
@@ -140,14 +152,17 @@ class ShapleyExplanation:
         return [*self._word_sentences(), *self._neuron_sentences()]
 
     def _word_sentences(self) -> list[str]:
-        # The score of a text without words is not due to the words.
-        total = self.similarity - (self.query.base_value if self.measure == SCORE else 0.0)
-        if total <= 0:
+        # The score of a text without words is not due to the words. A log-likelihood is negative
+        # even for an exact match, but higher than that of a title without words.
+        total = self.similarity
+        if self.measure == SCORE:
+            total -= self.base_score + self.query.base_value
+        if total <= 0 and set(self.query.words).isdisjoint(self.title.words):
             return ["The model finds nothing in common between the two texts."]
         contributions = self.query.contributions
         lines, weak = [], []
         for position in np.argsort(-contributions, kind="stable"):
-            if abs(contributions[position]) < _MIN_CONTRIBUTION * total:
+            if abs(contributions[position]) < _MIN_CONTRIBUTION * abs(total):
                 weak.append(position)
             else:
                 lines.append(f"{self._match(position)} ({contributions[position]:+.3f}).")
@@ -159,10 +174,10 @@ class ShapleyExplanation:
     def _match(self, position: int) -> str:
         """Says how a word of the query matches the title."""
         word, contribution = self.query.words[position], self.query.contributions[position]
+        if word in self.title.words:
+            return f"'{word}' is in the title{' but lowers the score' * bool(contribution < 0)}"
         if contribution < 0:
             return f"'{word}' lowers the score"
-        if word in self.title.words:
-            return f"'{word}' is in the title"
         if similar := self.similar_spelling(position):
             title_word, shared = similar
             return f"'{word}' matches '{title_word}' by shared letters, {' '.join(shared)}"
@@ -204,7 +219,9 @@ class ShapleyExplanation:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data without the activations."""
-        plain = ("name", "score", "measure", "similarity", "prior", "mean_prior", "notes")
+        plain = (
+            "name", "score", "measure", "similarity", "base_score", "prior", "mean_prior", "notes"
+        )  # fmt: skip
         return {name: getattr(self, name) for name in plain} | {
             "query": self.query.to_json(),
             "title": self.title.to_json(),
@@ -218,9 +235,11 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
     """Explains the score of a query and a title by Shapley values, for any model.
 
     Each word gets its Shapley value among the words of its text, while the other text stays
-    complete. The values explain the cosine if the model has vectors, and the score otherwise. In
-    texts of more than `contributions.MAX_EXACT_WORDS` words, they are estimated from samples. For a
-    run, the activations of its layers are included.
+    complete. The values explain the cosine if the model has vectors. Otherwise they explain how
+    much the title's score is above that of a title without words: for a log-likelihood, which falls
+    with every word of the query, it is a likelihood ratio. In texts of more than
+    `contributions.MAX_EXACT_WORDS` words, the values are estimated from samples. For a run, the
+    activations of its layers are included.
 
     Args:
         ranker: a `VectorRanker`, or anything else that scores titles.
@@ -241,17 +260,22 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         if vocabulary is not None and not any(map(vocabulary.ngram_ids, words[side])):
             raise UserError(
                 f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
-                "no similar word, so the score is meaningless."
+                "no similar word, so its similarity to every text is 0."
             )
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
         """Cosines or scores, `(queries, titles)`."""
         if vectors is None:
-            return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
+            scores = np.asarray(ranker.score_matrix(queries, (*titles, "")), np.float64)
+            return scores[:, :-1] - _finite(scores[:, -1:])
         query_vectors = vectors.encode_queries(queries)
         title_vectors = vectors.encode_titles(titles)
         return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
+    base_score = 0.0
+    if vectors is None:
+        base_scores = np.asarray(ranker.score_matrix([" ".join(words["query"])], ("",)), np.float64)
+        base_score = float(_finite(base_scores)[0, 0])
     shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
     table = values(shortened["query"], shortened["title"])
     *losses, interactions = leave_one_out_losses(table)
@@ -277,12 +301,17 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
     prior = mean_prior = 0.0
     if vectors is not None:
         prior, mean_prior = float(vectors.weighted_prior([title])[0]), vectors.mean_prior
-        if not hasattr(ranker, "model"):
+        if not hasattr(ranker, "model") and vectors.tower_name in _INNER_VALUES:
             notes.append(
-                "An export does not contain its layers. To see gates and neurons, explain the run "
-                "that it was exported from."
+                f"An export does not contain its layers. To see its "
+                f"{_INNER_VALUES[vectors.tower_name]}, explain the run that it was exported from."
             )
     return ShapleyExplanation(
-        ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, interactions, notes,
-        SCORE if vectors is None else COSINE,
+        ranker.name, sides[0], sides[1], base_score + float(table[0, 0]), prior, mean_prior,
+        interactions, notes, SCORE if vectors is None else COSINE, base_score,
     )  # fmt: skip
+
+
+def _finite(scores: Array) -> Array:
+    """Scores with 0 in place of those that are not finite."""
+    return np.where(np.isfinite(scores), scores, 0.0)

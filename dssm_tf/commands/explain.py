@@ -22,15 +22,15 @@ def explain(
 
     Prints how much each word of both texts adds to the score. For a model with the score maxsim,
     these are exact parts: for each word its match in the other text, their similarity, and pairs of
-    words. For a recurrent model, also prints its gates, most active cells and keywords (Palangi et
-    al. 2016, sec. V); for a CLSM, the words with the largest activations (Shen et al. 2014, fig.
-    4).
+    words. For a recurrent model, also prints its most active cells and keywords, and --out draws
+    the gates of an LSTM (Palangi et al. 2016, sec. V); for a CLSM, the words with the largest
+    activations (Shen et al. 2014, fig. 4).
 
         dssm explain --model RUN --query "grand canion" --title "grand canyon" --out EXPLAINED
 
     Args:
-        model: directory that `dssm train` or `dssm export` wrote (OUT, OUT/NAME or
-            OUT/NAME/VERSION), or the directory of a saved baseline.
+        model: directory that `dssm train`, `dssm export` (OUT, OUT/NAME or OUT/NAME/VERSION) or
+            `dssm index` wrote, or the directory of a saved baseline.
         query: the query, as a user would type it.
         title: the title, as it is displayed.
         out: directory for the report, its figures and explanation.json.

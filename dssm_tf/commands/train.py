@@ -6,12 +6,15 @@ import json
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
+
+if TYPE_CHECKING:
+    from dssm_tf.training.run_directory import Result
 
 # Arguments that only the Python function has. Their annotations avoid Keras types, because the
 # command line evaluates annotations without loading Keras; the docstring has the types.
@@ -36,8 +39,8 @@ def train(
 
     Uses all local GPUs, and several machines through TF_CONFIG. Run the same command again to
     resume an interrupted run; a finished run does not change. Training fails if the loss or a
-    weight is not a number, or if no click has a negative. It warns if no epoch ranks better than
-    the untrained model.
+    weight is not a number, if no click has a negative, or if each epoch ranks worse than the
+    untrained model. It warns if no epoch ranks better.
 
         dssm train --data DATA --out RUN
 
@@ -81,9 +84,9 @@ def train(
     load_tensorflow()
 
     from dssm_tf.config.custom_parts import with_custom_parts
+    from dssm_tf.evaluation.intervals import interval
     from dssm_tf.training.devices import read_cluster
     from dssm_tf.training.train import train as run_training
-    from dssm_tf.training.validation import format_ndcg
 
     resolved = with_custom_parts(resolved, tower, loss)
     result = run_training(
@@ -93,14 +96,13 @@ def train(
         return
     duration = f"in {result.seconds:.0f} s" if result.seconds else "(already finished)"
     warm_start_note = "" if start is None else f", started from {start}"
-    epochs = f"{result.epochs} epochs {duration}, best {result.best_epoch}"
-    if not result.epochs:
-        epochs = f"trained without clicks {duration}"
-    lines = [f"{out}: {epochs}{warm_start_note}"]
-    if result.metrics:
+    lines = [f"{out}: {_phases(result)} {duration}{warm_start_note}"]
+    if metrics := result.metrics:
+        range95 = interval(metrics["low ndcg@10"], metrics["high ndcg@10"])
         lines.append(
-            f"validation {format_ndcg(result.metrics)} with {result.prior_weight:g} x log-prior of "
-            f"titles, 95 % intervals over {result.metrics['queries']:,.0f} queries"
+            f"validation NDCG@10 {metrics['ndcg@10']:.3f}, 95 % interval {range95} over "
+            f"{metrics['queries']:,.0f} queries, with {result.prior_weight:g} x log-prior of "
+            f"titles{' (measured before the refit)' if result.refitted else ''}"
         )
     if result.convergence_warning:
         lines.append(
@@ -111,3 +113,19 @@ def train(
     else:
         lines.append(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
     say(*lines)
+
+
+def _phases(result: Result) -> str:
+    """The phases of a training with the numbers of epochs that they ran."""
+    if not result.epochs:
+        return "trained without clicks"
+    phases = f"fit {_epochs(result.epochs)}"
+    if result.metrics:
+        phases += f" (best: {result.best_epoch})"
+    if result.refit_epochs:
+        phases += f", refit {_epochs(result.refit_epochs)} on all records"
+    return phases
+
+
+def _epochs(count: int) -> str:
+    return f"{count} epoch{'s' * (count != 1)}"

@@ -23,12 +23,13 @@ from dssm_tf.evaluation.metrics import (
     custom_metric_per_query,
     is_judgment_rate,
     judged_per_query,
+    metric_cutoff,
     metric_names,
     quality_metrics,
 )
 from dssm_tf.evaluation.metrics.concordance import concordance_per_query
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import Rankings, rank_titles, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import DEPTH, Rankings, rank_titles, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
@@ -39,7 +40,7 @@ JUDGED_ONLY_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", CONCORDANCE)
 """The metrics of an evaluation on judged titles only, in table order."""
 
 _JUDGMENT_RATE = "judged@10"
-_SAVED_RANKS = 100  # reports contain the first titles of each ranking
+_MIN_SAVED_RANKS = 100
 _PRIOR_NOTE = (
     "ranks with its log-prior of titles, as deployed; other rows have no prior. dssm benchmark "
     "measures every system with and without it"
@@ -178,7 +179,24 @@ def evaluate_run(
     frame = pl.DataFrame(
         {name: np.where(task.has_relevant, values[name], np.nan) for name in names}
     )
-    return SeedResult(seed, frame, run.filter(pl.col("rank") <= _SAVED_RANKS), about or {})
+    depth = saved_ranks(metrics)
+    return SeedResult(seed, frame, run.filter(pl.col("rank") <= depth), about or {})
+
+
+def saved_ranks(metrics: Sequence[str | Metric]) -> int:
+    """The depth of a result's run: deep enough to compute every metric from the run's file.
+
+    It is the largest cut-off of the metrics, at least 100 and at most `DEPTH`. The cut-off of MAP
+    is 1,000. Custom metrics and concordance have no cut-off.
+
+    >>> saved_ranks(["ndcg@10"]), saved_ranks(["recall@200", "mrr@10"]), saved_ranks(["map"])
+    (100, 200, 1000)
+    """
+    cutoffs = [
+        DEPTH if isinstance(metric, Metric) or metric == CONCORDANCE else metric_cutoff(metric)
+        for metric in metrics
+    ]
+    return min(DEPTH, max([_MIN_SAVED_RANKS, *cutoffs]))
 
 
 def evaluate_condensed(

@@ -47,7 +47,8 @@ class SeedResult:
     Attributes:
         seed: None for a system that is not random.
         values: one column per metric, one row per query; NaN for queries that means leave out.
-        run: the first 100 titles of each query: `query`, `title`, `score`, `rank`.
+        run: the first titles of each query: `query`, `title`, `score`, `rank`. It is deep enough
+            for every metric; see `evaluate.saved_ranks`.
         about: costs, chosen parameters and notes; from a benchmark's `about.json`.
     """
 

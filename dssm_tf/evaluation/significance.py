@@ -32,8 +32,10 @@ class Comparison(NamedTuple):
 def paired_t_test(differences: ArrayLike) -> tuple[float, tuple[float, float]]:
     """Student's paired t-test, two-sided: p, and the 95 % interval of the mean.
 
-    If all differences are 0, or there are fewer than two queries, p is 1. If all differences equal
-    another value, p is 0 and the interval has no width.
+    If all differences are 0, or there are fewer than two queries, p is 1. If all `n` differences
+    equal another value, their variance is unknown and t is not defined. Then p is that of the exact
+    sign-flip test, `2 / 2^n`, and the interval is that value if p is below `SIGNIFICANCE_LEVEL`,
+    else -1 to 1.
 
     Args:
         differences: `(queries,)`, from -1 to 1.
@@ -43,7 +45,10 @@ def paired_t_test(differences: ArrayLike) -> tuple[float, tuple[float, float]]:
     if len(rounded) < 2:
         return 1.0, (-1.0, 1.0)
     if np.ptp(rounded) == 0:
-        return float(rounded[0] == 0), (float(rounded[0]), float(rounded[0]))
+        value = float(rounded[0])
+        p = 1.0 if value == 0 else 2.0 ** (1 - len(rounded))
+        is_known = value == 0 or p < SIGNIFICANCE_LEVEL
+        return p, (value, value) if is_known else (-1.0, 1.0)
     test = stats.ttest_1samp(rounded, 0)
     low, high = np.clip(test.confidence_interval(), -1, 1)
     return float(test.pvalue), (float(low), float(high))

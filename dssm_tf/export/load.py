@@ -10,7 +10,7 @@ from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC, Spec
 from dssm_tf.model.run_files import CONFIG, EXTRA
-from dssm_tf.runtime.compact_files import COMPACT
+from dssm_tf.runtime.compact_files import COMPACT, INDEX_MODEL
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.trained_ranker import TrainedRanker
@@ -71,12 +71,12 @@ def model_title_fields(*models: Path) -> tuple[str, ...]:
 
 
 def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[Any]:
-    """Loads a ranker: a run, an export, a compact model or a saved baseline.
+    """Loads a ranker: a run, an export, a compact model, that of an index, or a saved baseline.
 
     Args:
         path: directory that `dssm train`, `dssm export` or a baseline's `save` wrote. For an export
             or a compact model, the directory of a version, or of the model to load its newest
-            version.
+            version. From a directory that `dssm index` wrote, its compact model is loaded.
         name: the ranker's name in tables; by default the tower's name, or that of the model's
             directory. For a baseline with files of another program, such as skip-thought's
             weights, the baseline's name.
@@ -90,7 +90,11 @@ def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[
             was damaged or changed.
     """
     path = Path(path)
-    if (location := find_model(path)) is None:
+    location = find_model(path)
+    in_index = location is None and (path / INDEX_MODEL / COMPACT).exists()
+    if in_index:
+        location = ModelLocation("compact", path / INDEX_MODEL)
+    if location is None:
         from dssm_tf.systems import BASELINES
 
         # A baseline may read files without its name, such as skip-thought's weights.
@@ -111,7 +115,7 @@ def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[
             f"wrote.{hint}"
         )
     ranker = _load_ranker(location)
-    if name or location.kind != "run":
+    if name or not (in_index or location.kind == "run"):
         ranker.name = name or location.path.resolve().parent.name
     return ranker
 

@@ -164,6 +164,7 @@ class ExportedRanker(VectorRanker):
 
     def __init__(self, version: Path) -> None:
         _read_settings(self, version)
+        self.tower_name = load_config(version / EXTRA / CONFIG).tower.name
         self._model = tf.saved_model.load(str(version))  # the signatures do not own its variables
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:

@@ -139,6 +139,7 @@ class SemanticRanker(VectorRanker):
     ) -> None:
         self.name = name
         self.config = config
+        self.tower_name = config.tower.name
         self.model = model
         self.vocabulary = vocabulary
         self.prior = prior

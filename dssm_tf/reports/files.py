@@ -159,11 +159,17 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
 
 
 def qrels(task: RankingTask) -> list[Judgment]:
-    """The judgments that were used, with doc ids of the corpus; dropped ones are omitted."""
+    """The judgments of the measured queries, with doc ids of the corpus; dropped ones are omitted.
+
+    Queries without a relevant title are omitted, because other tools would count them as 0.
+    """
+    measured = pl.col("query").is_in(np.flatnonzero(task.has_relevant))
     return [
         Judgment(task.query_ids[query], task.queries[query], task.doc_ids[title],
                  task.titles[title], grade)
-        for query, title, grade in task.judged.select("query", "title", "grade").iter_rows()
+        for query, title, grade in task.judged.filter(measured)
+        .select("query", "title", "grade")
+        .iter_rows()
     ]  # fmt: skip
 
 

@@ -257,7 +257,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )
-    if wordless := sum(not FOLDED.key(query) for query in task.queries):
+    measured_queries = (task.queries[index] for index in np.flatnonzero(task.has_relevant))
+    if wordless := sum(not FOLDED.key(query) for query in measured_queries):
         sentences.append(
             f"{plural(wordless, 'query has', 'queries have')} no word after normalization. "
             "Only popularity can rank titles for them. They are included in the means."

@@ -18,12 +18,13 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.hits import NO_RESULTS, POOR_RESULTS, Hit, SearchResult
 from dssm_tf.retrieval.nearest import Nearest
+from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
 
-TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", "model"
+TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", INDEX_MODEL
 _PROBES = 200  # number of queries, built from titles, to measure a fast index
 _REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 

@@ -41,6 +41,7 @@ from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 COMPACT = "compact.json"
+INDEX_MODEL = "model"  # folder of an index with its compact model
 VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"

@@ -12,7 +12,7 @@ import numpy as np
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.compact_files import COSINE, Arrays, CompactFiles, read_compact
 from dssm_tf.runtime.hashed_priors import HashedPriors
-from dssm_tf.runtime.towers import TOWERS
+from dssm_tf.runtime.towers import TOWERS, pool
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES, Vectors
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, no_vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
@@ -38,6 +38,7 @@ class CompactRanker(VectorRanker):
         settings, self.vocabulary = files.settings, files.vocabulary
         for name in SETTING_NAMES:
             setattr(self, name, settings[name])
+        self.tower_name = settings["tower"]["name"]
         self._priors = HashedPriors(files)
         try:
             encoders = [
@@ -114,7 +115,7 @@ class _Encoder:
         return vectors
 
     def _vectors(self, texts: Sequence[list[str]]) -> Vectors:
-        """Unit vectors of texts that have words, the longest first.
+        """Unit vectors of texts that have words, the longest first; zero without known n-grams.
 
         The tower reads the vectors by position: those of all first words, then of all second
         words of the texts that have one, and so on.
@@ -126,5 +127,8 @@ class _Encoder:
                 count -= 1
             words += [text[position] for text in texts[:count]]
             ends.append(len(words))
-        word_vectors = self._words(words)
-        return unit(self._tower([word_vectors[start:end] for start, end in pairwise(ends)]))
+        word_vectors, is_known = self._words.look_up(words)
+        spans = [slice(*span) for span in pairwise(ends)]
+        vectors = unit(self._tower([word_vectors[span] for span in spans]))
+        vectors[~pool(np.logical_or, [is_known[span] for span in spans])] = 0
+        return vectors

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.runtime.vector_ranker import unit
@@ -21,8 +22,8 @@ Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]
 
 
-def pool(operation: np.ufunc, steps: Steps) -> Vectors:
-    """Reduces the words of each text by `np.add` or `np.maximum`: `(texts, units)`."""
+def pool(operation: np.ufunc, steps: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Reduces the words of each text by a function such as `np.maximum`: `(texts, ...)`."""
     result = steps[0].copy()
     for step in steps[1:]:
         longer_texts = result[: len(step)]

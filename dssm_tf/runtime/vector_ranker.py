@@ -16,7 +16,13 @@ Side = Literal["query", "title"]
 
 
 class VectorRanker(TrainedRanker):
-    """A trained model with a vector for each text; see `TrainedRanker` for its attributes."""
+    """A trained model with a vector for each text; see `TrainedRanker` for its other attributes.
+
+    Attributes:
+        tower_name: the name of its tower, such as `lstm`; empty if unknown.
+    """
+
+    tower_name: str = ""
 
     @abstractmethod
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
@@ -64,7 +70,7 @@ class VectorRanker(TrainedRanker):
 
         Returns:
             float32 `(len(queries), dimension)`, or `(len(queries), dimension + 1)` with `prior`.
-            The first `dimension` numbers of a text without a known letter are zero.
+            The first `dimension` numbers of a text without a known letter n-gram are zero.
         """
         vectors = self._encode("query", texts_of("queries", queries))
         return np.column_stack([vectors, np.ones(len(vectors), "f4")]) if prior else vectors

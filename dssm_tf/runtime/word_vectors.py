@@ -7,6 +7,7 @@ from itertools import chain
 from threading import Lock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.text.vocabulary import Vocabulary
@@ -38,6 +39,7 @@ class WordVectors:
         self._row_of: dict[str, int] = {}
         # The operating system allocates memory of a row only when it is written.
         self._table = np.empty((size, kernel.shape[1]), np.float32)
+        self._known = np.zeros(size, bool)
         self._lock = Lock()
 
     def __call__(self, words: Sequence[str]) -> Vectors:
@@ -45,13 +47,17 @@ class WordVectors:
 
         A cached word takes about 50 ns, another about 10 microseconds.
         """
+        return self.look_up(words)[0]
+
+    def look_up(self, words: Sequence[str]) -> tuple[Vectors, NDArray[np.bool_]]:
+        """The vectors of words, and whether each word has a known letter n-gram, `(words,)`."""
         with self._lock:
             try:
                 rows = [self._row_of[word] for word in words]
             except KeyError:
                 self._add(list(dict.fromkeys(words)))
                 rows = [self._row_of[word] for word in words]
-            return self._table.take(rows, axis=0)
+            return self._table.take(rows, axis=0), self._known.take(rows)
 
     def _add(self, words: list[str]) -> None:
         """Adds words to the table, except those that it has."""
@@ -69,4 +75,5 @@ class WordVectors:
             sums = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
             first = rows.start + start
             self._table[first : first + len(block)] = sums + self._constant
+            self._known[first : first + len(block)] = lengths > 1
         self._row_of.update(zip(new, rows, strict=True))

@@ -17,7 +17,8 @@ class Tower(keras.layers.Layer, abc.ABC):
     """Encodes texts as semantic vectors.
 
     A subclass defines `encode`. The base has the word-hashing layer, and returns a zero vector for
-    an empty text, so that its cosine with any text is 0.
+    a text without any known letter n-gram, so that its cosine with any text is 0. Otherwise the
+    biases alone would be its vector, and the cosine of two such texts would be 1.
 
     Args:
         vocabulary_size: number of n-gram ids, padding not counted.
@@ -95,20 +96,31 @@ class Tower(keras.layers.Layer, abc.ABC):
         self.built = True
 
     def call(self, texts: Mapping[str, Any], training: bool = False) -> keras.KerasTensor:
-        """Hashes the words, encodes the texts, and zeroes the vectors of empty texts."""
-        words = self.hashing(texts["word_ngrams"], training=training)
+        """Hashes the words, encodes the texts, and zeroes the vectors of texts without n-grams."""
+        word_ngrams = texts["word_ngrams"]
+        words = self.hashing(word_ngrams, training=training)
         words = self.drop(words, training=training)
+        known = _have_ngrams(word_ngrams)
         if "rows" not in texts:
-            return self._vectors(words, texts["tokens"])
-        vectors = [self._vectors(words, tokens) for tokens in texts["tokens"]]
+            return self._vectors(words, known, texts["tokens"])
+        vectors = [self._vectors(words, known, tokens) for tokens in texts["tokens"]]
         return ops.take(ops.concatenate(vectors), texts["rows"], axis=0)
 
-    def _vectors(self, words: keras.KerasTensor, tokens: keras.KerasTensor) -> keras.KerasTensor:
-        """Vectors of the texts of one token matrix; zero for empty texts."""
+    def _vectors(
+        self, words: keras.KerasTensor, known: keras.KerasTensor, tokens: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        """Vectors of the texts of one token matrix; zero for texts without a known n-gram.
+
+        Args:
+            words: the hashed words, `(distinct_words, hashed_units)`.
+            known: 1 for words with a known n-gram, else 0, int32 `(distinct_words,)`.
+            tokens: `(texts, max_words)`.
+        """
         present = ops.not_equal(tokens, 0)
         words_of_texts = ops.cast(ops.take(words, tokens, axis=0), self.compute_dtype)
         vectors = self.encode(words_of_texts, present)
-        return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
+        has_ngrams = ops.max(ops.take(known, tokens, axis=0), axis=1, keepdims=True)
+        return vectors * ops.cast(has_ngrams, vectors.dtype)
 
     @abc.abstractmethod
     def encode(self, words: keras.KerasTensor, present: keras.KerasTensor) -> keras.KerasTensor:
@@ -133,3 +145,14 @@ class Tower(keras.layers.Layer, abc.ABC):
             "dropout": self.drop.rate,
             "ngram_dropout": self.hashing.drop.rate,
         }
+
+
+def _have_ngrams(word_ngrams: Any) -> keras.KerasTensor:
+    """Whether each word has a known letter n-gram, 1 or 0, int32 `(distinct_words,)`.
+
+    Args:
+        word_ngrams: as in the call arguments of `Tower`: one matrix, or several.
+    """
+    matrices = word_ngrams if isinstance(word_ngrams, (tuple, list)) else (word_ngrams,)
+    known = [ops.any(ops.not_equal(matrix, 0), axis=1) for matrix in matrices]
+    return ops.cast(ops.concatenate(known), "int32")

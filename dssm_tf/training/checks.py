@@ -125,6 +125,29 @@ def _has_negatives(negatives: NegativesConfig, data: Preprocessed) -> bool:
     return bool(np.bincount(queries, minlength=len(lengths)).min() < len(positives))
 
 
+def check_learned(
+    history: Sequence[Mapping[str, float]], untrained: Mapping[str, float], learning_rate: float
+) -> None:
+    """Raises UserError if each epoch ranks the validation queries worse than the untrained model.
+
+    Without a validation, nothing is checked.
+
+    Args:
+        history: the metrics of each epoch.
+        untrained: the validation metrics before the first step.
+        learning_rate: the learning rate of the training, for the message.
+    """
+    values = [epoch["ndcg@10"] for epoch in history if "ndcg@10" in epoch]
+    if not values or not untrained or max(values) >= untrained["ndcg@10"]:
+        return
+    raise UserError(
+        "training failed: each epoch ranks the validation queries worse (NDCG@10 at most "
+        f"{max(values):.3f}) than the untrained model ({untrained['ndcg@10']:.3f}). Choose another "
+        f"optimizer.learning_rate (it was {learning_rate:g}) or more validation queries, and "
+        "another --out."
+    )
+
+
 def check_callbacks(
     callbacks: Sequence[keras.callbacks.Callback], schedule: ScheduleConfig
 ) -> None:

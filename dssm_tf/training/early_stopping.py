@@ -87,7 +87,9 @@ class BestWeights(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Keeps the weights if the epoch is the best; adds `best`, 1 or 0, to the logs.
+        """Keeps the weights if the epoch is the best.
+
+        Adds `best`, 1 or 0, to the logs if a metric is monitored.
 
         Raises:
             UserError: a weight is not a finite number, or the logs lack the monitored metric.
@@ -105,7 +107,8 @@ class BestWeights(keras.callbacks.Callback):
         self.history.append(dict(logs))
         if self._last_is_best():
             self.best_epoch, self.weights = len(self.history), weights
-        logs["best"] = float(self.best_epoch == len(self.history))
+        if self.monitor is not None:
+            logs["best"] = float(self.best_epoch == len(self.history))
         if self.patience_exhausted:
             self.model.stop_training = True
 

@@ -147,7 +147,9 @@ class TrainingLoop:
         )
         checkpoint.restore(model)
         steps, first_epoch = batches.steps, checkpoint.epoch
-        with ProgressLines(steps, epochs, self._options.quiet) as progress:
+        # The checkpoints of several starts are `fit_0` and so on.
+        name = phase.partition("_")[0]
+        with ProgressLines(name, steps, epochs, self._options.quiet) as progress:
             callbacks: list[keras.callbacks.Callback] = [best_weights]
             if task is not None:
                 callbacks.insert(0, RankingValidation(task, self.ranking_model, self.scorer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from dssm_tf.model.siamese import Siamese
 from dssm_tf.scores import Score
 from dssm_tf.text.fields import join_fields
 from dssm_tf.towers.tower import Tower
+from dssm_tf.training.prior_weight import PRIOR_WEIGHTS
 from dssm_tf.training.validation import FROM_TITLES, GRADED_BY_TITLES
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def write_model_card(
             "records"
         )
     elif result.refitted:
-        epochs += "; then trained on both splits for two thirds as many epochs"
+        epochs += f"; then a refit on both splits, {result.refit_epochs}"
     sources = "".join(
         f"| {name} | {sentence} |\n" for name, sentence in result.source_descriptions.items()
     )
@@ -140,7 +141,7 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 ## Validation
 
 {fill(f"{result.validation_description or 'No query was held out.'} Gain `2^grade - 1`.", 100)}
-{"" if config.training.folds or on_title_queries else _MEASURED_BEFORE}
+{_choices(config, result, spec)}
 
 | metric | value | 95 % interval over queries | without the prior |
 |---|---|---|---|
@@ -154,8 +155,6 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)
 
-
-_MEASURED_BEFORE = "Measured before any training on the validation split."
 
 _LIMITS = """\
 The model ranks titles for queries like those of the log. Clicks are not relevance: users cannot
@@ -190,6 +189,39 @@ _NO_GOOD_MATCH = (
     "first title over the validation queries whose first title has a grade. How many poor results "
     "are below it was not measured."
 )
+
+
+def _choices(config: Config, result: Result, spec: Spec) -> str:
+    """Says which settings were chosen on the validation queries that the table measures."""
+    if not result.metrics:
+        return ""
+    choices = []
+    if result.epochs > 1:
+        choices.append(f"the epoch, the best of {result.epochs}")
+    if len(result.stages) > 1:
+        name = "start" if result.epochs else "stage"
+        choices.append(f"the {name}, the best of {len(result.stages)}")
+    if config.ranking.prior == "auto" and spec.clicks:
+        choices.append(f"the weight of the log-prior, the best of {len(PRIOR_WEIGHTS)}")
+    sentences = []
+    if result.refitted and not config.training.folds:
+        sentences.append("The values are those before the refit on all records.")
+    if choices:
+        sentences.append(
+            f"These choices were made on the same queries: {_enumeration(choices)}. So the values "
+            "are too high on average, and the intervals do not account for the choices. Measure "
+            "the model on other judged queries (`dssm evaluate`)."
+        )
+    return fill(" ".join(sentences), 100)
+
+
+def _enumeration(items: Sequence[str]) -> str:
+    """Items with commas and `and`.
+
+    >>> _enumeration(["a"]), _enumeration(["a", "b"]), _enumeration(["a", "b", "c"])
+    ('a', 'a, and b', 'a, b, and c')
+    """
+    return ", ".join([*items[:-1], f"and {items[-1]}" if len(items) > 1 else items[-1]])
 
 
 def _stage_metric(stage: Mapping[str, Any]) -> str:

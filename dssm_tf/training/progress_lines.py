@@ -21,13 +21,15 @@ class ProgressLines(keras.callbacks.Callback):
     It is a context manager; on exit it removes the bar, even after an error.
 
     Args:
+        phase: name of the phase that the lines begin with, such as `fit`.
         steps: batches per epoch.
         epochs: maximum number of epochs.
         quiet: prints nothing.
     """
 
-    def __init__(self, steps: int, epochs: int, quiet: bool) -> None:
+    def __init__(self, phase: str, steps: int, epochs: int, quiet: bool) -> None:
         super().__init__()
+        self._phase = phase
         self._steps = steps
         self._epochs = epochs
         self._console = Console(quiet=quiet)
@@ -49,7 +51,9 @@ class ProgressLines(keras.callbacks.Callback):
         """Starts the bar."""
         del logs
         self._started = monotonic()
-        bar = progress_of(f"epoch {epoch + 1}/{self._epochs}", self._steps, not self._console.quiet)
+        bar = progress_of(
+            f"{self._phase} epoch {epoch + 1}/{self._epochs}", self._steps, not self._console.quiet
+        )
         self._task = self._bar.enter_context(bar)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
@@ -63,7 +67,7 @@ class ProgressLines(keras.callbacks.Callback):
         """Replaces the bar by a line."""
         self._bar.close()
         logs = logs or {}
-        parts = [f"epoch {epoch + 1:>3}/{self._epochs}", f"loss {logs['loss']:.4f}"]
+        parts = [f"{self._phase} epoch {epoch + 1:>3}/{self._epochs}", f"loss {logs['loss']:.4f}"]
         if "val_loss" in logs:
             parts.append(f"validation loss {logs['val_loss']:.4f}")
         if "ndcg@1" in logs:

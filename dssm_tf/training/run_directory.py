@@ -58,6 +58,7 @@ class Result:
             ndcg@1`, `high ndcg@1`), NDCG by the cosine without the prior (`cosine ndcg@1`), and the
             number of `queries`; empty without validation.
         refitted: whether training then continued on all records.
+        refit_epochs: number of epochs of that refit; 0 without one.
         seconds: wall time of this process's part of the training; 0 if the run was finished before.
         untrained: validation NDCG before the first step, without the prior.
         source_descriptions: by name of a source of labels other than clicks, one sentence.
@@ -74,6 +75,7 @@ class Result:
     prior_weight: float
     metrics: dict[str, float] = field(default_factory=dict)
     refitted: bool = False
+    refit_epochs: int = 0
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
     source_descriptions: dict[str, str] = field(default_factory=dict, compare=False)
@@ -205,6 +207,7 @@ def finish_run(
             "prior_weight": result.prior_weight,
             "best_epoch": result.best_epoch,
             "refitted": result.refitted,
+            "refit_epochs": result.refit_epochs,
             "untrained": result.untrained,
             "stages": result.stages,
             "validation": result.metrics,

@@ -30,6 +30,7 @@ from dssm_tf.training.checks import (
     check_batch_sizes,
     check_callbacks,
     check_data,
+    check_learned,
     check_tensorboard,
 )
 from dssm_tf.training.cross_validation import choose_epochs_by_folds
@@ -83,7 +84,8 @@ def train(
 
     Raises:
         UserError: data, configuration or `start` are unusable or do not fit together, `out` has
-            other content or is being written by another process, or a weight is not finite.
+            other content or is being written by another process, a weight is not finite, or each
+            epoch ranks the validation queries worse than the untrained model.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))
@@ -147,11 +149,12 @@ def train(
                 build_fold,
                 console,
             )
+            result.refit_epochs = result.best_epoch
             console.print(
-                f"best after {result.best_epoch} of {result.epochs} epochs; training as many on "
-                f"{records}"
+                f"refit: from the start on {records}, for as many epochs as the best one, "
+                f"{result.best_epoch} of {result.epochs}"
             )
-            loop.fit("fit", data.nonempty_splits, result.best_epoch)
+            loop.fit("refit", data.nonempty_splits, result.refit_epochs)
         else:
             # Queries made from titles are not records to train on.
             refit = config.training.refit and (
@@ -319,6 +322,8 @@ def _fit_and_refit(
             return _train_on_titles(config, data, loop, starts, task, untrained, console)
         stages = starts.before_clicks()
     best = _fit_from_best_start(config, loop, task, stages, console)
+    if warm_start is None:
+        check_learned(best.history, untrained, config.optimizer.learning_rate)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
     hybrid = not config.score.reads_words
     weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer, hybrid)
@@ -330,11 +335,14 @@ def _fit_and_refit(
         return result
     result.validation_description = task.description
     if refit:
-        console.print(f"refit from epoch {best.best_epoch} on {records}")
         # The fraction two thirds was chosen in docs/results.md.
-        epochs = math.ceil(best.best_epoch * 2 / 3)
+        result.refit_epochs = math.ceil(best.best_epoch * 2 / 3)
+        console.print(
+            f"refit: from the weights of epoch {best.best_epoch} on {records}, without validation"
+        )
         # Graded lists may have a validation split even if the log has none.
-        loop.fit("refit", ["train", "validation"], epochs, weights=best.weights)
+        splits = ["train", "validation"]
+        loop.fit("refit", splits, result.refit_epochs, weights=best.weights)
         result.refitted = True
     return result
 

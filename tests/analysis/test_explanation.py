@@ -11,8 +11,9 @@ from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.rendering import figures, markdown
 from dssm_tf.analysis.shapley_explanation import SCORE, ShapleyExplanation, TextExplanation
 from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.baselines.ulm import ULM
 from dssm_tf.cli import main
-from dssm_tf.export.compact import export_compact
+from dssm_tf.export.compact import copy_compact, export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.reports.markdown import html, plain, table
@@ -136,6 +137,55 @@ def test_contributions_to_a_bm25_score_are_the_scores_of_single_words(tmp_path, 
     output = capsys.readouterr().out
     assert "'red' is in the title" in output
     assert f"- Score {explanation.score:.3f}.\n" in output
+
+
+@pytest.mark.parametrize("baseline", [ULM, BM25])
+def test_an_exact_match_has_something_in_common_for_a_log_likelihood_too(baseline):
+    ranker = baseline().fit([], ["red fox", "blue owl", "green bear", "black hat"])
+    explanation = explain(ranker, "red fox", "red fox")
+    assert explanation.score == pytest.approx(ranker.score("red fox", ["red fox"])[0])
+    first, second = explanation.sentences()
+    assert {first.split(" (")[0], second.split(" (")[0]} == {
+        "'red' is in the title", "'fox' is in the title"
+    }  # fmt: skip
+    without_words = ranker.score("red fox", [""])[0]
+    total = explanation.query.contributions.sum()
+    assert total == pytest.approx(explanation.score - without_words)
+    assert total > 0
+    assert explain(ranker, "red fox", "blue owl").sentences() == [
+        "The model finds nothing in common between the two texts."
+    ]
+
+
+def test_the_contribution_of_a_word_to_a_log_likelihood_is_a_log_ratio():
+    # Four of eight words are equally frequent: p(w|C) = 1/8; mu 30; the title has two words.
+    ranker = ULM().fit([], ["red fox", "blue owl", "green bear", "black hat"])
+    ratio = np.log((1 + 30 / 8) / (2 + 30)) - np.log(1 / 8)
+    explanation = explain(ranker, "red fox", "red fox")
+    assert explanation.query.contributions == pytest.approx([ratio, ratio])
+    assert f"{2 * ratio:+.3f} above a title without words" in explanation.score_breakdown()
+
+
+def test_an_index_is_explained_by_its_model(runs, exports, command, tmp_path, capsys):
+    (tmp_path / "index").mkdir()
+    copy_compact(runs("dssm"), tmp_path / "index" / "model")
+    code, _ = command(tmp_path / "index")
+    assert code == 0
+    assert "Similarity" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("tower", "layers"), [("bilstm", "gates and cells"), ("clsm", "neurons")])
+def test_a_note_names_the_layers_that_only_a_run_shows(runs, tmp_path, tower, layers):
+    ranker = load_model(export_compact(runs(tower), tmp_path))
+    assert f"To see its {layers}, explain the run" in explain(ranker, QUERY, TITLE).notes[-1]
+
+
+@pytest.mark.parametrize("tower", ["dssm", "words"])
+def test_an_export_of_a_model_without_gates_and_neurons_has_no_note_about_them(
+    runs, tmp_path, tower
+):
+    ranker = load_model(export_compact(runs(tower), tmp_path))
+    assert not any("layers" in note for note in explain(ranker, QUERY, TITLE).notes)
 
 
 @pytest.mark.parametrize("kind", ["run", "saved", "compact"])

@@ -65,11 +65,16 @@ def test_training_prints_its_epochs_the_result_and_the_next_command(training_out
         "training dssm on 23 pairs of 24 queries and 20 titles: at most 2 "
     )
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
-    assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
+    assert [line.split(" · ")[0] for line in lines[1:3]] == ["fit epoch   1/2", "fit epoch   2/2"]
     interval = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
     assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {interval} .* s best$", lines[1])
-    assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[3])
-    assert re.search(rf"^validation NDCG.* {interval} with .*over 4 queries$", lines[4])
+    assert re.fullmatch(r"run: fit 2 epochs \(best: [12]\) in \d+ s", lines[3])
+    assert re.fullmatch(
+        r"validation NDCG@10 0\.\d{3}, 95 % interval \d?\.\d+-\d?\.\d+ over 4 queries, with \S+ x "
+        "log-prior of titles",
+        lines[4],
+    )
+    assert len(lines) == 6
     assert lines[-1] == "next: dssm export --model run --out EXPORT"
     config = load_config(folder / "run" / "config.yaml")
     assert (config.training.epochs, config.training.seed, config.training.batch_size) == (2, 5, 16)
@@ -77,8 +82,29 @@ def test_training_prints_its_epochs_the_result_and_the_next_command(training_out
 
 def test_a_finished_training_run_again_prints_so_and_exits_with_0(training_output, folder):
     first, *_, last = output_lines(TRAIN, folder)
-    assert re.fullmatch(r"run: 2 epochs \(already finished\), best [12]", first)
+    assert re.fullmatch(r"run: fit 2 epochs \(best: [12]\) \(already finished\)", first)
     assert last == training_output[-1]
+
+
+def test_training_prints_the_refit_as_a_phase_without_a_best_epoch(training_output, folder):
+    *lines, summary, metric, _ = output_lines(
+        TRAIN.replace("--out run", "--out refitted") + " --set training.refit=true", folder
+    )
+    best = int(re.search(r"fit 2 epochs \(best: ([12])\)", summary)[1])
+    epochs = {1: "1 epoch", 2: "2 epochs"}[best]  # two thirds, rounded up
+    (refit,) = (line for line in lines if line.startswith("refit: "))
+    assert refit.startswith(f"refit: from the weights of epoch {best} on all ")
+    refit_lines = lines[lines.index(refit) + 1 :]
+    assert len(refit_lines) == best
+    for number, line in enumerate(refit_lines, 1):
+        assert re.fullmatch(rf"refit epoch   {number}/{best} · loss \S+ · \S+ s", line)
+    assert f"(best: {best}), refit {epochs} on all records in " in summary
+    assert metric.endswith("log-prior of titles (measured before the refit)")
+    card = (folder / "refitted" / "MODEL_CARD.md").read_text("utf-8")
+    assert (
+        "These choices were made on the same queries: the epoch, the best of 2, and the weight of "
+        "the log-prior, the best of 10." in " ".join(card.split())
+    )
 
 
 def test_export_prints_where_the_model_is_and_how_to_serve_it(training_output, folder):

@@ -33,8 +33,10 @@ def test_the_t_test_equals_scipys_in_either_order_of_the_samples(pairs):
         (np.zeros(5), 1.0, (0.0, 0.0)),
         ([0.3], 1.0, (-1.0, 1.0)),
         ([], 1.0, (-1.0, 1.0)),
-        (np.full(5, 0.1), 0.0, (0.1, 0.1)),
-        ([0.3 - 0.2, 0.5 - 0.4], 0.0, (0.1, 0.1)),  # equal but for rounding
+        # Two of the 2^n ways to flip signs have a mean as far from 0 as that of equal differences.
+        (np.full(5, 0.1), 2 / 32, (-1.0, 1.0)),
+        (np.full(6, 0.1), 2 / 64, (0.1, 0.1)),
+        ([0.3 - 0.2, 0.5 - 0.4], 2 / 4, (-1.0, 1.0)),  # equal but for rounding
     ],
 )
 def test_without_a_spread_or_with_one_query_the_test_is_defined(differences, p, interval):

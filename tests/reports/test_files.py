@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.evaluate import evaluate, saved_ranks
+from dssm_tf.evaluation.metrics import Metric
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json, per_query, run, write
+from dssm_tf.reports.formatting import protocol
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_run
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
@@ -54,6 +56,43 @@ def test_ir_measures_computes_the_same_metrics_from_the_written_files(evaluation
         )
         expected = [evaluation.mean(system, name) for name in ("ndcg@10", "mrr@10", "recall@10")]
         assert list(computed.values()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_table_and_run_file_agree_for_titles_below_rank_100_and_queries_without_relevant_titles(
+    tmp_path,
+):
+    titles = texts("title", 300)
+    corpus = [CorpusTitle(f"d{i:03d}", title) for i, title in enumerate(titles)]
+    scores = {("query", title): -float(i) for i, title in enumerate(titles)}
+    judgments = [
+        Judgment("q1", "query", "d000", titles[0], 1.0),
+        Judgment("q1", "query", "d199", titles[199], 1.0),
+        Judgment("q2", "!", "d001", titles[1], 0.0),
+    ]
+    scores |= {("!", title): 0.0 for title in titles}
+    metrics = ["map", "recall@150", "recall@250", "precision@200", "mrr@10"]
+    evaluation = evaluate({"s": TableRanker(scores)}, judgments, corpus, metrics=metrics)
+    write(evaluation, tmp_path)
+    expected = [(1 / 1 + 2 / 200) / 2, 1 / 2, 2 / 2, 2 / 200, 1]
+    assert [evaluation.mean("s", name) for name in metrics] == pytest.approx(expected)
+    R, P = ir_measures.R, ir_measures.P
+    measures = [ir_measures.AP, R @ 150, R @ 250, P @ 200, ir_measures.RR @ 10]
+    computed = ir_measures.calc_aggregate(
+        measures,
+        ir_measures.read_trec_qrels(f"{tmp_path}/qrels.trec"),
+        ir_measures.read_trec_run(f"{tmp_path}/runs/s.trec"),
+    )
+    assert [computed[measure] for measure in measures] == pytest.approx(expected)
+    # The query without words has no relevant title, so it is not among the measured ones.
+    assert not any("no word after normalization" in line for line in protocol(evaluation))
+
+
+def test_a_run_file_is_as_deep_as_the_deepest_metric():
+    success = Metric("success", lambda ranks, grades: float(ranks.min() < 9))
+    assert saved_ranks(["ndcg@10", "judged@10"]) == 100
+    assert saved_ranks(["recall@200", "ndcg@10"]) == 200
+    assert saved_ranks(["ndcg@10", "map"]) == saved_ranks(["recall@9000"]) == 1000
+    assert saved_ranks([success]) == 1000
 
 
 def test_a_written_run_evaluates_to_the_same_metrics(evaluation, written):

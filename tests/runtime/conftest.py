@@ -28,6 +28,16 @@ WEIGHT = 0.25
 LSTM = {"name": "lstm", "cells": 4}
 
 
+def assign_random_weights(run: Path, seed: int) -> None:
+    """Replaces the weights of a run by random ones, biases included."""
+    model = SemanticRanker.load(run).model
+    rng = np.random.default_rng(seed)
+    for variable in model.weights:
+        variable.assign(rng.normal(0, 0.5, variable.shape))
+    model.save_weights(run / WEIGHTS)
+    mark_finished(run)
+
+
 @pytest.fixture(scope="session")
 def make_run(tmp_path_factory):
     """Returns a function that writes a run; like training, it leaves no weight at zero."""
@@ -38,12 +48,7 @@ def make_run(tmp_path_factory):
     def make(tower: dict[str, Any], shared: bool = False, weight: float = WEIGHT) -> Path:
         run = folder / f"run{len(runs)}"
         runs.append(finished_run(run, data, {"tower": tower, "shared_towers": shared}, weight))
-        model = SemanticRanker.load(run).model
-        rng = np.random.default_rng(len(runs))
-        for variable in model.weights:
-            variable.assign(rng.normal(0, 0.5, variable.shape))
-        model.save_weights(run / WEIGHTS)
-        mark_finished(run)
+        assign_random_weights(run, len(runs))
         return run
 
     return make

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from dssm_tf.export.compact import export_compact
+from dssm_tf.export.saved_model import export_saved_model, load_export
 from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime import CompactRanker, RankedTitle
@@ -23,7 +24,7 @@ from dssm_tf.text.rules import NGRAM_KINDS
 from tests.clicks import Click, write_data
 from tests.components import TOWER_CONFIGS, changed_values, small_sizes
 from tests.runs import finished_run
-from tests.runtime.conftest import LOG, RULES, WEIGHT
+from tests.runtime.conftest import LOG, RULES, WEIGHT, assign_random_weights
 
 # The order of float32 sums changes results of these small towers by about 1e-7.
 TOLERANCE = 1e-5
@@ -49,6 +50,23 @@ def test_every_tower_equals_the_trained_model(make_run, tmp_path, name, sizes):
     tower = {"name": name, **sizes(TOWER_CONFIGS[name])}
     run = make_run(tower, shared=sizes is small_sizes)
     assert_equal(CompactRanker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
+
+
+@pytest.mark.parametrize("name", ["dssm", "clsm", "bilstm", "words"])
+def test_texts_without_a_known_ngram_have_the_similarity_0_in_every_form(tmp_path, name):
+    data = write_data(tmp_path / "data", LOG, validation=(), rules=replace(RULES, hash_buckets=0))
+    config = {"tower": {"name": name, **small_sizes(TOWER_CONFIGS[name])}}
+    run = finished_run(tmp_path / "run", data, config, WEIGHT)
+    assign_random_weights(run, 1)
+    forms = [SemanticRanker.load(run), CompactRanker.load(export_compact(run, tmp_path / "c"))]
+    if name == "dssm":
+        forms.append(load_export(export_saved_model(run, tmp_path / "s")))
+    unknown, known = ["zzz", "qqqq zzz vvvv jjjj"], ["Red Fox", "zzz owl qqqq"]
+    for ranker in forms:
+        similarities = ranker.similarity_matrix([*unknown, *known], [*known, *unknown])
+        assert (similarities[:2] == 0).all()
+        assert (similarities[:, 2:] == 0).all()
+        assert (similarities[2:, :2] != 0).all()
 
 
 @settings(max_examples=60)

@@ -123,6 +123,18 @@ def test_the_empty_text_has_a_zero_vector_and_no_gradient(name):
     assert not vectors(tower, empty_texts).any()
 
 
+@every_tower
+def test_a_text_without_a_known_ngram_has_a_zero_vector_whatever_the_biases(name):
+    tower = random_tower(name)
+    for batch in (BATCH, in_length_groups(BATCH)):
+        values = vectors(tower, batch)
+        assert [bool(row.any()) for row in values] == [
+            any(trigram in KNOWN for word in words for trigram in trigrams(word))
+            for words in SENTENCES
+        ]
+    assert not values[SENTENCES.index(["zzz"])].any()
+
+
 @pytest.mark.numeric
 @every_tower
 def test_vectors_do_not_depend_on_the_layout_of_the_batch_or_on_other_texts(name):

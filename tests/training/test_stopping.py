@@ -11,6 +11,8 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.model.run_files import is_finished
+from dssm_tf.training.checks import check_learned
 from dssm_tf.training.run_directory import Result, start_run
 from tests.clicks import click_log, write_data
 from tests.training.configuration import CONFIG, trained
@@ -63,6 +65,23 @@ def test_a_training_that_is_no_better_than_the_untrained_model_has_a_warning():
     assert result(0.0, 0.0).convergence_warning
     assert not result(0.5, 0.4, 0.51).convergence_warning
     assert not result(1.0, 1.0).convergence_warning  # training could not improve it
+
+
+def test_a_training_whose_every_epoch_is_worse_than_the_untrained_model_fails():
+    untrained = {"ndcg@10": 0.5}
+    check_learned([{"ndcg@10": 0.4}, {"ndcg@10": 0.5}, {"ndcg@10": 0.4}], untrained, 0.1)
+    check_learned([{"loss": 9.0}], {}, 0.1)  # without a validation
+    message = r"worse \(NDCG@10 at most 0.490\) than the untrained model \(0.500\).*was 1e\+06"
+    with pytest.raises(UserError, match=message):
+        check_learned([{"ndcg@10": 0.4}, {"ndcg@10": 0.49}], untrained, 1e6)
+
+
+def test_a_training_with_a_far_too_high_learning_rate_is_not_marked_as_finished(data, tmp_path):
+    out = tmp_path / "run"
+    for _ in range(2):  # the second call resumes the first
+        with pytest.raises(UserError, match="each epoch ranks the validation queries worse"):
+            trained(data, out, optimizer__learning_rate=1e6)
+        assert not is_finished(out)
 
 
 def test_a_directory_that_is_no_run_is_not_changed(data, tmp_path):

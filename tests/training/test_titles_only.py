@@ -122,7 +122,7 @@ def test_the_run_has_its_titles_no_query_and_a_model_card_without_a_log(run, tit
         "trained on titles alone. It has not learned from users",
     ):
         assert text in card
-    for text in ("Clicks are not relevance", "Measured before any training", "guessed query"):
+    for text in ("Clicks are not relevance", "weight of the log-prior, the best", "guessed query"):
         assert text not in card
 
 

@@ -127,6 +127,15 @@ def parse_metric(name: str) -> tuple[str, int]:
     return _parse(name, BUILT_IN_METRICS)
 
 
+def metric_cutoff(name: str) -> int:
+    """The cut-off of a metric that users can choose, `judged@k` included.
+
+    >>> metric_cutoff("judged@10"), metric_cutoff("map")
+    (10, 1000)
+    """
+    return _parse(name, _NAMED_METRICS)[1]
+
+
 def _parse(name: str, known: Mapping[str, BuiltInMetric]) -> tuple[str, int]:
     kind, at, cutoff = name.partition("@")
     if kind in known:

@@ -76,7 +76,7 @@ def test_rejects_are_read_as_they_were_written_even_with_lone_surrogates(tmp_pat
 )  # fmt: skip
 def test_a_manifest_names_files_of_its_output_only(tmp_path, path):
     written(tmp_path, {"files": [["titles", 0, path.format(tmp_path), 3, "0" * 64]]})
-    with pytest.raises(UserError, match="is not a manifest .*is not a file of"):
+    with pytest.raises(UserError, match=r"is not a manifest .*is not a file of"):
         Manifest.load(str(tmp_path))
 
 

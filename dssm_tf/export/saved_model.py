@@ -13,13 +13,12 @@ import tensorflow as tf
 
 from dssm_tf.character_ops import normalize
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
-from dssm_tf.common.files import atomic_directory
-from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
 from dssm_tf.export.saved_model_check import check_saved_model
 from dssm_tf.export.signatures import INPUTS
+from dssm_tf.export.target import new_version
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.id_table import IdTable, hash_texts
 from dssm_tf.model.load_run import RunRanker, load_run
@@ -127,8 +126,7 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
     """
     run = Path(run)
     ranker = load_run(run, name)
-    target = next_version(Path(out) / ranker.name)
-    with atomic_directory(target) as temporary:
+    with new_version(out, ranker.name, "saved_model.pb") as (temporary, target):
         module = tf.Module()
         module.weights = [weight.value for weight in ranker.model.weights]
         signatures = _signatures(ranker)

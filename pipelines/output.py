@@ -125,12 +125,14 @@ def _probe(path: str) -> str:
     try:
         with suppress(BeamIOError):
             existing = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
+        if existing:
+            raise UserError(f"{path} exists already; choose another name, or remove it first.")
         FileSystems.mkdirs(parts)
         with create(FileSystems.join(parts, "probe")) as file:
             file.write(b"-")
+    except UserError:
+        raise
     except Exception as error:  # each store has its own exceptions
         reason = " ".join(str(error).split())
         raise UserError(f"--output {path} cannot be written: {reason}") from error
-    if existing:
-        raise UserError(f"{path} exists already; choose another name, or remove it first.")
     return parts

@@ -39,8 +39,8 @@ NAVIGATION = {
     ],
     "Measure": ["docs/analysis", "docs/benchmark", "docs/results", "docs/baselines"],
     "Deploy": [
-        "docs/retrieval", "docs/search_engines", "docs/serving", "serving/README", "docs/runtime",
-        "docs/production", "docs/warm_start",
+        "docs/retrieval", "docs/rules", "docs/search_engines", "docs/serving",
+        "serving/README", "docs/runtime", "docs/production", "docs/warm_start",
     ],
     "Scale": ["docs/scale", "docs/engines"],
     "Look up": ["docs/api", "docs/architecture", "docs/faq"],

@@ -103,7 +103,7 @@ class MatchExplanation:
         return f"Score {self.score:.3f}: {terms}"
 
     def sentences(self) -> list[str]:
-        """Sentences about words of the query, pairs, words of the title, and the popularity.
+        """Sentences about words of the query, pairs, words of the title, rules, and the popularity.
 
         The words of the query are in the order of their contributions.
         """
@@ -120,6 +120,7 @@ class MatchExplanation:
             lines.append(f"Words of the title that match: {_names(matched)}.")
         if unmatched := [match for match in self.matches.title if match.match is None]:
             lines.append(f"Words of the title that match nothing: {_names(unmatched)}.")
+        lines += map(str, self.matches.rules)
         if self._has_prior():
             popularity = self.prior - self.mean_prior
             lines.append(
@@ -147,6 +148,7 @@ class MatchExplanation:
             "query": self.query.to_json(),
             "title": self.title.to_json(),
             "pairs": [pair._asdict() for pair in self.matches.pairs],
+            "rules": [rule._asdict() for rule in self.matches.rules],
             "sentences": self.sentences(),
         }
 
@@ -166,6 +168,13 @@ def explain_matches(ranker: MaxSimRanker, query: str, title: str) -> MatchExplan
         note
         for side, text in (("query", query), ("title", title))
         for note in read_words(side, text, ranker.vocabulary)[1]
+    ]
+    key = ranker.vocabulary.rules.key
+    notes += [
+        f"Line {rule.line} of the rules {'pins' if rule.pinned else 'blocks'} this title for the "
+        "query."
+        for rule in ranker.search_rules.of_query(ranker.vocabulary.words(query))
+        if key(rule.title) == key(title)
     ]
     prior = float(ranker.weighted_prior([title])[0])
     matches = ranker.word_matches(query, title)

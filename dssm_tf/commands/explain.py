@@ -15,6 +15,7 @@ def explain(
     query: str,
     title: str,
     out: Path | None = None,
+    rules: Path | None = None,
     json: bool = False,
 ) -> None:
     """Explain why a title matches a query.
@@ -33,6 +34,8 @@ def explain(
         query: the query, as a user would type it.
         title: the title, as it is displayed.
         out: directory for the report, its figures and explanation.json.
+        rules: file with similar words and with pinned and blocked titles (docs/rules.md); by
+            default the rules of the model, if it has some.
         json: print JSON instead of Markdown.
 
     Raises:
@@ -43,9 +46,9 @@ def explain(
     # Imported here so that --help is fast.
     from dssm_tf.analysis.explanation import explain as explain_match
     from dssm_tf.analysis.rendering import markdown, write
-    from dssm_tf.export.load import load
+    from dssm_tf.export.load import apply_rules, load
 
-    explanation = explain_match(load(model), query, title)
+    explanation = explain_match(apply_rules(load(model), rules), query, title)
     if json:
         text = dumps(explanation.to_json(), indent=2, ensure_ascii=False)
     else:

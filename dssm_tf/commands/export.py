@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, validators
 
@@ -13,16 +14,20 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
+if TYPE_CHECKING:
+    from dssm_tf.tables.judgments import CorpusTitle
+
 
 def export_model(
     *,
     model: Path,
     out: Path,
     name: str | None = None,
-    format: Literal["saved_model", "compact", "opensearch"] = "saved_model",
+    format: Literal["saved_model", "compact", "opensearch", "rules"] = "saved_model",
     table: Literal["float32", "float16", "int8"] = "float32",
     corpus: Path | None = None,
     similar_words: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 16,
+    rules: Path | None = None,
     tables: TableFlags = PLAIN,
 ) -> None:
     """Write a model for TensorFlow Serving, for NumPy, or for a search engine.
@@ -32,31 +37,44 @@ def export_model(
     OpenSearch and Elasticsearch compute the score of a maxsim model themselves: the export has the
     mapping, the similar words of each word, and a specification of the queries; `dssm documents`
     adds the model's fields to documents. Every export is compared with the trained model before it
-    is complete.
+    is complete. The format rules is a file of learned similar words, to review and to edit.
 
         dssm export --model RUN --out EXPORT
         dssm export --model RUN --out ENGINE --format opensearch --corpus corpus.tsv
+        dssm export --model RUN --out learned.tsv --format rules
 
     Args:
         model: directory that `dssm train` wrote; for opensearch, a compact model too
-        out: directory; the model is written to OUT/NAME/VERSION/
+        out: directory; the model is written to OUT/NAME/VERSION/; for rules, a file
         name: name of the served model; by default the tower's
         format: format of the export
         table: number type of a compact model's first matrix, which has most of its bytes
-        corpus: opensearch: table with the titles whose words queries are expanded to; by default
-            the titles of the training data
+        corpus: opensearch, rules: table with the titles whose words queries are expanded to; by
+            default the titles of the training data
         similar_words: opensearch: number of similar words of each query word; 0: all
-        tables: opensearch: layout of the corpus
+        rules: compact, opensearch: file with similar words, words that never match, and titles
+            pinned to or blocked for a query (docs/rules.md)
+        tables: opensearch, rules: layout of the corpus
 
     Raises:
         UserError: an input cannot be used, or an option does not apply to the format.
     """
     if format != "compact" and table != "float32":
         raise UserError("--table is for compact models; add --format compact.")
-    if format != "opensearch" and corpus is not None:
+    if format not in ("opensearch", "rules") and corpus is not None:
         raise UserError("--corpus is for search engines; add --format opensearch.")
-    if format == "opensearch":
-        _export_search_engine(model, out, name, corpus, similar_words, tables)
+    if format not in ("opensearch", "compact") and rules is not None:
+        raise UserError("--rules is for --format compact and opensearch.")
+    if format in ("opensearch", "rules"):
+        titles = None
+        if corpus is not None:
+            from dssm_tf.tables.judgments import read_corpus
+
+            titles = read_corpus(corpus, tables.layout(model).corpus)
+        if format == "opensearch":
+            _export_search_engine(model, out, name, titles, similar_words, rules)
+        else:
+            _export_rules(model, out, titles)
         return
     load_tensorflow()
     if format == "saved_model":
@@ -73,7 +91,7 @@ def export_model(
     else:
         from dssm_tf.export.compact import export_compact
 
-        target = export_compact(model, out, name, table)
+        target = export_compact(model, out, name, table, rules)
         size = sum(file.stat().st_size for file in target.iterdir()) / 1e6
         rounding = "" if table == "float32" else f" rounded to {table}"
         lines = [
@@ -87,19 +105,29 @@ def _export_search_engine(
     model: Path,
     out: Path,
     name: str | None,
-    corpus: Path | None,
+    corpus: Sequence[CorpusTitle] | None,
     similar_words: int,
-    tables: TableFlags,
+    rules: Path | None,
 ) -> None:
     """Writes an export for OpenSearch and Elasticsearch; see `export_model`."""
     from dssm_tf.export.search_engine.export import export_search_engine
-    from dssm_tf.tables.judgments import read_corpus
 
-    titles = None
-    if corpus is not None:
-        titles = [entry.title for entry in read_corpus(corpus, tables.layout(model).corpus)]
-    target = export_search_engine(model, out, name, titles, similar_words)
+    titles = None if corpus is None else [entry.title for entry in corpus]
+    doc_ids = None if corpus is None else [entry.doc_id for entry in corpus]
+    target = export_search_engine(model, out, name, titles, similar_words, rules, doc_ids)
     say(
         f"{target}: verified against the trained model",
         f"next: read {shlex.quote(str(target / 'README.md'))}",
+    )
+
+
+def _export_rules(model: Path, out: Path, corpus: Sequence[CorpusTitle] | None) -> None:
+    """Writes learned similar words; see `export_model`."""
+    from dssm_tf.export.learned_rules import export_learned_rules
+
+    titles = None if corpus is None else [entry.title for entry in corpus]
+    count = export_learned_rules(model, out, titles)
+    say(
+        f"{out}: {count:,} pairs of similar words",
+        "next: edit it, then dssm index --rules or dssm export --format opensearch --rules",
     )

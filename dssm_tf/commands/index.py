@@ -23,6 +23,7 @@ def index(
     kind: Literal["auto", "exact", "fast"] = "auto",
     queries: Path | None = None,
     similar_words: int | None = None,
+    rules: Path | None = None,
     tables: TableFlags = PLAIN,
 ) -> None:
     """Build a searchable index of a corpus.
@@ -42,6 +43,8 @@ def index(
         queries: queries to measure recall on (.txt or a table); by default made from titles
         similar_words: for a maxsim model, the number of similar words of a query word by which the
             titles to score are found; 16 by default
+        rules: for a maxsim model, file with similar words, words that never match, and titles
+            pinned to or blocked for a query (docs/rules.md); by default those of the model
         tables: layout of the files
 
     Raises:
@@ -49,7 +52,7 @@ def index(
     """
     from dssm_tf import runtime
     from dssm_tf.common.files import atomic_directory, refuse_existing
-    from dssm_tf.export.compact import copy_compact
+    from dssm_tf.export.compact import add_rules, copy_compact
     from dssm_tf.retrieval.index import MODEL
     from dssm_tf.retrieval.opening import build_index
     from dssm_tf.tables.judgments import read_corpus
@@ -67,6 +70,8 @@ def index(
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as temporary:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, temporary / MODEL)
+        if rules is not None:
+            add_rules(temporary / MODEL, rules)
         ranker = runtime.load(temporary / MODEL)
         search_index = build_index(
             ranker, model, titles, kind, query_texts, similar_words, task.update

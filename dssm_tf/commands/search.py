@@ -24,6 +24,7 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
+    rules: Path | None = None,
     tables: TableFlags = PLAIN,
 ) -> None:
     """Search a corpus with a model.
@@ -41,6 +42,8 @@ def search(
         model: directory that `dssm train` or `dssm export` wrote, instead of --index
         corpus: with --model, table (TSV, CSV, JSONL, Parquet) with doc_id, title
         k: number of results per ranking
+        rules: with --model, file with similar words and with pinned and blocked titles
+            (docs/rules.md); an index has its own
         tables: layout of the corpus
 
     Raises:
@@ -57,15 +60,20 @@ def search(
         complete = model is not None and corpus is not None
     if not complete:
         raise UserError("Give either --index, or --model and --corpus.")
+    if rules is not None and model is None:
+        raise UserError(
+            "--rules is for --model; give an index its rules with `dssm index --rules`."
+        )
     with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
             search_index = open_index(str(index))
         else:
-            from dssm_tf.export.load import load
+            from dssm_tf.export.load import apply_rules, load
 
             titles = read_corpus(corpus, tables.layout(model).corpus)
-            search_index = build_index(load(model), model, titles, progress=task.update)
+            ranker = apply_rules(load(model), rules)
+            search_index = build_index(ranker, model, titles, progress=task.update)
     query_texts: Iterable[str] = queries
     if not queries:
         if sys.stdin.isatty():
@@ -101,6 +109,8 @@ def show(query: str, result: SearchResult, split: Split) -> None:
                 text.append(" ").append(_printable(part), "bold" if is_match else None)
             details = f"{_printable(hit.doc_id)}: {_printable(hit.score_breakdown())}"
             text.append(f"  ({details})")
+    for sentence in result.blocked:
+        text.append(f"\n{_printable(sentence)}")
     Console().print(text, soft_wrap=True)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,7 @@ def _read_header(file: IO[bytes], size: int) -> _Header:
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """Reads one array of an archive."""
-    with archive.open(member) as file:
+    with cast("zipfile.ZipExtFile", archive.open(member)) as file:
         header = _read_header(file, member.file_size)
         content = bytearray(member.file_size - file.tell())
         view, end = memoryview(content), 0

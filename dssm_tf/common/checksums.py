@@ -59,6 +59,11 @@ def check_files(
             )
 
 
+def listed_files(directory: Path, hint: str) -> list[str]:
+    """The names of the files that have a checksum, see `check_files`."""
+    return [*_read(directory / CHECKSUMS, hint)]
+
+
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file; for a directory, that of the list of its files' checksums.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf import runtime
-from dssm_tf.common.checksums import files_in, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC
 from dssm_tf.export.load import find_model, load
@@ -27,10 +27,13 @@ from dssm_tf.runtime.compact_files import (
     FORMAT,
     MAXSIM,
     PRIOR,
+    RULES,
     VOCABULARY,
     WEIGHTS,
     Arrays,
+    read_compact,
 )
+from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES
 from dssm_tf.text.stable_hash import fingerprint64
 
@@ -49,6 +52,7 @@ def export_compact(
     out: Path | str,
     name: str | None = None,
     table: TableName = "float32",
+    rules: Path | None = None,
 ) -> Path:
     """Writes and verifies `out/<name>/<version>/`; see `dssm_tf.runtime.compact_files`.
 
@@ -59,6 +63,7 @@ def export_compact(
         name: the model's name; the tower's by default.
         table: number type of the first matrix, which has most of a model's bytes. float16 halves
             its size; int8 quarters it, with one scale per row.
+        rules: a file of rules by hand, see `add_rules`.
 
     Returns:
         The version's directory; its number is one above the highest existing one.
@@ -71,7 +76,30 @@ def export_compact(
     ranker = load_run(run, name)
     with new_version(out, ranker.name, COMPACT) as (directory, target):
         write_compact(ranker, Path(run), directory, table)
+        if rules is not None:
+            add_rules(directory, rules)
     return target
+
+
+def add_rules(directory: Path, path: Path) -> None:
+    """Adds a file of rules by hand to a compact model; earlier rules are replaced.
+
+    Args:
+        directory: the compact model.
+        path: the file, see `dssm_tf.runtime.search_rules`.
+
+    Raises:
+        UserError: the model does not have the score maxsim, or a rule is not valid.
+    """
+    files = read_compact(directory)
+    if files.score != MAXSIM:
+        raise UserError(
+            f"{path} cannot be applied: rules are for models with the score maxsim, and this one "
+            f"has the score {files.score}; leave --rules out."
+        )
+    text = read_rules(path, files.vocabulary).text
+    (directory / RULES).write_text(text, "utf-8", newline="")
+    write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
 
 
 def copy_compact(model: Path, directory: Path) -> None:

@@ -11,6 +11,8 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC, Spec
 from dssm_tf.model.run_files import CONFIG, EXTRA
 from dssm_tf.runtime.compact_files import COMPACT
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker, require_vectors
 from dssm_tf.tables.layout import TITLE
@@ -140,6 +142,23 @@ def load_model(path: Path | str) -> TrainedRanker:
     if not isinstance(ranker, TrainedRanker):
         raise UserError(f"{path} is a baseline; give a trained model.")
     return ranker
+
+
+def apply_rules(ranker: object, path: Path | None) -> object:
+    """A model with a file of rules by hand, which replace earlier rules.
+
+    Args:
+        ranker: the model.
+        path: the file, see `dssm_tf.runtime.search_rules`; None for no change.
+
+    Raises:
+        UserError: the model does not have the score maxsim, or a rule is not valid.
+    """
+    if path is None:
+        return ranker
+    if not isinstance(ranker, MaxSimRanker):
+        raise UserError(f"{path} cannot be applied: rules are for models with the score maxsim.")
+    return ranker.with_rules(read_rules(path, ranker.vocabulary))
 
 
 def load_vector_ranker(path: Path | str) -> VectorRanker:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import WordMatches
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
@@ -88,6 +89,7 @@ class MatchHit:
         prior: the part of the score that does not depend on the query.
         query: the query.
         model: the model.
+        pinned: the rule by hand that pins the title, if any.
     """
 
     doc_id: str
@@ -96,6 +98,7 @@ class MatchHit:
     prior: float
     query: str
     model: MaxSimRanker
+    pinned: TitleRule | None = None
 
     @cached_property
     def matches(self) -> WordMatches:
@@ -106,7 +109,7 @@ class MatchHit:
         """The score and its parts as text, then the words that match other words.
 
         Pairs and the prior are omitted if they are 0. Of a query word that matches another word of
-        the title, their similarity follows.
+        the title, their similarity follows. Rules by hand are named by their lines.
         """
         words, pairs = self.matches.query + self.matches.title, self.matches.pairs
         terms = [
@@ -117,6 +120,8 @@ class MatchHit:
             terms.append(f"pairs {sum(pair.contribution for pair in pairs):.2f}")
         if round(self.prior, 2):
             terms.append(f"prior {self.prior:+.2f}")
+        if self.pinned is not None:
+            terms.insert(0, f"pinned by rule in line {self.pinned.line}")
         title = {match.word for match in self.matches.title}
         for match in self.matches.query:
             word = split_mark(match.word)[1]
@@ -124,7 +129,15 @@ class MatchHit:
                 terms.append(f"{word} unmatched")
             elif match.word not in title:
                 similarity = f"{match.similarity:.2f}".removeprefix("0")
-                terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}")
+                rule = self.matches.rule_of(match)
+                by_rule = f" by rule in line {rule.line}" if rule else ""
+                terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}{by_rule}")
+        terms += [
+            f"{split_mark(rule.query_word)[1]} not {split_mark(rule.title_word)[1]} "
+            f"by rule in line {rule.line}"
+            for rule in self.matches.rules
+            if not rule.similarity
+        ]
         return ", ".join(terms)
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
@@ -152,7 +165,9 @@ class SearchResult(NamedTuple):
     Args:
         rankings: the best titles by each of `SYSTEMS`, or only by the model if it compares words.
         note: why the result is empty or poor; otherwise empty.
+        blocked: a sentence for each title that a rule by hand blocks for the query.
     """
 
     rankings: Mapping[str, Sequence[AnyHit]]
     note: str
+    blocked: Sequence[str] = ()

@@ -23,7 +23,7 @@ from dssm_tf.common.errors import UserError
 
 SETTINGS, WORDS, ARRAYS = "index.json", "words.arrow", "arrays"
 
-FORMAT = 1
+FORMAT = 2
 """Increased when older versions of this package cannot read the files."""
 
 REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
@@ -48,6 +48,10 @@ class Arrays(NamedTuple):
         docs: int32 `(entries,)`, positions in the corpus, ascending for each title.
         pair_keys: int64 `(pairs,)`, ascending: for the words at rows `v` and `w`, `v * words + w`.
         vectors: float32 `(words, dimension)`, the unit vectors of words.
+        similar_rows: int32 `(words, similar words)`, rows of the similar words of each word, most
+            similar first; see `dssm_tf.runtime.similar_words`. Rows of similarity 0 do not count.
+        similarities: float32 `(words, similar words)`, from 1 to 0.
+        query_weights: float32 `(words,)`, the weight a of each word.
         word_weights: float32 `(words,)`, the weight b of each word.
         pair_weights: float64 `(pairs,)`, the weight b of each pair.
         inverse_totals: float32 `(titles,)`, the weight of the title side divided by the sum of b
@@ -67,6 +71,9 @@ class Arrays(NamedTuple):
     docs: NDArray[np.int32]
     pair_keys: NDArray[np.int64]
     vectors: NDArray[np.float32]
+    similar_rows: NDArray[np.int32]
+    similarities: NDArray[np.float32]
+    query_weights: NDArray[np.float32]
     word_weights: NDArray[np.float32]
     pair_weights: NDArray[np.float64]
     inverse_totals: NDArray[np.float32]
@@ -81,8 +88,10 @@ class Arrays(NamedTuple):
 _DTYPES = {
     np.int64: ("word_starts", "pair_starts", "title_starts", "title_pair_starts", "doc_starts",
                "pair_keys"),
-    np.int32: ("word_titles", "pair_titles", "title_words", "title_pairs", "docs"),
-    np.float32: ("vectors", "word_weights", "inverse_totals", "priors"),
+    np.int32: ("word_titles", "pair_titles", "title_words", "title_pairs", "docs",
+               "similar_rows"),
+    np.float32: ("vectors", "similarities", "query_weights", "word_weights", "inverse_totals",
+                 "priors"),
     np.float64: ("pair_weights",),
 }  # fmt: skip
 
@@ -202,14 +211,20 @@ def array_problem(
         "word_starts": (words + 1,), "pair_starts": (pairs + 1,), "title_starts": (titles + 1,),
         "title_pair_starts": (titles + 1,), "doc_starts": (titles + 1,), "docs": (entries,),
         "pair_keys": (pairs,), "vectors": (words, dimension), "word_weights": (words,),
+        "query_weights": (words,), "similarities": arrays.similar_rows.shape,
         "pair_weights": (pairs,), "inverse_totals": (titles,), "priors": (titles,),
     }  # fmt: skip
     for name, shape in shapes.items():
         if (received := getattr(arrays, name).shape) != shape:
             return name, f"its shape is {received}; expected {shape}"
-    for name in ("vectors", "word_weights", "pair_weights", "inverse_totals", "priors"):
+    for name in (
+        "vectors", "similarities", "query_weights", "word_weights", "pair_weights",
+        "inverse_totals", "priors",
+    ):  # fmt: skip
         if not np.isfinite(getattr(arrays, name)).all():
             return name, "a number is not finite"
+    if problem := _table_problem(arrays.similar_rows, arrays.similarities, words):
+        return problem
     if pairs and not (arrays.pair_keys[0] >= 0 and arrays.pair_keys[-1] < words**2):
         return "pair_keys", "a number is out of range"
     if (np.diff(arrays.pair_keys) <= 0).any():
@@ -230,4 +245,19 @@ def array_problem(
         not_increasing = np.flatnonzero(np.diff(numbers) <= 0) + 1
         if not np.isin(not_increasing, first).all():
             return items, "the numbers of a list do not increase"
+    return None
+
+
+def _table_problem(
+    rows: NDArray[np.int32], similarities: NDArray[np.float32], words: int
+) -> tuple[str, str] | None:
+    """The same as `array_problem`, for the table of similar words."""
+    if rows.ndim != 2 or len(rows) != words:
+        return "similar_rows", f"its shape is {rows.shape}; expected ({words}, similar words)"
+    if rows.size and not (rows.min() >= 0 and rows.max() < words):
+        return "similar_rows", f"a number is out of range; expected 0 to {words - 1}"
+    if similarities.size and not (similarities.min() >= 0 and similarities.max() <= 1):
+        return "similarities", "a number is out of range; expected 0 to 1"
+    if (np.diff(similarities, axis=1) > 0).any():
+        return "similarities", "the numbers of a word increase"
     return None

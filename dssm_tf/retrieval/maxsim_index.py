@@ -5,6 +5,9 @@ query only: `similar_words`, by default 16. Then the best of these titles, by de
 (`rescored`), are scored by the full formula. So the scores that a search returns are the model's,
 and only a title that the first step ranks far lower than the full formula can be missed. Both steps
 include the prior. Titles without any similar word are not found.
+
+The model may have rules by hand, see `dssm_tf.runtime.search_rules`: both steps follow those of
+words. Pinned titles come first, with the model's score, and blocked ones are left out.
 """
 
 from __future__ import annotations
@@ -38,13 +41,16 @@ from dssm_tf.retrieval.maxsim_files import (
     read_words,
     write_files,
 )
-from dssm_tf.retrieval.rounded_vectors import RoundedVectors
+from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
+from dssm_tf.retrieval.title_rules import EntriesOfQuery, TitleFinder, titles_of_entries
 from dssm_tf.runtime.maxsim import QUERY, TITLE
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.postings import Postings, TitleTerms
+from dssm_tf.runtime.search_rules import NO_RULES, TitleRule
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.text.fields import split_mark
 
 RESCORED = 200
 """The number of titles that are scored by the full formula, if not set otherwise."""
@@ -54,6 +60,7 @@ TITLES, MODEL = "titles.arrow", "model"
 _NO_TITLES = np.zeros(0, np.bool_)
 _CACHED = 50_000  # words and pairs of queries
 _REPORT_EVERY = 10_000  # titles
+_REPORT_WORDS = 1_000
 
 Progress = Callable[[float, str], None]
 Booleans = NDArray[np.bool_]
@@ -115,15 +122,17 @@ class MaxSimIndex:
             view.setflags(write=False)
         self.arrays = Arrays(*views)
         self._row_of = {word: row for row, word in enumerate(self.words)}
+        self._counts = np.count_nonzero(self.arrays.similarities, axis=1)
         vectors = self.arrays.vectors
+        self._rounded = RoundedVectors(vectors, self._kernels)
         self._similar = SimilarWords(
-            self.model.maxsim,
-            self.words,
-            self.similar_words,
-            vectors,
-            RoundedVectors(vectors, self._kernels).near,
+            self.model.maxsim, self.words, self.similar_words, vectors, self._rounded.near
         )
         self._columns = self.table["doc_id"], self.table["title"]
+        self._ruled: EntriesOfQuery = {}
+        if self.model.search_rules.titles:
+            finder = TitleFinder(self.table, self._row_of, self.arrays, self.model.vocabulary)
+            self._ruled = finder.entries(self.model.search_rules)
         self._word = lru_cache(_CACHED)(self._compute_word)
         self._pair = lru_cache(_CACHED)(self._compute_pair)
 
@@ -136,6 +145,24 @@ class MaxSimIndex:
         return (
             f"{self.arrays.titles:,} distinct ones, {len(self.words):,} words; all are compared by "
             f"{self.similar_words} similar words, the best {self.rescored} by the full formula"
+            f"{self._rule_summary()}"
+        )
+
+    def _rule_summary(self) -> str:
+        """The number of rules by hand, and the lines of those that change nothing."""
+        rules = self.model.search_rules
+        if not rules:
+            return ""
+        used = {rule.line for entries in self._ruled.values() for rule in entries.values()}
+        words = {split_mark(word)[1] for word in self.words}
+        used |= {rule.line for rule in rules.words if not words.isdisjoint(rule.words)}
+        lines_of_rules = {rule.line for rule in rules.words} | {rule.line for rule in rules.titles}
+        unused = sorted(lines_of_rules - used)
+        lines = ", ".join(map(str, unused[:10])) + (", ..." if len(unused) > 10 else "")
+        return f"; {len(rules)} rules" + (
+            f", of which {len(unused)} name no word or title of the corpus (line {lines})"
+            if unused
+            else ""
         )
 
     @classmethod
@@ -175,12 +202,12 @@ class MaxSimIndex:
         rank[order] = np.arange(len(titles))
         title_of_entry = rank[title_of_entry]
 
-        progress(0.4, "sorting titles")
-        texts = _reported(titles, len(titles), "splitting", 0.5, progress)
+        progress(0.35, "sorting titles")
+        texts = _reported(titles, len(titles), "splitting", 0.45, progress)
         terms = TitleTerms.of(map(vocabulary.words, texts))
         if not terms.row_of:
             raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
-        progress(0.9, "writing postings")
+        progress(0.8, "writing postings")
         words = list(terms.row_of)
         features = maxsim.words(words)
         title_words, title_starts = _distinct(terms.rows, terms.titles, len(words), len(titles))
@@ -193,6 +220,11 @@ class MaxSimIndex:
         ]
         pair_weights = maxsim.pair_weights(pair_names)[:, TITLE].astype(np.float64)
         word_weights = np.ascontiguousarray(features.weights[:, TITLE], np.float32)
+        similar_rows, similarities = _similar_words(
+            SimilarWords(maxsim.with_rules(NO_RULES), words, similar_words, features.vectors),
+            words,
+            progress,
+        )
         totals = word_postings.sums(word_weights) + pair_postings.sums(pair_weights)
         arrays = Arrays(
             word_starts=word_postings.starts,
@@ -207,6 +239,9 @@ class MaxSimIndex:
             docs=np.argsort(title_of_entry, kind="stable").astype(np.int32),
             pair_keys=pair_keys,
             vectors=features.vectors.astype(np.float32),
+            similar_rows=similar_rows,
+            similarities=similarities,
+            query_weights=np.ascontiguousarray(features.weights[:, QUERY], np.float32),
             word_weights=word_weights,
             pair_weights=pair_weights,
             inverse_totals=(maxsim.sides[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
@@ -276,17 +311,22 @@ class MaxSimIndex:
 
         Returns:
             One ranking. Of titles with equal scores, the order is that of `tie_key`; of equal
-            titles, that of the corpus.
+            titles, that of the corpus. Pinned titles come first, in the order of their rules.
         """
         query = one_line(query)
         words = self.model.vocabulary.words(query)
-        ranked = self.rank(words, k, allowed)
-        entries, scores, titles = self._entries(ranked, k, allowed)
+        ruled = self._ruled.get(" ".join(words), {})
+        depth = k + len(ruled)
+        found = self._entries(self.rank(words, depth, allowed), depth, allowed)
+        if ruled:
+            found = self._with_pinned(words, ruled, allowed, found)
+        entries, scores, titles = found.entries[:k], found.scores[:k], found.titles[:k]
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
         numbers = scores.tolist(), self.arrays.priors[titles].tolist()
         hits = [
-            MatchHit(*row, query, self.model) for row in zip(doc_ids, texts, *numbers, strict=True)
+            MatchHit(*row, query, self.model, ruled.get(entry))
+            for entry, row in zip(entries, zip(doc_ids, texts, *numbers, strict=True), strict=True)
         ]
         note = ""
         if not words:
@@ -295,7 +335,44 @@ class MaxSimIndex:
             note = NOTHING_SIMILAR
         elif not self._has_good_hit(words, hits):
             note = POOR_RESULTS
-        return SearchResult({"semantic": hits}, note)
+        blocked = [
+            f"Blocked by line {rule.line} of the rules: "
+            f"{' '.join(one_line(column[entry].as_py()) for column in self._columns)}."
+            for entry, rule in ruled.items()
+            if not rule.pinned
+        ]
+        return SearchResult({"semantic": hits}, note, blocked)
+
+    def _with_pinned(
+        self,
+        words: Sequence[str],
+        ruled: Mapping[int, TitleRule],
+        allowed: Filter | None,
+        found: _Entries,
+    ) -> _Entries:
+        """Puts pinned entries before the found ones, and leaves blocked ones out.
+
+        Args:
+            words: the words of the query; a rule's query has at least one.
+            ruled: the entries that have a rule.
+            allowed: the entries that may be returned; None for all.
+            found: the best entries.
+        """
+        query = self._query(words)
+        if query is None:
+            return found
+        pinned = [
+            entry
+            for entry, rule in ruled.items()
+            if rule.pinned and (allowed is None or allowed.entries[entry])
+        ]
+        titles = titles_of_entries(self.arrays, pinned)
+        others = [i for i, entry in enumerate(found.entries) if entry not in ruled]
+        return _Entries(
+            pinned + [found.entries[i] for i in others],
+            np.append(self._scores(query, titles), found.scores[others]),
+            np.append(titles, found.titles[others]),
+        )
 
     def rank(self, words: Sequence[str], k: int, allowed: Filter | None = None) -> RankedTitles:
         """Ranks the distinct titles for a query; see `search`.
@@ -305,8 +382,7 @@ class MaxSimIndex:
             k: the number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
         """
-        query = self._query(words)
-        if query is None:
+        if (query := self._query(words)) is None:
             return RankedTitles(np.zeros(0, np.int32), np.zeros(0, np.float32))
         arrays, kernels = self.arrays, self._kernels
         titles = kernels.best_titles(
@@ -317,15 +393,22 @@ class MaxSimIndex:
             query.weights, query.pairs, query.pair_weights,
             min(max(k, self.rescored), arrays.titles),
         )  # fmt: skip
-        scores = kernels.exact_scores(
-            arrays.title_starts, arrays.title_words, arrays.title_pair_starts, arrays.title_pairs,
-            arrays.vectors, arrays.word_weights, arrays.pair_weights, arrays.inverse_totals,
-            titles, query.vectors, query.weights, query.pairs, query.pair_weights,
-            self.model.maxsim.threshold,
-        )  # fmt: skip
-        scores += arrays.priors[titles]
-        best = np.lexsort((titles, -scores))[:k]
+        titles.sort()  # so titles of equal scores are in order below
+        scores = self._scores(query, titles)
+        best = np.argsort(-scores, kind="stable")[:k]
         return RankedTitles(titles[best], scores[best])
+
+    def _scores(self, query: _Query, titles: NDArray[np.int32]) -> NDArray[np.float32]:
+        """The scores of some titles by the full formula, with the prior."""
+        arrays, rounded = self.arrays, self._rounded
+        scores: NDArray[np.float32] = self._kernels.exact_scores(
+            arrays.title_starts, arrays.title_words, arrays.title_pair_starts, arrays.title_pairs,
+            arrays.vectors, rounded.rounded, rounded.scales, rounded.error, ROUNDING,
+            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
+            titles, query.vectors, query.weights, query.pairs, query.pair_weights,
+            query.set_ends, query.set_rows, query.set_similarities, self.model.maxsim.threshold,
+        )  # fmt: skip
+        return scores
 
     def _query(self, text: Sequence[str]) -> _Query | None:
         """The words and pairs of a query as the compiled functions read them; None if empty."""
@@ -344,13 +427,25 @@ class MaxSimIndex:
             np.array([word.weight * scale for word in words]),
             np.array([row for row, _ in known], np.int64),
             np.array([weight for _, weight in known], np.float64),
+            np.cumsum([len(word.set_rows) for word in words]),
+            np.concatenate([word.set_rows for word in words]),
+            np.concatenate([word.set_similarities for word in words]),
         )
 
     def _compute_word(self, word: str) -> _QueryWord:
         """What a search needs of a word of a query."""
-        features = self.model.maxsim.words([word])
-        vector, weight = features.vectors[0], float(features.weights[0, QUERY])
-        return _QueryWord(vector, weight, *self._similar.of_vector(word, vector))
+        arrays, row = self.arrays, self._row_of.get(word)
+        by_rules = self.model.maxsim.set_similarities(word, self._row_of)
+        if row is not None and arrays.similarities.shape[1] and not len(by_rules[0]):
+            count = self._counts[row]
+            rows, similarities = arrays.similar_rows[row, :count], arrays.similarities[row, :count]
+            return _QueryWord(
+                arrays.vectors[row], float(arrays.query_weights[row]), rows, similarities, *by_rules
+            )
+        features = self.model.maxsim.exact_words([word])
+        vector, weight = features.vectors[0].astype(np.float32), float(features.weights[0, QUERY])
+        similar, similarities = self._similar.of_vector(word, vector)
+        return _QueryWord(vector, weight, similar.astype(np.int32), similarities, *by_rules)
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, None if no title has it; and its weight."""
@@ -366,10 +461,8 @@ class MaxSimIndex:
         row = int(np.searchsorted(keys, key))
         return row if row < len(keys) and keys[row] == key else None
 
-    def _entries(
-        self, ranked: RankedTitles, k: int, allowed: Filter | None
-    ) -> tuple[list[int], NDArray[np.float32], NDArray[np.int32]]:
-        """The first `k` entries of ranked titles, with their scores and titles."""
+    def _entries(self, ranked: RankedTitles, k: int, allowed: Filter | None) -> _Entries:
+        """The first `k` entries of ranked titles."""
         starts = self.arrays.doc_starts
         entries: list[int] = []
         of_title: list[int] = []
@@ -381,36 +474,54 @@ class MaxSimIndex:
             of_title += [i] * (len(entries) - len(of_title))
             if len(entries) == k:
                 break
-        return entries, ranked.scores[of_title], ranked.titles[of_title]
+        return _Entries(entries, ranked.scores[of_title], ranked.titles[of_title])
 
     def _has_good_hit(self, words: Sequence[str], hits: Iterable[MatchHit]) -> bool:
-        """Whether a title reaches the model's cut-off, or has all words of the query."""
+        """Whether a title is pinned, reaches the model's cut-off, or has all words of the query."""
         split, query = self.model.vocabulary.words, {*words}
         return any(
-            hit.score - hit.prior >= self.model.cutoff or query <= {*split(hit.title)}
+            hit.pinned is not None
+            or hit.score - hit.prior >= self.model.cutoff
+            or query <= {*split(hit.title)}
             for hit in hits
         )
 
 
+class _Entries(NamedTuple):
+    """Entries of the corpus in the order of a result, with their scores and distinct titles."""
+
+    entries: list[int]
+    scores: NDArray[np.float32]
+    titles: NDArray[np.int32]
+
+
 class _QueryWord(NamedTuple):
-    """A word of a query: its vector and weight, and the rows of similar words of titles."""
+    """A word of a query: its vector and weight, and the rows of similar words of titles.
+
+    `set_rows` and `set_similarities` are those of rules by hand, see `MaxSim.set_similarities`.
+    """
 
     vector: NDArray[np.float32]
     weight: float
-    rows: NDArray[np.intp]
+    rows: NDArray[np.int32]
     similarities: NDArray[np.float32]
+    set_rows: NDArray[np.intp]
+    set_similarities: NDArray[np.float32]
 
 
 class _Query(NamedTuple):
     """A query as the compiled functions read it; see `maxsim_kernels.best_titles`."""
 
     ends: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int32]
     similarities: NDArray[np.float32]
     vectors: NDArray[np.float32]
     weights: NDArray[np.float64]
     pairs: NDArray[np.int64]
     pair_weights: NDArray[np.float64]
+    set_ends: NDArray[np.int64]
+    set_rows: NDArray[np.int64]
+    set_similarities: NDArray[np.float32]
 
 
 def load_kernels() -> Any:
@@ -431,7 +542,7 @@ def load_kernels() -> Any:
 def _reported(
     items: Iterable[Any], total: int, step: str, done: float, progress: Progress
 ) -> Iterator[Any]:
-    """Passes items on and reports them as 40 % of the work.
+    """Passes items on and reports them as 35 % of the work.
 
     Args:
         items: the titles in any form.
@@ -442,8 +553,30 @@ def _reported(
     """
     for number, item in enumerate(items):
         if number % _REPORT_EVERY == 0:
-            progress(done + 0.4 * number / total, f"{step} {number:,} of {total:,} titles")
+            progress(done + 0.35 * number / total, f"{step} {number:,} of {total:,} titles")
         yield item
+
+
+def _similar_words(
+    similar: SimilarWords, words: Sequence[str], progress: Progress
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The similar words of all words of a catalog: `similar_rows` and `similarities`, see `Arrays`.
+
+    Args:
+        similar: finds them.
+        words: the words of the catalog.
+        progress: see `MaxSimIndex.build`.
+    """
+    width = 0 if similar.limit is None else min(similar.limit, len(words))
+    table = np.zeros((len(words), width), np.int32)
+    similarities = np.zeros((len(words), width), np.float32)
+    if width:
+        for row, (rows, values) in enumerate(similar.of_each(words)):
+            if row % _REPORT_WORDS == 0:
+                state = f"comparing {row:,} of {len(words):,} words"
+                progress(0.8 + 0.2 * row / len(words), state)
+            table[row, : len(rows)], similarities[row, : len(rows)] = rows, values
+    return table, similarities
 
 
 def _pairs(

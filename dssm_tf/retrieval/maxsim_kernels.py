@@ -45,7 +45,45 @@ def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
     return total
 
 
-@_compiled(fastmath=_SUMS_IN_ANY_ORDER)
+@_compiled()
+def _rounded_product(rounded: Any, row: int, small: Any, other: int) -> Any:
+    """The inner product of rows of an int8 and an int16 matrix, in int32."""
+    total = np.int32(0)
+    for i in range(rounded.shape[1]):
+        total = np.int32(total + np.int32(rounded[row, i]) * np.int32(small[other, i]))
+    return total
+
+
+@_compiled()
+def _round(vectors: Any, error: float, rounding: float) -> Any:
+    """Rounds vectors to compare them with rounded ones.
+
+    Args:
+        vectors: float32 `(rows, dimension)`, of length 1 or 0.
+        error: the length of the largest difference between the other rounded vectors and their
+            exact ones.
+        rounding: of a product in float32.
+
+    Returns:
+        int16 `(rows, dimension)`; float32 `(rows,)`, by which the rows are multiplied; float32
+        `(rows,)`, the largest difference between a product and the exact cosine.
+    """
+    count, dimension = vectors.shape
+    small = np.zeros((count, dimension), np.int16)
+    scales, margins = np.empty(count, np.float32), np.empty(count, np.float32)
+    for row in range(count):
+        scale = np.abs(vectors[row]).max() / np.float32(LEVELS)
+        square = np.float32(0)
+        for i in range(dimension):
+            if scale > 0:
+                small[row, i] = np.int16(np.rint(vectors[row, i] / scale))
+            square += (vectors[row, i] - small[row, i] * scale) ** 2
+        scales[row] = scale
+        margins[row] = error + np.sqrt(square) * (1 + error) + rounding
+    return small, scales, margins
+
+
+@_compiled()
 def rows_near(
     rounded: Any, scales: Any, error: float, vector: Any, cosine: float, limit: int, rounding: float
 ) -> Any:
@@ -55,7 +93,7 @@ def rows_near(
         rounded: int8 `(rows, dimension)`.
         scales: float32 `(rows,)`, by which the rows are multiplied.
         error: the length of the largest difference between a row and its exact vector.
-        vector: float32 `(dimension,)`, a unit vector.
+        vector: float32 `(1, dimension)`, a unit vector.
         cosine: the lowest cosine.
         limit: the number of rows.
         rounding: of a product in float32.
@@ -63,25 +101,21 @@ def rows_near(
     Returns:
         int64, ascending: at least the `limit` rows of highest cosine above the lowest one.
     """
-    scale = np.abs(vector).max() / LEVELS
-    small, square = np.empty(len(vector), np.int16), np.float32(0)
-    for i in range(len(vector)):
-        small[i] = np.int16(np.rint(vector[i] / scale))
-        square += (vector[i] - small[i] * scale) ** 2
-    margin = error + np.sqrt(square) * (1 + error) + rounding
-    rows, cosines = np.empty(len(rounded), np.int64), np.empty(len(rounded), np.float32)
-    count = 0
-    for row in range(rounded.shape[0]):
-        total = np.int32(0)
-        for i in range(rounded.shape[1]):
-            total = np.int32(total + np.int32(rounded[row, i]) * np.int32(small[i]))
-        product = np.float32(total) * scales[row] * scale
-        if product > cosine - margin:
-            rows[count], cosines[count] = row, product
+    small, vector_scales, margins = _round(vector, error, rounding)
+    scale, margin = vector_scales[0], margins[0]
+    # A loop without branches is several times faster.
+    cosines = np.empty(len(rounded), np.float32)
+    for row in range(len(rounded)):
+        cosines[row] = np.float32(_rounded_product(rounded, row, small, 0)) * scales[row] * scale
+    rows = np.empty(len(rounded), np.int64)
+    lowest, count = np.float32(cosine - margin), 0
+    for row in range(len(rounded)):
+        if cosines[row] > lowest:
+            rows[count], cosines[count] = row, cosines[row]
             count += 1
     if count > limit:
         # The exact cosines of `limit` rows are above this one minus the margin.
-        lowest = np.sort(cosines[:count])[count - limit] - 2 * margin
+        lowest = np.partition(cosines[:count], count - limit)[count - limit] - 2 * margin
         near = 0
         for i in range(count):
             if cosines[i] >= lowest:
@@ -123,7 +157,7 @@ def best_titles(
         priors: float32 `(titles,)`.
         allowed: bool `(titles,)`, the titles to rank; empty for all.
         ends: int64 `(query words,)`, the end of each query word's entries.
-        rows: int64 `(entries,)`, rows of similar words, most similar first for each query word.
+        rows: int32 `(entries,)`, rows of similar words, most similar first for each query word.
         similarities: float32 `(entries,)`, above 0.
         query_weights: float64 `(query words,)`, the share of each word in the query side.
         pairs: int64, rows of the query's pairs that titles have.
@@ -259,17 +293,28 @@ def exact_scores(
     title_pair_starts: Any,
     title_pairs: Any,
     vectors: Any,
+    rounded: Any,
+    scales: Any,
+    error: float,
+    rounding: float,
     title_weights: Any,
     pair_title_weights: Any,
     inverse_totals: Any,
+    priors: Any,
     titles: Any,
     query_vectors: Any,
     query_weights: Any,
     pairs: Any,
     pair_query_weights: Any,
+    set_ends: Any,
+    set_rows: Any,
+    set_similarities: Any,
     threshold: float,
 ) -> Any:
-    """The scores of some titles by the full formula, without the prior.
+    """The scores of some titles by the full formula, with the prior.
+
+    Most words of titles are not similar to a word of the query. Rounded vectors are enough to find
+    that out, and a quarter of the memory is read.
 
     Args:
         title_starts: the start of each title's words in `title_words`, int64 `(titles + 1,)`.
@@ -277,20 +322,29 @@ def exact_scores(
         title_pair_starts: the same for pairs.
         title_pairs: the same for pairs.
         vectors: float32 `(words, dimension)`, unit vectors.
+        rounded: see `rows_near`; so are `scales`, `error` and `rounding`.
+        scales: see `rounded`.
+        error: see `rounded`.
+        rounding: see `rounded`.
         title_weights: float32 `(words,)`, the weight of each word in a title.
         pair_title_weights: float64 `(pairs,)`.
         inverse_totals: float32 `(titles,)`, by which the title side is multiplied.
+        priors: float32 `(titles,)`.
         titles: int32, the titles to score.
         query_vectors: float32 `(query words, dimension)`.
         query_weights: float64 `(query words,)`, the share of each word in the query side.
         pairs: int64, rows of the query's pairs that titles have.
         pair_query_weights: float64, their shares in the query side.
+        set_ends: int64 `(query words,)`, the end of each query word's entries in `set_rows`.
+        set_rows: int64, rows of words whose similarity to the query word is set by a rule.
+        set_similarities: float32, these similarities.
         threshold: cosines up to this value are similarity 0.
 
     Returns:
         float32 `(len(titles),)`.
     """
     words = len(query_vectors)
+    small, query_scales, margins = _round(query_vectors, error, rounding)
     entries = 0
     for title in titles:
         entries += title_starts[title + 1] - title_starts[title]
@@ -299,6 +353,7 @@ def exact_scores(
     similarities = np.empty((entries, words), np.float32)
     highest = np.empty(entries, np.float32)
     places = 0
+    divisor = 1 - threshold
     scores = np.empty(len(titles), np.float32)
     best = np.empty(words, np.float32)
     for i in range(len(titles)):
@@ -313,8 +368,14 @@ def exact_scores(
                 places += 1
                 highest[place] = 0
                 for word in range(words):
-                    cosine = _cosine(vectors, row, query_vectors, word)
-                    similarity = max(np.float32(0), (cosine - threshold) / (1 - threshold))
+                    product = np.float32(_rounded_product(rounded, row, small, word))
+                    similarity = np.float32(0)
+                    if product * scales[row] * query_scales[word] > threshold - margins[word]:
+                        cosine = _cosine(vectors, row, query_vectors, word)
+                        similarity = max(similarity, np.float32((cosine - threshold) / divisor))
+                    for k in range(set_ends[word - 1] if word else 0, set_ends[word]):
+                        if set_rows[k] == row:
+                            similarity = set_similarities[k]
                     similarities[place, word] = similarity
                     highest[place] = max(highest[place], similarity)
             for word in range(words):
@@ -328,4 +389,5 @@ def exact_scores(
                     query_side += pair_query_weights[pair]
                     title_side += pair_title_weights[pairs[pair]]
         scores[i] = query_side + title_side * inverse_totals[title]
+        scores[i] += priors[title]
     return scores

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dssm_tf.runtime.trained_ranker import Vectors
 
 _BLOCK = 10_000  # vectors that are rounded at once
-_ROUNDING = 1e-5  # of a product in float32
+ROUNDING = 1e-5
+"""The largest rounding error of a product of unit vectors in float32."""
 
 
 class RoundedVectors:
@@ -23,21 +24,26 @@ class RoundedVectors:
     Args:
         vectors: float32 `(rows, dimension)`, of length 1 or 0.
         kernels: the module `maxsim_kernels`.
+
+    Attributes:
+        rounded: int8 `(rows, dimension)`.
+        scales: float32 `(rows,)`, by which the rows are multiplied.
+        error: the length of the largest difference between a row and its exact vector.
     """
 
     def __init__(self, vectors: Vectors, kernels: Any) -> None:
         self._rows_near = kernels.rows_near
-        self._rounded = np.empty(vectors.shape, np.int8)
-        self._scales = np.empty(len(vectors), np.float32)
-        self._error = 0.0
+        self.rounded = np.empty(vectors.shape, np.int8)
+        self.scales = np.empty(len(vectors), np.float32)
+        self.error = 0.0
         for start in range(0, len(vectors), _BLOCK):
             block = vectors[start : start + _BLOCK]
             scales = np.abs(block).max(axis=1) / np.float32(kernels.LEVELS)
             rounded = np.rint(block / np.where(scales > 0, scales, 1)[:, None])
             squares = np.square(block - rounded * scales[:, None], dtype=np.float64).sum(axis=1)
-            self._rounded[start : start + _BLOCK] = rounded
-            self._scales[start : start + _BLOCK] = scales
-            self._error = max(self._error, float(np.sqrt(squares.max())))
+            self.rounded[start : start + _BLOCK] = rounded
+            self.scales[start : start + _BLOCK] = scales
+            self.error = max(self.error, float(np.sqrt(squares.max())))
 
     def near(self, vector: Vectors, cosine: float, limit: int | None) -> NDArray[np.intp]:
         """Rows of all vectors with a cosine above `cosine`, or of the `limit` nearest of them.
@@ -50,8 +56,8 @@ class RoundedVectors:
         Returns:
             At least these rows, in ascending order.
         """
-        count = len(self._scales) if limit is None else limit
+        count = len(self.scales) if limit is None else limit
         rows: NDArray[np.intp] = self._rows_near(
-            self._rounded, self._scales, self._error, vector, cosine, count, _ROUNDING
+            self.rounded, self.scales, self.error, vector[None], cosine, count, ROUNDING
         )
         return rows

@@ -13,6 +13,7 @@ prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_p
                 log-priors: the logs of their fractions of all clicks
 document_frequencies.json
                 with maxsim, see `dssm_tf.text.document_frequencies`
+rules.tsv       rules by hand, if there are any, see `dssm_tf.runtime.search_rules`
 spec.json       the specification of the training data; not read here
 MODEL_CARD.md
 SHA256SUMS
@@ -30,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import read_arrays
-from dssm_tf.common.checksums import check_files
+from dssm_tf.common.checksums import check_files, listed_files
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version
+from dssm_tf.runtime.search_rules import NO_RULES, SearchRules, read_rules
 from dssm_tf.runtime.towers import TOWERS
 from dssm_tf.runtime.weight_shapes import tower_problem, weights_problem
 from dssm_tf.text.document_frequencies import DocumentFrequencies
@@ -44,6 +46,7 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
+RULES = "rules.tsv"
 
 FORMAT = 9
 """Increased when older versions of this package cannot read the files."""
@@ -67,6 +70,7 @@ class CompactFiles(NamedTuple):
         weights: the arrays of weights.npz.
         prior: the arrays of prior.npz.
         frequencies: document frequencies, with the score maxsim only.
+        search_rules: the rules by hand, with the score maxsim only.
     """
 
     directory: Path
@@ -75,6 +79,7 @@ class CompactFiles(NamedTuple):
     weights: Arrays
     prior: Arrays
     frequencies: DocumentFrequencies | None
+    search_rules: SearchRules = NO_RULES
 
     @property
     def score(self) -> str:
@@ -114,17 +119,20 @@ def read_compact(directory: Path) -> CompactFiles:
     vocabulary = Vocabulary.load(directory / VOCABULARY, rules)
     weights, prior = (read_arrays(directory / name, _REBUILD_HINT) for name in (WEIGHTS, PRIOR))
     _refuse(directory / PRIOR, _prior_problem(prior))
-    frequencies = None
+    frequencies, search_rules = None, NO_RULES
     if settings["score"]["name"] == MAXSIM:
         check_files(directory, (DOCUMENT_FREQUENCIES,), _REBUILD_HINT)
         frequencies = DocumentFrequencies.load(directory / DOCUMENT_FREQUENCIES)
         _refuse(directory / WEIGHTS, _maxsim_problem(weights, 1 + vocabulary.size))
+        if (directory / RULES).exists() or RULES in listed_files(directory, _REBUILD_HINT):
+            check_files(directory, (RULES,), _REBUILD_HINT)
+            search_rules = read_rules(directory / RULES, vocabulary)
     else:
         tower, sides = settings["tower"], settings["sides"]
         problem = weights_problem(weights, tower, sides, 1 + vocabulary.size)
         _refuse(directory / WEIGHTS, problem)
     _refuse(directory / WEIGHTS, _number_problem(weights))
-    return CompactFiles(directory, settings, vocabulary, weights, prior, frequencies)
+    return CompactFiles(directory, settings, vocabulary, weights, prior, frequencies, search_rules)
 
 
 def _refuse(path: Path, problem: str | None) -> None:

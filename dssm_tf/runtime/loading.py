@@ -36,7 +36,7 @@ def load(directory: Path | str) -> TrainedRanker:
     if files.frequencies is None:
         return CompactRanker(files)
     maxsim = _maxsim(files, files.frequencies)
-    return MaxSimRanker(files.settings, maxsim, HashedPriors(files))
+    return MaxSimRanker(files.settings, maxsim.with_rules(files.search_rules), HashedPriors(files))
 
 
 def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:

@@ -34,6 +34,8 @@ Score. `q` and `t` are the distinct words, then the distinct pairs, of query and
 
 A text without words has score 0 with every text. A ranker adds the title's weighted log-prior.
 
+Rules by hand replace sim(w, v) and sim(v, w) for some words, see `search_rules`.
+
 `InvertedIndex` computes the exact scores of all titles. The threshold makes most similarities zero,
 so only the titles of the few hundred words that are similar to a word of the query are read.
 
@@ -44,7 +46,8 @@ al. 2013 (word hashing), Metzler and Croft 2005 (neighboring words as terms).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -52,6 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.runtime.postings import Postings, TitleTerms
+from dssm_tf.runtime.search_rules import NO_RULES, SearchRules
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.runtime.vector_ranker import unit
 from dssm_tf.runtime.word_vectors import WordVectors
@@ -92,7 +96,12 @@ class MaxSim:
         pair_bias: `(2,)`, the importance of all pairs in queries and in titles.
         threshold: cosines up to this value are similarity 0; at least 0 and below 1.
         cached_words: number of words whose vectors are cached.
+
+    Attributes:
+        search_rules: rules by hand; none unless `with_rules` set them.
     """
+
+    search_rules: SearchRules = NO_RULES
 
     def __init__(
         self,
@@ -157,6 +166,28 @@ class MaxSim:
         """Similarities from cosines of word vectors: 0 up to the threshold, and 1 for 1."""
         return np.maximum(cosines - self.threshold, 0) / (1 - self.threshold)
 
+    def with_rules(self, rules: SearchRules) -> MaxSim:
+        """The same model with other rules by hand; both share the cache of vectors."""
+        model = copy(self)
+        model.search_rules = rules
+        return model
+
+    def set_similarities(
+        self, word: str, row_of: Mapping[str, int]
+    ) -> tuple[NDArray[np.intp], Vectors]:
+        """The rows of words whose similarity to a word is set by a rule, and these similarities.
+
+        Args:
+            word: the word.
+            row_of: the row of each other word.
+        """
+        rules = self.search_rules.of_word(word, self.vocabulary.rules.own_fields)
+        known = [(row_of[other], similarity) for other, similarity in rules if other in row_of]
+        return (
+            np.array([row for row, _ in known], np.intp),
+            np.array([similarity for _, similarity in known], np.float32),
+        )
+
 
 class InvertedIndex:
     """Titles by their words and pairs; scores all of them for a query.
@@ -173,6 +204,7 @@ class InvertedIndex:
         self._title_count = len(titles)
         words = TitleTerms.of(map(dict.fromkeys, titles))
         self._words = Postings(words.rows, words.starts, len(words.row_of))
+        self._row_of_word = words.row_of
         self._vectors, weights = model.words(list(words.row_of))
         self._title_weights = weights[:, TITLE]
         pairs = TitleTerms.of(map(model.frequencies.pairs_of, titles))
@@ -260,9 +292,12 @@ class InvertedIndex:
     def _compute_similar_words(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
         """The title words that are similar to a word, as rows and similarities, increasing."""
         cosines = self._vectors @ self._model.words([word]).vectors[0]
-        rows = np.flatnonzero(cosines > self._model.threshold)
-        rows = rows[np.argsort(cosines[rows])]
-        return rows, self._model.similarities(cosines[rows]).astype(np.float32)
+        similarities = self._model.similarities(cosines).astype(np.float32)
+        set_rows, set_similarities = self._model.set_similarities(word, self._row_of_word)
+        similarities[set_rows] = set_similarities
+        rows = np.flatnonzero(similarities)
+        rows = rows[np.argsort(similarities[rows])]
+        return rows, similarities[rows]
 
 
 def softplus(x: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
+from dssm_tf.runtime.search_rules import SearchRules
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES, TrainedRanker, Vectors, texts_of
 from dssm_tf.runtime.word_matches import WordMatches, word_matches
 
@@ -42,6 +44,18 @@ class MaxSimRanker(TrainedRanker):
         self.maxsim = maxsim
         self._priors_of = weighted_priors
         self._cached_index = lru_cache(_CACHED_TITLE_LISTS)(self._build_index)
+
+    def with_rules(self, rules: SearchRules) -> MaxSimRanker:
+        """The same model with other rules by hand for similar words, and pinned titles."""
+        ranker = copy(self)
+        ranker.maxsim = self.maxsim.with_rules(rules)
+        ranker._cached_index = lru_cache(_CACHED_TITLE_LISTS)(ranker._build_index)
+        return ranker
+
+    @property
+    def search_rules(self) -> SearchRules:
+        """The rules by hand; scores follow those of words, an index also those of titles."""
+        return self.maxsim.search_rules
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """Scores every title for every query, float32 `(len(queries), len(titles))`.

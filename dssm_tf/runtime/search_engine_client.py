@@ -21,7 +21,11 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
-from dssm_tf.runtime.search_engine_files import SearchEngineFiles, read_search_engine
+from dssm_tf.runtime.search_engine_files import (
+    PlacedTitles,
+    SearchEngineFiles,
+    read_search_engine,
+)
 from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.runtime.trained_ranker import Vectors
 
@@ -32,6 +36,9 @@ WORDS, NORM, PRIOR, VERSION = (f"{FIELDS}.{name}" for name in ("words", "norm", 
 MAX_TERMS = 1000
 """Default maximum of terms of a query. Engines allow 1,024, those of filters included."""
 _SMALLEST_BOOST = 1e-30  # float32 would round smaller ones to 0, and engines match a boost of 0
+
+PIN_STEP = 1000.0
+"""A pinned title scores this much more than the next one; a model's scores are far smaller."""
 
 Json = dict[str, Any]
 Weights = tuple[float, float]
@@ -62,6 +69,7 @@ class SearchEngineClient:
         self.manifest = files.manifest
         self.vocabulary = files.ranker.vocabulary
         self.pairs = files.pairs
+        self.title_rules = files.title_rules
         self._lines = files.lines
         self.ranker = files.ranker
         self._model = files.ranker.maxsim
@@ -81,8 +89,16 @@ class SearchEngineClient:
 
         Returns:
             A query for the key `query` of a search; it matches nothing if the text has no word that
-            is similar to a word of the catalog.
+            is similar to a word of the catalog, and no pinned title.
         """
+        placed = self.title_rules.get(" ".join(self.vocabulary.words(text)))
+        if placed is None:
+            return self._by_words(text, prior, max_terms)
+        terms = max(0, max_terms - len(placed.pinned) - bool(placed.blocked))
+        return _with_placed(self._by_words(text, prior, terms), placed)
+
+    def _by_words(self, text: str, prior: bool, max_terms: int) -> Json:
+        """The same as `query`, without pinned and blocked titles."""
         words = {word: self.word(word) for word in self.words(text)}
         pairs = {pair: self.pairs[pair] for pair in self.pairs_of(text)}
         total = sum(word.weight for word in words.values()) + sum(a for a, _ in pairs.values())
@@ -226,6 +242,24 @@ def _any_of(clauses: list[Json | None]) -> Json:
     """The sum of the scores of matching clauses; empty without clauses."""
     should = list(filter(None, clauses))
     return {"bool": {"should": should, "minimum_should_match": 1}} if should else {}
+
+
+def _with_placed(query: Json, placed: PlacedTitles) -> Json:
+    """A query with pinned and blocked documents."""
+    pins = [
+        {
+            "constant_score": {
+                "filter": {"ids": {"values": [pinned]}},
+                "boost": PIN_STEP * (len(placed.pinned) - row),
+                "_name": "pinned",
+            }
+        }
+        for row, pinned in enumerate(placed.pinned)
+    ]
+    body: Json = {"should": [query, *pins], "minimum_should_match": 1}
+    if placed.blocked:
+        body["must_not"] = [{"ids": {"values": list(placed.blocked)}}]
+    return {"bool": body}
 
 
 def _with_field(query: Json, factor: Json, mode: str) -> Json:

@@ -6,6 +6,7 @@ expansions.tsv.gz   a line per known word, with the columns `word`, `query_weigh
                     `fridge 1 refrigerator 0.83`. The first `catalog_words` lines are the words of
                     the catalog, which queries are expanded to
 pairs.tsv.gz        a line per known pair, with the columns `pair`, `query_weight`, `title_weight`
+title_rules.json    for queries with rules by hand, see `PlacedTitles`
 model/              the compact model, see `compact_files`: letters of unknown words, and priors
 SHA256SUMS
 
@@ -40,6 +41,7 @@ from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 MANIFEST = "manifest.json"
 EXPANSIONS = "expansions.tsv.gz"
 PAIRS = "pairs.tsv.gz"
+TITLE_RULES = "title_rules.json"
 MODEL = "model"
 
 FORMAT = 1
@@ -82,6 +84,18 @@ class Manifest:
     title_fields: tuple[str, ...]
 
 
+class PlacedTitles(NamedTuple):
+    """The titles that rules by hand pin to or block for a query, by the engine's `_id`.
+
+    Attributes:
+        pinned: they come first, in this order.
+        blocked: they are left out.
+    """
+
+    pinned: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+
+
 class SearchEngineFiles(NamedTuple):
     """The content of an export.
 
@@ -91,6 +105,7 @@ class SearchEngineFiles(NamedTuple):
         lines: for each known word the rest of its line of expansions.tsv.gz, catalog words first.
         pairs: for each known pair its weights in queries and in titles.
         ranker: the model.
+        title_rules: by the words of a query, joined by spaces.
     """
 
     directory: Path
@@ -98,6 +113,7 @@ class SearchEngineFiles(NamedTuple):
     lines: dict[str, str]
     pairs: dict[str, tuple[float, float]]
     ranker: MaxSimRanker
+    title_rules: dict[str, PlacedTitles]
 
 
 def read_search_engine(directory: Path | str) -> SearchEngineFiles:
@@ -112,7 +128,7 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
             changed.
     """
     directory = _find(Path(directory))
-    check_files(directory, (MANIFEST, EXPANSIONS, PAIRS), _HINT)
+    check_files(directory, (MANIFEST, EXPANSIONS, PAIRS, TITLE_RULES), _HINT)
     manifest = _read_manifest(directory / MANIFEST)
     ranker = load(directory / MODEL)
     if not isinstance(ranker, MaxSimRanker):
@@ -133,7 +149,8 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
             f"{directory / EXPANSIONS} has {len(lines)} words; {MANIFEST} says "
             f"{manifest.catalog_words} catalog words. {_HINT}"
         )
-    return SearchEngineFiles(directory, manifest, lines, pairs, ranker)
+    title_rules = _read_title_rules(directory / TITLE_RULES)
+    return SearchEngineFiles(directory, manifest, lines, pairs, ranker, title_rules)
 
 
 def version_of(model: Path) -> str:
@@ -182,6 +199,18 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[str]:
                 yield line.rstrip("\n")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}. {_HINT}") from None
+
+
+def _read_title_rules(path: Path) -> dict[str, PlacedTitles]:
+    """Reads title_rules.json."""
+    try:
+        content = json.loads(path.read_bytes())
+        return {
+            query: PlacedTitles(tuple(placed["pinned"]), tuple(placed["blocked"]))
+            for query, placed in content.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(f"{path} is not as expected ({error!r:.80}). {_HINT}") from None
 
 
 def _read_manifest(path: Path) -> Manifest:

@@ -35,8 +35,9 @@ def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:
 class SimilarWords:
     """Similar catalog words of any word, for everything that expands a query.
 
-    The similarity is that of `dssm_tf.runtime.maxsim`. It is computed in float64, so it depends
-    neither on the other words nor on the number of threads. Several threads may use one object.
+    The similarity is that of `dssm_tf.runtime.maxsim`, or of a rule by hand. It is computed in
+    float64, so it depends neither on the other words nor on the number of threads. Several threads
+    may use one object.
 
     Args:
         model: the trained model.
@@ -44,6 +45,9 @@ class SimilarWords:
         limit: the number of similar words of each word; None for all.
         vectors: unit vectors of `words`, `(words, dimension)`; computed if None.
         near: returns a superset of the rows to find, see `rows_near`, which is the default.
+
+    Attributes:
+        limit: see above.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class SimilarWords:
         self._model = model
         self._row_of = {word: row for row, word in enumerate(words)}
         self._vectors = model.words(words).vectors if vectors is None else vectors
-        self._limit = limit
+        self.limit = limit
         self._near = near or self.rows_near
         self._cached = lru_cache(_CACHED)(self._compute)
 
@@ -71,8 +75,9 @@ class SimilarWords:
             word: a word as `Vocabulary.words` returns it.
 
         Returns:
-            Rows into `words` and similarities above 0, both of the same length; at most `limit`.
-            Both are empty for a word without ids. Do not change them: they are cached.
+            Rows into `words` and similarities above 0, both of the same length; at most `limit`,
+            and all words that rules make similar. Both are empty for a word without ids and rules.
+            Do not change them: they are cached.
         """
         return self._cached(word)
 
@@ -83,16 +88,32 @@ class SimilarWords:
             word: the word.
             vector: its vector, `(dimension,)`.
         """
+        set_rows, set_similarities = self._model.set_similarities(word, self._row_of)
+        limit = None if self.limit is None else self.limit + len(set_rows)
+        rows, similarities = self._learned(word, vector, limit)
+        if not len(set_rows):
+            return rows, similarities
+        by_model = ~np.isin(rows, set_rows)
+        rows = np.append(rows[by_model][: self.limit], set_rows)
+        similarities = np.append(similarities[by_model][: self.limit], set_similarities)
+        itself = rows == self._row_of.get(word, -1)
+        order = np.lexsort((rows, -similarities, ~itself))
+        order = order[similarities[order] > 0]
+        return rows[order], similarities[order]
+
+    def _learned(self, word: str, vector: Vectors, limit: int | None) -> tuple[Rows, Vectors]:
+        """The same as `of_vector` with another limit, without rules."""
         if not vector.any():
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        rows = self._near(vector, self._model.threshold, self._limit)
+        rows = self._near(vector, self._model.threshold, limit)
         # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
-        exact = np.einsum("d,nd->n", vector.astype(np.float64), self._vectors[rows])
+        near = self._vectors.take(rows, axis=0).astype(np.float64)
+        exact = np.einsum("d,nd->n", vector.astype(np.float64), near)
         similarities = np.minimum(self._model.similarities(exact), 1)
         itself = rows == self._row_of.get(word, -1)
         similarities[itself] = 1
         rounded = similarities.astype(np.float32)
-        order = np.lexsort((-rounded, ~itself))[: self._limit]  # stable, so ties are by row
+        order = np.lexsort((-rounded, ~itself))[:limit]  # stable, so ties are by row
         order = order[rounded[order] > 0]
         return rows[order], rounded[order]
 

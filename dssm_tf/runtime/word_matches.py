@@ -36,6 +36,30 @@ class PairMatch(NamedTuple):
     contribution: float
 
 
+class AppliedRule(NamedTuple):
+    """A rule by hand for a word of the query and a word of the title.
+
+    Attributes:
+        query_word: the word of the query.
+        title_word: the word of the title.
+        similarity: that of the rule; 0 if the words never match.
+        learned: the similarity without the rule.
+        line: the line of the rule in its file.
+    """
+
+    query_word: str
+    title_word: str
+    similarity: float
+    learned: float
+    line: int
+
+    def __str__(self) -> str:
+        return (
+            f"By line {self.line} of the rules, the similarity of '{self.query_word}' and "
+            f"'{self.title_word}' is {self.similarity:.2f}; without the rule {self.learned:.2f}."
+        )
+
+
 class WordMatches(NamedTuple):
     """The parts of a score. All contributions add up to the score without the prior.
 
@@ -43,16 +67,24 @@ class WordMatches(NamedTuple):
         query: each distinct word of the query, in order.
         title: each distinct word of the title, in order.
         pairs: the pairs of both texts, in the order of the query.
+        rules: the rules by hand for words of both texts, also those for words that match others.
     """
 
     query: list[WordMatch]
     title: list[WordMatch]
     pairs: list[PairMatch]
+    rules: list[AppliedRule]
 
     @property
     def score(self) -> float:
         """The sum of all contributions."""
-        return sum(part.contribution for parts in self for part in parts)
+        words = sum(match.contribution for match in (*self.query, *self.title))
+        return words + sum(pair.contribution for pair in self.pairs)
+
+    def rule_of(self, match: WordMatch) -> AppliedRule | None:
+        """The rule that gives the similarity of a query word and its match, if any."""
+        words = match.word, match.match
+        return next((rule for rule in self.rules if rule[:2] == words), None)
 
 
 def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> WordMatches:
@@ -68,6 +100,13 @@ def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> W
     # Unlike a matrix product, the sums of `einsum` are equal for equal vectors, so that they tie.
     cosines = np.einsum("qd,td->qt", query_features.vectors, title_features.vectors)
     similarities = model.similarities(cosines)
+    rules = []
+    for row, word in enumerate(query_words):
+        for column, other in enumerate(title_words):
+            if (rule := model.search_rules.between(word, other)) is not None:
+                learned = float(similarities[row, column])
+                rules.append(AppliedRule(word, other, rule.similarity, learned, rule.line))
+                similarities[row, column] = rule.similarity
     word_weights, pair_weights = _weights(model, query_features, query, QUERY)
     title_word_weights, title_pair_weights = _weights(model, title_features, title, TITLE)
     return WordMatches(
@@ -78,6 +117,7 @@ def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> W
             for pair, weight in pair_weights.items()
             if pair in title_pair_weights
         ],
+        rules,
     )
 
 

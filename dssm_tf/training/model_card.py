@@ -52,8 +52,10 @@ def write_model_card(
     )
     search = ""
     if "cutoff" in values:
-        bm25_weight = values["bm25_weight"]
-        sentences = _SEARCH.format(bm25_weight, 1 - bm25_weight, values["cutoff"])
+        sentences = _NO_GOOD_MATCH.format(values["cutoff"])
+        if "bm25_weight" in values:
+            weight = values["bm25_weight"]
+            sentences = f"{_HYBRID.format(weight, 1 - weight)} {sentences}"
         search = f"\n{fill(sentences, 100)}\n"
     small_sample = []
     if values:
@@ -178,12 +180,15 @@ Compare them by inner product. The last column measures the ranking by unit vect
 prior. `dssm embed --cosine` returns these; they are the same vectors without the last number.
 """
 
-_SEARCH = (
+_HYBRID = (
     "`dssm search` adds the scores of BM25, weight {:.2f}, and of this model, weight {:.2f}, each "
-    "scaled to 0..1. It warns that no result is good if each result has a cosine below {:.3f} and "
-    "lacks a word of the query. The cutoff is the 5th percentile of the first title's cosine over "
-    "the validation queries whose first title has a grade. How many poor results are below it was "
-    "not measured."
+    "scaled to 0..1."
+)
+_NO_GOOD_MATCH = (
+    "`dssm search` warns that no result is good if each result has a score without the prior below "
+    "{:.3f} and lacks a word of the query. The cutoff is the 5th percentile of this score of the "
+    "first title over the validation queries whose first title has a grade. How many poor results "
+    "are below it was not measured."
 )
 
 

@@ -18,6 +18,7 @@ def tune_prior_weight(
     prior: TitlePrior,
     task: ValidationTask | None,
     scorer: TextScorer,
+    hybrid: bool = True,
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation metrics with it.
 
@@ -27,6 +28,7 @@ def tune_prior_weight(
         prior: the log-prior of titles.
         task: the validation queries; if None, `auto` is 0.
         scorer: scores texts without the prior.
+        hybrid: whether a search combines the scores with those of BM25.
 
     Returns:
         The weight, and the metrics as in `Result.metrics`.
@@ -38,7 +40,7 @@ def tune_prior_weight(
     if weight == "auto":
         weight = best_prior_weight(task, scores, log_prior) if prior.log_priors else 0.0
     metrics = task.metrics_with_ci(scores, weight * log_prior)
-    metrics |= tune_search_settings(task, scores, weight * log_prior)
+    metrics |= tune_search_settings(task, scores, weight * log_prior, hybrid)
     metrics |= {f"cosine {name}": value for name, value in task.ndcg(scores).items()}
     return weight, metrics | {"queries": float(len(task.queries))}
 

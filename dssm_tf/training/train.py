@@ -320,7 +320,8 @@ def _fit_and_refit(
         stages = starts.before_clicks()
     best = _fit_from_best_start(config, loop, task, stages, console)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
-    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
+    hybrid = not config.score.reads_words
+    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer, hybrid)
     result = Result(
         len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
     )
@@ -396,7 +397,7 @@ def _train_on_titles(
         console.print(f"chosen by validation: the weights after {chosen.name}")
     assign_all(loop.ranking_model.weights, chosen.weights)
     prior = TitlePrior(data.titles, data.rules)
-    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer)
+    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer, hybrid=False)
     result = Result(0, 0, [], weight, metrics, untrained=untrained)
     result.stages = [stage.summary() for stage in stages]
     result.validation_description = "" if task is None else task.description

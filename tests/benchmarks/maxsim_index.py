@@ -9,11 +9,12 @@ share, so that words and pairs of neighboring words are as frequent as in the co
 added at the rate at which the corpus's own titles add them (Heaps 1978): existing words with some
 letters changed. Queries are searched as they are, and with one typing error each.
 
-Each index is built by `dssm index` and searched in another process by one thread, one query at a
-time. The last 400 queries are measured, first as they are, then with typing errors; the others are
-searched before, so that frequent words are cached as in a server that has run for a while. Seconds
-and milliseconds are processor time of all threads. Other processes still slow it down, so each
-search counts with the minimum of three processes.
+Each index is built by `dssm index` and searched in another process by one thread on one core, one
+query at a time. The last 400 queries are measured; the others are searched before, as in a server
+that has run for a while. Every second one is searched as it is, the others with a typing error: no
+other form of them was searched. Both are shuffled together, so words that are new to the process
+are included. Then the first half is searched again, with all words cached. Milliseconds are wall
+clock time. Other processes slow it down, so each search counts with the minimum of three processes.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from dssm_tf.text.typos import with_typo
 from tests.benchmarks.scale import run_measured
 
 QUERIES = 400
+KINDS = ("query", "typing error", "cached")
 
 _CHANGES = 0.2  # probability of a change to another title, at each word
 _USES = 2  # mean number of titles of a new word
@@ -48,18 +50,20 @@ _USES = 2  # mean number of titles of a new word
 ROUNDS = 3
 
 SEARCH = """
-import json, resource, sys, time
+import json, os, resource, sys, time
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 started = time.process_time()
 from dssm_tf.retrieval.opening import open_index
 index = open_index(sys.argv[1])
 index.search("")
-result = {"opened": time.process_time() - started}
-for path in sys.argv[2:]:
-    result[path] = []
-    for query in open(path).read().splitlines():
-        started = time.process_time_ns()
-        index.search(query)
-        result[path].append((time.process_time_ns() - started) / 1e6)
+result = {"opened": time.process_time() - started, "milliseconds": []}
+known, measured = (open(path).read().splitlines() for path in sys.argv[2:])
+for query in known:
+    index.search(query)
+for query in measured:
+    started = time.perf_counter_ns()
+    index.search(query)
+    result["milliseconds"].append((time.perf_counter_ns() - started) / 1e6)
 result["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps(result))
 """
@@ -121,7 +125,21 @@ def write_titles(path: Path, titles: Sequence[str]) -> None:
         file.writelines(f"t{number}\t{title}\n" for number, title in enumerate(titles))
 
 
-def measure(folder: Path, model: Path, corpus: Path, queries: list[Path]) -> str:
+def measured_queries(queries: Sequence[str], seed: int = 1) -> tuple[list[str], list[str]]:
+    """Queries in the order in which they are measured, and the kind of each.
+
+    Args:
+        queries: queries; every second one gets a typing error.
+        seed: seed of the random numbers.
+    """
+    kinds = [(query, "query") for query in queries[::2]]
+    kinds += [(with_typo(query), "typing error") for query in queries[1::2]]
+    random.Random(seed).shuffle(kinds)
+    kinds += [(query, "cached") for query in queries[::2]]
+    return [query for query, _ in kinds], [kind for _, kind in kinds]
+
+
+def measure(folder: Path, model: Path, corpus: Path, queries: list[Path], kinds: list[str]) -> str:
     """Builds and searches an index; returns cells of the table."""
     out = folder / corpus.stem
     command = ["index", "--model", model, "--corpus", corpus, "--out", out]
@@ -132,12 +150,13 @@ def measure(folder: Path, model: Path, corpus: Path, queries: list[Path]) -> str
         for _ in range(ROUNDS)
     ]
     opened, peak_of_search = (min(row[name] for row in rounds) for name in ("opened", "peak"))
-    times = []
-    for path in queries[1:]:
-        milliseconds = np.min([row[str(path)] for row in rounds], axis=0)
-        times.append(f"{np.median(milliseconds):.2f} ({np.percentile(milliseconds, 95):.2f})")
+    fastest = np.min([row["milliseconds"] for row in rounds], axis=0)
+    cells = []
+    for kind in KINDS:
+        times = fastest[np.array(kinds) == kind]
+        cells.append(f"{np.median(times):.2f} ({np.percentile(times, 95):.2f})")
     return (
-        f"{seconds:.1f} | {peak:,.0f} | {size / 2**20:,.0f} | {opened:.1f} | {' | '.join(times)} | "
+        f"{seconds:.1f} | {peak:,.0f} | {size / 2**20:,.0f} | {opened:.1f} | {' | '.join(cells)} | "
         f"{peak_of_search:,.0f} |"
     )
 
@@ -151,26 +170,24 @@ def main(
 ) -> None:
     """Prints a table."""
     write = sys.stdout.write
+    columns = " | ".join(f"{kind}, ms (95 %)" for kind in KINDS)
     write(
-        "| titles | `dssm index`, s | peak, MiB | MiB on disk | open, s | query, ms (95 %) | "
-        "typing error, ms (95 %) | peak, MiB |\n|---|---|---|---|---|---|---|---|\n"
+        "| titles | `dssm index`, s | peak, MiB | MiB on disk | open, s | "
+        f"{columns} | peak, MiB |\n|---|---|---|---|---|---|---|---|---|\n"
     )
     rows = [FOLDED.words(entry.title) for entry in read_corpus(corpus, PLAIN.layout().corpus)]
     texts = queries.read_text("utf-8").splitlines()
-    known, measured = texts[:-QUERIES], texts[-QUERIES:]
+    measured, kinds = measured_queries(texts[-QUERIES:])
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        files = []
-        for name, lines in (
-            ("known", known), ("measured", measured), ("misspelled", map(with_typo, measured))
-        ):  # fmt: skip
-            files.append(folder / f"{name}.txt")
-            files[-1].write_text("\n".join(lines), "utf-8")
-        write(f"| {len(rows):,} | {measure(folder, model, corpus, files)}\n")
+        files = [folder / "known.txt", folder / "measured.txt"]
+        for file, lines in zip(files, (texts[:-QUERIES], measured), strict=True):
+            file.write_text("\n".join(lines), "utf-8")
+        write(f"| {len(rows):,} | {measure(folder, model, corpus, files, kinds)}\n")
         for count in titles:
             catalog = folder / f"generated{count}.tsv"
             write_titles(catalog, generated_titles(rows, count))
-            write(f"| {count:,} | {measure(folder, model, catalog, files)}\n")
+            write(f"| {count:,} | {measure(folder, model, catalog, files, kinds)}\n")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ class Client:
     def __init__(self, directory: Path) -> None:
         self.manifest = json.loads((directory / "manifest.json").read_bytes())
         compact = json.loads((directory / "model" / "compact.json").read_bytes())
+        self.title_rules = json.loads((directory / "title_rules.json").read_bytes())
         self.rules, self.threshold = compact["rules"], compact["score"]["threshold"]
         self.table = {row[0]: row for row in _table(directory / "expansions.tsv.gz")}
         self.catalog = list(self.table)[: self.manifest["catalog_words"]]
@@ -132,6 +133,19 @@ class Client:
     # ------------------------------------------------------------------- queries and documents
 
     def query(self, text: str, prior: bool, max_terms: int) -> Json:
+        placed = self.title_rules.get(" ".join(self.all_words(text)))
+        if placed is None:
+            return self.query_without_rules(text, prior, max_terms)
+        pinned, blocked = placed["pinned"], placed["blocked"]
+        terms = max(0, max_terms - len(pinned) - (1 if blocked else 0))
+        should = [self.query_without_rules(text, prior, terms)]
+        for place, name in enumerate(pinned):
+            clause = {"filter": {"ids": {"values": [name]}}, "_name": "pinned"}
+            should.append({"constant_score": clause | {"boost": 1000 * (len(pinned) - place)}})
+        exclusion = {"must_not": [{"ids": {"values": blocked}}]} if blocked else {}
+        return {"bool": {"should": should, "minimum_should_match": 1} | exclusion}
+
+    def query_without_rules(self, text: str, prior: bool, max_terms: int) -> Json:
         manifest, words, pairs = self.manifest, self.words(text), self.pairs_of(text)
         entries = [(word, v, x) for word in words for v, x in self.similar(word).items()]
         entries += [("", pair, 1.0) for pair in pairs]

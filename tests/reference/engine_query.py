@@ -6,8 +6,10 @@ Implements the queries that exports use, and refuses what engines refuse:
 *   `constant_score`: every match has the score `boost`, also if that is 0. A negative
     boost is an error.
 *   `bool`: a document must match all of `must` and `filter`, and at least `minimum_should_match` of
-    `should`: by default 1 without `must` and `filter`, else 0. The score is the sum of those of
-    `must` and `should`. Without any clause it matches every document with score 1.
+    `should`: by default 1 without `must` and `filter`, else 0; and none of `must_not`. The score is
+    the sum of those of `must` and `should`. Without any clause it matches every document with
+    score 1.
+*   `ids` matches documents whose `_id` is one of `values`.
 *   `dis_max`: the largest score of the matching queries. No query at all is an error.
 *   `function_score` with `field_value_factor`: `factor` times the field's value, or `missing`
     without one, is multiplied with the score of the query or added to it. A negative result of the
@@ -42,6 +44,8 @@ def score(query: Json, document: Json) -> float | None:
         values = _value(document, field)
         values = values if isinstance(values, list) else [values]
         return 1.0 if value in values else None
+    if kind == "ids":
+        return 1.0 if document["_id"] in body["values"] else None
     if kind == "constant_score":
         boost = float(body.get("boost", 1.0))
         if boost < 0:
@@ -76,6 +80,8 @@ def _bool(body: Json, document: Json) -> float | None:
         return 1.0
     required = _matches(musts, document)
     if len(required) < len(musts) or len(_matches(filters, document)) < len(filters):
+        return None
+    if _matches(body.get("must_not", []), document):
         return None
     optional = _matches(shoulds, document)
     default = 0 if musts or filters else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from dssm_tf.retrieval.maxsim_files import ARRAYS, SETTINGS, WORDS, Arrays, arra
 from dssm_tf.retrieval.maxsim_index import TITLES as TABLE
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.runtime import MaxSimRanker, load
+from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.runtime.maxsim_models import (
     SETTINGS as MODEL_SETTINGS,
@@ -186,6 +188,17 @@ def test_ties_are_in_the_order_of_tie_key_and_equal_titles_in_that_of_the_corpus
     assert [hit.score for hit in hits_of(reverse, "red shoe")] == [hit.score for hit in hits]
 
 
+@pytest.mark.parametrize("rescored", [1, 4, 11])
+def test_of_more_ties_than_are_rescored_the_first_ones_are_returned(rescored):
+    model = random_model()
+    model.frequencies.pairs.clear()
+    orders = itertools.product(["red", "shoe"], repeat=5)
+    titles = [" ".join(words) for words in orders if len({*words}) == 2]  # 30 of the same words
+    index = MaxSimIndex.build(ranker_of(model), corpus_of(titles), rescored=rescored)
+    hits = hits_of(index, "red shoes", k=rescored)
+    assert [hit.title for hit in hits] == sorted(titles, key=tie_key)[:rescored]
+
+
 def test_a_filter_leaves_the_scores_of_the_other_entries(index):
     everything = hits_of(index, "red shoe", k=20)
     for keep in (ids(everything)[1::2], ["d1"], []):
@@ -271,6 +284,39 @@ def test_the_parts_of_a_score_are_named():
     assert "shoe unmatched" in other.score_breakdown()
 
 
+# --------------------------------------------------------------------------- similar words
+
+
+@pytest.mark.parametrize("limit", [1, 3, 16, 1000])
+def test_the_table_has_the_similar_words_of_each_word(ranker, limit):
+    index = MaxSimIndex.build(ranker, CORPUS, limit)
+    table = index.arrays.similar_rows
+    assert table.shape == (len(index.words), min(limit, len(index.words)))
+    similar = SimilarWords(ranker.maxsim, index.words, limit)
+    for word, row, similarities in zip(index.words, table, index.arrays.similarities, strict=True):
+        expected_rows, expected = similar.of(word)
+        assert row[: len(expected_rows)].tolist() == expected_rows.tolist()
+        np.testing.assert_array_equal(similarities[: len(expected)], expected)
+        assert not similarities[len(expected) :].any()
+
+
+def test_only_words_that_no_title_has_are_compared_with_all_words(ranker, monkeypatch):
+    index, expected = (MaxSimIndex.build(ranker, CORPUS) for _ in range(2))
+    compared = []
+    monkeypatch.setattr(
+        index._similar,
+        "of_vector",
+        lambda word, vector: compared.append(word) or expected._similar.of_vector(word, vector),
+    )
+    for query in ("red shoe", "shoez red", "box of lids"):
+        assert hits_of(index, query) == hits_of(expected, query)
+    assert compared == [
+        word for word in ("red", "shoe", "shoez", "box", "of", "lids") if word not in index.words
+    ]
+    assert "shoez" in compared
+    assert "red" not in compared
+
+
 def test_several_threads_can_search_at_once(index):
     expected = {query: hits_of(index, query) for query in QUERIES}
     with ThreadPoolExecutor(4) as pool:
@@ -325,16 +371,16 @@ def test_a_changed_byte_is_an_error(directory, tmp_path):
     ("name", "content", "message"),
     [
         (SETTINGS, b"{", "is not JSON"),
-        (SETTINGS, b"[]", "is of format None; this version reads 1"),
+        (SETTINGS, b"[]", "is of format None; this version reads 2"),
         (SETTINGS, b'{"format": 99}', "is of format 99"),
         (
             SETTINGS,
-            b'{"format": 1, "similar_words": 0, "rescored": 9}',
+            b'{"format": 2, "similar_words": 0, "rescored": 9}',
             "similar_words is 0; expected a whole number, at least 1",
         ),
         (
             SETTINGS,
-            b'{"format": 1, "similar_words": 4, "rescored": true}',
+            b'{"format": 2, "similar_words": 4, "rescored": true}',
             "rescored is True; expected a whole number",
         ),
         (WORDS, b"no arrow", "is not an Arrow table"),
@@ -402,6 +448,22 @@ def test_arrays_that_do_not_fit_each_other_are_named(index):
     assert problem_with(index, pair_keys=arrays.pair_keys[::-1])[0] == "pair_keys"
     assert problem_with(index, pair_keys=changed(arrays.pair_keys, -1, words**2))[0] == "pair_keys"
     assert problem_with(index, pair_keys=changed(arrays.pair_keys, 0, -1))[0] == "pair_keys"
+    rows, similarities = arrays.similar_rows, arrays.similarities
+    for value in (-1, words):
+        changes = changed(rows, (-1, -1), value)
+        assert problem_with(index, similar_rows=changes)[0] == "similar_rows"
+    for received in (rows[:-1], rows[0]):
+        problem = problem_with(index, similar_rows=received, similarities=received.astype("f4"))
+        assert problem[0] == "similar_rows"
+    assert problem_with(index, similarities=similarities[:, :-1])[0] == "similarities"
+    for value in (-0.5, 1.5):
+        changes = changed(similarities, (0, 0), value)
+        assert problem_with(index, similarities=changes)[0] == "similarities"
+    rising = similarities[:, ::-1]
+    assert problem_with(index, similarities=rising) == (
+        "similarities",
+        "the numbers of a word increase",
+    )
     assert problem_with(index, priors=arrays.priors[:-1])[0] == "title_starts"
 
 
@@ -416,9 +478,24 @@ def test_opening_and_searching_loads_no_tensorflow(directory):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_search_works_if_no_directory_can_keep_the_machine_code(directory, index):
+    code = (
+        "import sys; from numba.core import caching\n"
+        "def fail(locator): raise PermissionError('read-only file system')\n"
+        "caching._CacheLocator.ensure_cache_path = fail\n"
+        "from dssm_tf.retrieval.opening import open_index\n"
+        "from dssm_tf.retrieval import maxsim_kernels\n"
+        "assert maxsim_kernels.best_titles.stats.cache_path is None\n"
+        f"hits = open_index({str(directory)!r}).search('shoez red').rankings['semantic']\n"
+        "print(*[hit.doc_id for hit in hits])"
+    )
+    received = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert received == ids(hits_of(index, "shoez red"))
+
+
 def test_settings_are_plain_json(directory):
     assert json.loads((directory / SETTINGS).read_text()) == {
-        "format": 1,
+        "format": 2,
         "score": "maxsim",
         "similar_words": 16,
         "rescored": 200,

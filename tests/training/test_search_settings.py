@@ -43,6 +43,15 @@ def test_titles_that_a_query_does_not_rank_are_not_joined():
     assert settings["bm25_weight"] > 0.5
 
 
+def test_without_bm25_only_the_cutoff_is_chosen_by_the_ranking_of_the_scores():
+    # BM25 would rank title n first for query n; the scores rank the next title first.
+    names = tuple(f"w{index}" for index in range(41))
+    clicked = np.roll(np.eye(41, dtype=np.float32), 1, axis=1)
+    task = ValidationTask(names, names, sparse.csr_array(clicked * 3))
+    scores = TextVectors(clicked * np.float32(0.5), np.eye(41, dtype=np.float32))
+    assert tune_search_settings(task, scores, 0.0, hybrid=False) == {"cutoff": 0.5}
+
+
 def test_5_percent_of_the_good_first_titles_are_below_the_cutoff():
     """The cosine of query n and its title is n / 100; for the last query another title is first."""
     names = tuple(f"w{index}" for index in range(42))

@@ -11,7 +11,8 @@ def engine_score(query: Mapping[str, Any], document: Mapping[str, Any]) -> float
 
     Args:
         query: query DSL that `SearchEngineClient.query` wrote.
-        document: the document; fields of the object `dssm` are those of `DocumentWriter.fields`.
+        document: the document; fields of the object `dssm` are those of `DocumentWriter.fields`. It
+            has `_id` if the query has pinned or blocked titles.
 
     Returns:
         The score; None if the document does not match.
@@ -19,14 +20,21 @@ def engine_score(query: Mapping[str, Any], document: Mapping[str, Any]) -> float
     ((kind, body),) = query.items()
     if kind == "match_none":
         return None
+    if kind == "ids":
+        return 1.0 if document["_id"] in body["values"] else None
+    if kind == "term":
+        ((field, term),) = body.items()
+        return 1.0 if term in _value(document, field) else None
     if kind == "constant_score":
-        ((field, term),) = body["filter"]["term"].items()
-        return float(body["boost"]) if term in _value(document, field) else None
+        matches = engine_score(body["filter"], document) is not None
+        return float(body["boost"]) if matches else None
     if kind == "function_score":
         score = engine_score(body["query"], document)
         factor = body["field_value_factor"]
         value = factor.get("factor", 1) * _value(document, factor["field"])
         return _combine(score, value, body["boost_mode"])
+    if any(engine_score(clause, document) for clause in body.get("must_not", ())):
+        return None
     scores = [
         score
         for clause in body["should" if kind == "bool" else "queries"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.compact import write_compact
+from dssm_tf.export.compact import add_rules, write_compact
 from dssm_tf.export.load import find_model, load, model_title_fields
 from dssm_tf.export.search_engine.verify import verify_search_engine
 from dssm_tf.export.search_engine.write import SPECIFICATION, write_search_engine
@@ -27,6 +27,8 @@ def export_search_engine(
     name: str | None = None,
     titles: Iterable[str] | None = None,
     similar_words: int = SIMILAR_WORDS,
+    rules: Path | None = None,
+    doc_ids: Iterable[str] | None = None,
 ) -> Path:
     """Writes and verifies `out/<name>/<version>/`; see `dssm_tf.runtime.search_engine_files`.
 
@@ -36,6 +38,9 @@ def export_search_engine(
         name: the model's name; by default the ranker's.
         titles: the catalog, raw texts; by default the titles of the training data.
         similar_words: number of similar catalog words of each word; 0: all.
+        rules: a file of rules by hand, see `dssm_tf.runtime.search_rules`; by default those of a
+            compact model.
+        doc_ids: the engine's `_id` of each of `titles`; rules can then name titles by their texts.
 
     Returns:
         The version's directory; its number is one above the highest existing one.
@@ -50,7 +55,7 @@ def export_search_engine(
             f"{model} is not a run or compact model with the score maxsim, which search engines "
             "can compute; for a model with vectors, see docs/search_engines.md."
         )
-    words = None
+    words, titles = None, None if titles is None else list(titles)
     if titles is not None:
         words = {word for title in titles for word in ranker.vocabulary.words(title)}
     with new_version(out, ranker.name, SPECIFICATION) as (directory, target):
@@ -59,8 +64,15 @@ def export_search_engine(
             write_compact(cast("MaxSimRun", ranker), location.path, directory / MODEL)
         else:
             shutil.copytree(location.path, directory / MODEL, dirs_exist_ok=True)
+        if rules is not None:
+            add_rules(directory / MODEL, rules)
         write_search_engine(
-            directory, words, similar_words, model_title_fields(Path(model)), ranker.name
+            directory,
+            words,
+            similar_words,
+            model_title_fields(Path(model)),
+            ranker.name,
+            dict(zip(doc_ids, titles or (), strict=True)) if doc_ids is not None else {},
         )
         verify_search_engine(directory, ranker)
     return target

@@ -37,7 +37,10 @@ def verify_search_engine(directory: Path, trained: MaxSimRanker) -> None:
     files = read_search_engine(directory)
     client = SearchEngineClient(files)
     titles = _some_titles(client)
-    texts = [*ADVERSARIAL, *titles]
+    rules = files.ranker.search_rules
+    trained = trained.with_rules(rules)
+    ruled = [word for rule in rules.words[:_TITLES] for word in rule.words]
+    texts = [*ADVERSARIAL, *titles, *ruled]
     queries = [*texts, *(with_typo(title) for title in titles)]
     words = sorted({word for text in texts for word in client.words(text)})
     model = files.ranker.maxsim
@@ -64,7 +67,7 @@ def _compare(
 ) -> None:
     """Raises UserError if the scores of the client's queries differ from the model's."""
     writer = DocumentWriter(client, ("title",))
-    documents = [{FIELDS: writer.fields(title)} for title in titles]
+    documents = [{"_id": "", FIELDS: writer.fields(title)} for title in titles]
     similarities = trained.similarity_matrix(queries, titles)
     priors = trained.weighted_prior(titles)
     for query, expected in zip(queries, similarities, strict=True):

@@ -11,8 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-import numpy as np
-
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.progress import progress_of
 from dssm_tf.export.search_engine.examples import query_examples
@@ -34,6 +32,7 @@ from dssm_tf.runtime.search_engine_files import (
     MODEL,
     PAIR_COLUMNS,
     PAIRS,
+    TITLE_RULES,
     Manifest,
     version_of,
 )
@@ -58,6 +57,7 @@ def write_search_engine(
     similar_words: int = SIMILAR_WORDS,
     title_fields: Iterable[str] = ("title",),
     name: str | None = None,
+    title_of_id: Mapping[str, str] | None = None,
 ) -> None:
     """Writes the files of an export beside its compact model.
 
@@ -67,14 +67,19 @@ def write_search_engine(
         similar_words: number of similar catalog words of each word; 0: all.
         title_fields: the columns that the model's titles were made of.
         name: the model's name; by default that of the compact model.
+        title_of_id: titles by the engine's `_id`, for rules that name titles by their texts.
     """
     ranker = load(directory / MODEL)
     if not isinstance(ranker, MaxSimRanker):
         raise ValueError(f"{directory / MODEL} is not a maxsim model.")
     model = ranker.maxsim
-    catalog = sorted(model.frequencies.words if words is None else words)
-    has_vector = model.words(catalog).vectors.any(axis=1)
-    catalog = [catalog[row] for row in np.flatnonzero(has_vector)]
+    ruled = {word for rule in model.search_rules.words for word in rule.words}
+    catalog = sorted({*(model.frequencies.words if words is None else words), *ruled})
+    vectors = model.words(catalog).vectors
+    # Without a vector, only a rule makes a word similar to others.
+    catalog = [
+        word for word, vector in zip(catalog, vectors, strict=True) if vector.any() or word in ruled
+    ]
     compact = read_compact(directory / MODEL)
     log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]
     weighted = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]
@@ -91,6 +96,7 @@ def write_search_engine(
         title_fields=tuple(title_fields),
     )
     _write_json(directory / MANIFEST, asdict(manifest))
+    _write_json(directory / TITLE_RULES, _placed_titles(ranker, title_of_id or {}))
     _write_json(directory / MAPPING, _settings_and_mapping(manifest.version))
     _write_expansions(directory, model, catalog, similar_words or None)
     pairs = [*model.frequencies.pairs]
@@ -165,6 +171,27 @@ def _synonym_rule(word: str, similar: Mapping[str, float]) -> list[str]:
         if similarity >= SYNONYM_SIMILARITY and name != word and SEPARATOR not in name
     ][:_MAX_SYNONYMS]
     return [f"{word} => {', '.join([word, *synonyms])}"] if synonyms else []
+
+
+def _placed_titles(
+    ranker: MaxSimRanker, title_of_id: Mapping[str, str]
+) -> dict[str, dict[str, list[str]]]:
+    """The content of title_rules.json: the pinned and blocked titles of each query."""
+    key = ranker.vocabulary.rules.key
+    wanted = {key(rule.title) for rule in ranker.search_rules.titles}
+    ids_of: dict[str, list[str]] = {}
+    for doc_id, title in title_of_id.items() if wanted else ():
+        if (text := key(title)) in wanted:
+            ids_of.setdefault(text, []).append(doc_id)
+    placed: dict[str, dict[str, list[str]]] = {}
+    for rule in ranker.search_rules.titles:
+        found = placed.setdefault(rule.query, {"pinned": [], "blocked": []})
+        text = key(rule.title)
+        ids = [rule.title] if rule.title in title_of_id else ids_of.get(text, [rule.title])
+        taken = {*found["pinned"], *found["blocked"]}
+        side = found["pinned" if rule.pinned else "blocked"]
+        side += [doc_id for doc_id in ids if doc_id not in taken]
+    return placed
 
 
 def _settings_and_mapping(version: str) -> dict[str, object]:

@@ -1,0 +1,70 @@
+"""Writes the similar words that a model has learned as a file of rules, to review and to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.export.load import load
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.search_rules import NO_RULES, SIMILAR
+from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.text.fields import SEPARATOR
+from dssm_tf.text.letter_ngrams import BOUNDARY
+
+LOWEST = 0.5
+"""The lowest similarity of a written pair."""
+MOST = 5
+"""The number of similar words that are written for each word."""
+
+_HEADER = """\
+# Similar words of the model {name}: for each word the {most} most similar ones, from {lowest}.
+# Change a similarity, or replace "similar" by "never" and delete the number. Lines that you delete
+# keep the learned similarity; keep only those that you changed.
+"""
+
+
+def export_learned_rules(model: Path | str, out: Path, titles: Iterable[str] | None = None) -> int:
+    """Writes the most similar words of each word, in the format of rules by hand.
+
+    Args:
+        model: a run, or a compact model, with the score maxsim; its own rules are left out.
+        out: the file to write.
+        titles: the catalog, raw texts; by default the titles of the training data.
+
+    Returns:
+        The number of rules.
+
+    Raises:
+        UserError: the model is unusable, or `out` exists.
+    """
+    if out.exists():
+        raise UserError(f"{out} exists; choose another name, or delete it.")
+    ranker = load(model)
+    if not isinstance(ranker, MaxSimRanker):
+        raise UserError(f"{model} is not a run or compact model with the score maxsim.")
+    maxsim = ranker.maxsim.with_rules(NO_RULES)
+    words = {*maxsim.frequencies.words}
+    if titles is not None:
+        words = {word for title in titles for word in ranker.vocabulary.words(title)}
+    catalog = sorted(word for word in words if SEPARATOR not in word)
+    ngrams = maxsim.vocabulary.whole_words
+    queried = {ngram.replace(BOUNDARY, "") for ngram in ngrams if SEPARATOR not in ngram}
+    known = [*catalog, *sorted(queried - words)]
+    similar_of_each = SimilarWords(maxsim, catalog, MOST + 1).of_each(known)
+    written: set[frozenset[str]] = set()
+    with atomic_write(out) as file:
+        file.write(_HEADER.format(name=ranker.name, most=MOST, lowest=LOWEST))
+        for word, similar in zip(known, similar_of_each, strict=True):
+            others = [
+                (catalog[row], similarity)
+                for row, similarity in zip(*similar, strict=True)
+                if similarity >= LOWEST and catalog[row] != word
+            ]
+            for other, similarity in others[:MOST]:
+                if (pair := frozenset((word, other))) not in written:
+                    written.add(pair)
+                    file.write(f"{SIMILAR}\t{word}\t{other}\t{similarity:.3g}\n")
+    return len(written)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dssm_tf import __version__
 from dssm_tf.commands import load_command
+from dssm_tf.common.boundary import run_command
 from dssm_tf.common.errors import did_you_mean
 from dssm_tf.common.quiet import quieten
 
@@ -53,14 +54,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     quieten()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["--version"]:
-        sys.stdout.write(f"dssm-tf {__version__}\n")
-        return 0
+        return run_command("dssm", lambda: sys.stdout.write(f"dssm-tf {__version__}\n"))
     if not arguments:
         sys.stderr.write(_help())
         return 2
     if arguments[0] in ("--help", "-h"):
-        sys.stdout.write(_help())
-        return 0
+        return run_command("dssm", lambda: sys.stdout.write(_help()))
     name, *arguments = arguments
     if name not in COMMANDS:
         suggestion = did_you_mean(name, COMMANDS)

@@ -6,7 +6,7 @@ Every runner writes the same bytes, because the titles of each output file are o
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.columns import CORPUS
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import rebatch
-from pipelines.output import output_directory, save
+from pipelines.manifest import load_files, save_files
+from pipelines.output import output_directory
 from pipelines.runners import prepare
 from pipelines.runners import run as run_pipeline
 from pipelines.shards import OutputFile, VersionGuard, write_output_file
@@ -76,6 +77,10 @@ class TitleEncoder(ModelHandler[Chunk, tuple[ChunkKey, OutputFile], VectorRanker
             yield key, write_output_file(self._directory, NAME, 0, len(rows), file.getvalue())
 
 
+def _save_list(directory: str, written: Iterable[tuple[ChunkKey, OutputFile]]) -> None:
+    save_files(directory, NAME, (file for _, file in sorted(written)))
+
+
 def encode_corpus(
     model: str,
     input: Sequence[str],
@@ -119,12 +124,11 @@ def encode_corpus(
             _ = (
                 pipeline
                 | "Once" >> beam.Create([target.workers])
-                | "List files"
-                >> beam.Map(lambda to, files: save(to, NAME, sorted(files)), pvalue.AsIter(written))
+                | "List files" >> beam.Map(_save_list, pvalue.AsIter(written))
             )
 
         run_pipeline(add_steps, runner, beam_flags, ("--model", "--input", "--output"))
-        vector_files: list[OutputFile] = [file for _, file in target.load(NAME)]
+        vector_files = load_files(target.workers, NAME)
         if not vector_files:
             raise UserError(f"{' '.join(input)} holds no title.")
         target.rename(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
@@ -16,8 +16,8 @@ from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import aggregate, parse_log, write_records
+from pipelines.manifest import Manifest
 from pipelines.options import NONE
-from pipelines.output import save
 from pipelines.shards import (
     Counts,
     OutputFile,
@@ -28,27 +28,8 @@ from pipelines.shards import (
 )
 from pipelines.sources import Piece, join_if_quoted, may_have_quotes
 
-MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
 """Bytes of input per bucket, unless `--shards` sets the number of buckets."""
-
-
-class Manifest(NamedTuple):
-    """Results of the pipeline that the launcher reads.
-
-    Args:
-        counts: by name.
-        vocabulary: the letter n-grams.
-        files: the written files, by kind and bucket.
-        rejects: files of pickled rejects, in the order of their rows.
-        curve: examination probabilities by which clicks are weighted.
-    """
-
-    counts: Counts
-    vocabulary: Vocabulary
-    files: list[OutputFile]
-    rejects: list[OutputFile]
-    curve: ExaminationCurve | None
 
 
 def unpacked_size(files: Iterable[FileMetadata]) -> int:
@@ -160,4 +141,4 @@ def _write_manifest(
 ) -> None:
     in_order = sorted(rejects, key=lambda file: (file.bucket, file.rows))
     manifest = Manifest(dict(sorted(counts.items())), vocabulary, sorted(files), in_order, curve)
-    save(directory, MANIFEST, manifest)
+    manifest.save(directory)

@@ -25,14 +25,14 @@ from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import Tally
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
-from pipelines.graph import BUCKET_BYTES, MANIFEST, Manifest, build, unpacked_size
+from pipelines.graph import BUCKET_BYTES, build, unpacked_size
+from pipelines.manifest import Manifest, load_rejects
 from pipelines.options import FLAGS, NONE, TRAIN, PreprocessOptions
 from pipelines.output import (
     CURVE,
     PARTS,
     REJECTS,
     PendingOutput,
-    load,
     open_bytes,
     output_directory,
 )
@@ -101,7 +101,7 @@ def preprocess(
                 lambda pipeline: build(pipeline, pieces, context, titles, known),
                 runner, beam_flags, FLAGS, size=size,
             )  # fmt: skip
-        manifest = output.load(MANIFEST)
+        manifest = Manifest.load(output.workers)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
         return _finish(manifest, context, output, tally)
@@ -154,7 +154,7 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
             name = pieces[piece_number].path
             rows = [
                 replace(row, line=row.line + first_lines[piece_number])
-                for row in load(reject_file.path)
+                for row in load_rejects(reject_file)
             ]
             tally.reject(name, rows)
             for row in rows:

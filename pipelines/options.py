@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Annotated, Literal
 
@@ -26,6 +27,15 @@ BeamFlags = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """Flags that this package does not define."""
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+
+
+def check_path(path: object) -> None:
+    """Raises UserError if a path is not text: `Path("gs://b/x")` is the local `gs:/b/x`."""
+    if not isinstance(path, str) or re.match("[A-Za-z][A-Za-z0-9+.-]+:/(?!/)", path):
+        raise UserError(
+            f"{path!r:.200} is not a path as text, such as 'data' or 'gs://BUCKET/data'; pathlib "
+            "changes gs:// to gs:/."
+        )
 
 
 @Parameter(name="*")
@@ -128,6 +138,8 @@ class PreprocessOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for path in (self.output, *self.input, *self.corpus):
+            check_path(path)
         if not (self.input or self.corpus):
             raise UserError(
                 "there is nothing to read; give --input, a click log, or --corpus, a table of "

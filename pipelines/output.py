@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -45,15 +45,23 @@ def open_bytes(path: str) -> IO[bytes]:
 
 
 def save(directory: str, name: str, value: object) -> None:
-    """Pickles a value for the launcher into the `PARTS` of an output."""
+    """Writes a value for the launcher as JSON into the `PARTS` of an output."""
     with create(FileSystems.join(directory, PARTS, name)) as file:
-        pickle.dump(value, file)
+        file.write(json.dumps(value).encode("ascii"))
 
 
 def load(path: str) -> Any:
-    """Loads a value that `save` pickled."""
+    """Loads a value that `save` wrote; tuples become lists.
+
+    Raises:
+        UserError: the file is not JSON.
+    """
     with open_bytes(path) as file:
-        return pickle.load(file)
+        content = file.read()
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON: {error}. Another program changed it.") from None
 
 
 class PendingOutput(NamedTuple):
@@ -67,10 +75,6 @@ class PendingOutput(NamedTuple):
 
     workers: str
     local: Path
-
-    def load(self, name: str) -> Any:
-        """Loads a value that a worker saved under a name."""
-        return load(FileSystems.join(self.workers, PARTS, name))
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Renames files of workers; `names` maps each path to its name in the result."""
@@ -121,12 +125,14 @@ def _probe(path: str) -> str:
     try:
         with suppress(BeamIOError):
             existing = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
+        if existing:
+            raise UserError(f"{path} exists already; choose another name, or remove it first.")
         FileSystems.mkdirs(parts)
         with create(FileSystems.join(parts, "probe")) as file:
             file.write(b"-")
+    except UserError:
+        raise
     except Exception as error:  # each store has its own exceptions
         reason = " ".join(str(error).split())
         raise UserError(f"--output {path} cannot be written: {reason}") from error
-    if existing:
-        raise UserError(f"{path} exists already; choose another name, or remove it first.")
     return parts

@@ -10,7 +10,6 @@ result depends on bundles, workers, or the order of rows.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,6 +29,7 @@ from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
 from dssm_tf.text.rules import Rules
+from pipelines.manifest import rejects_as_json
 from pipelines.options import PreprocessOptions
 from pipelines.shards import (
     Group,
@@ -82,7 +82,7 @@ def read_piece(
 
     def emit_pending() -> Iterator[Any]:
         if rejects:
-            data = pickle.dumps(rejects)
+            data = rejects_as_json(rejects)
             first_line = rejects[0].line
             file = write_output_file(context.directory, "rejects", piece.number, first_line, data)
             yield TaggedOutput("rejects", file)

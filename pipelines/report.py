@@ -13,7 +13,7 @@ from typing import Any
 from dssm_tf.reports import markdown
 from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.tables.tally import Tally
-from pipelines.graph import Manifest
+from pipelines.manifest import Manifest
 from pipelines.options import PreprocessOptions
 
 REPORT_JSON = "report.json"

@@ -90,6 +90,10 @@ class Client:
     credentials: grpc.ChannelCredentials | None = None
 
     def __post_init__(self) -> None:
+        if type(self.batch_size) is not int or self.batch_size < 1:
+            raise ValueError(f"batch_size is {self.batch_size!r}; expected a whole number above 0.")
+        if not self.timeout > 0:
+            raise ValueError(f"timeout is {self.timeout!r}; expected seconds, above 0.")
         if self.credentials is None:
             self._channel = grpc.insecure_channel(self.host, _OPTIONS)
         else:
@@ -147,6 +151,9 @@ class Client:
         for name, texts in inputs.items():
             if isinstance(texts, str):
                 raise ValueError(f"{name} is a single str; expected a list of str.")
+            for index, text in enumerate(texts):
+                if not isinstance(text, str):
+                    raise ValueError(f"{name}[{index}] is {text!r:.60}; expected a str.")
         (count,) = {len(texts) for texts in inputs.values()}
         if not count:
             return np.zeros(0 if dimensions == 1 else (0, 0), np.float32)

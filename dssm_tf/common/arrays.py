@@ -7,10 +7,12 @@ itself and the disk is full, its OSError has no `errno`. `np.savez` does not hav
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,11 @@ def map_array(path: Path, hint: str) -> NDArray[Any]:
         UserError: the file cannot be read, or is not an array of numbers.
     """
     with _explained_errors(path, "an array of numbers", hint):
-        return _numbers(np.lib.format.open_memmap(path, mode="r"))
+        with path.open("rb") as file:
+            header = _read_header(file, path.stat().st_size)
+            start = file.tell()
+        order: Literal["F", "C"] = "F" if header.fortran else "C"
+        return np.memmap(path, header.dtype, "r", start, header.shape, order)
 
 
 def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
@@ -55,15 +61,69 @@ def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
     Raises:
         UserError: the file cannot be read, or has anything but arrays of numbers.
     """
-    with _explained_errors(path, "an archive of arrays", hint), path.open("rb") as file:
-        archive = np.lib.npyio.NpzFile(file, allow_pickle=False)
-        return {name: _numbers(array) for name, array in archive.items()}
+    with _explained_errors(path, "an archive of arrays", hint), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        size, unpacked = path.stat().st_size, sum(member.file_size for member in members)
+        if unpacked > size:  # a small file must not fill the memory
+            raise ValueError(
+                f"its {size:,} bytes would become {unpacked:,}; archives of this package are not "
+                "compressed"
+            )
+        names = [member.filename.removesuffix(".npy") for member in members]
+        if len({*names}) < len(names):
+            raise ValueError("two arrays have the same name")
+        return {
+            name: _read_member(archive, member) for name, member in zip(names, members, strict=True)
+        }
 
 
-def _numbers(array: Any) -> NDArray[Any]:
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        raise ValueError(f"it contains {getattr(array, 'dtype', 'bytes')}, not numbers")
-    return array
+class _Header(NamedTuple):
+    """The description of an array before its numbers."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+
+def _read_header(file: IO[bytes], size: int) -> _Header:
+    """Reads a header; raises ValueError unless numbers of exactly the rest of the file follow.
+
+    Args:
+        file: at its start.
+        size: number of bytes of the file.
+    """
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it is of version {version}; expected 1.0 or 2.0")
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    try:
+        header = _Header(*read(file))
+    except (MemoryError, RecursionError):  # of Python's parser
+        raise ValueError("its header is nested too deeply") from None
+    if header.dtype.kind not in "biuf":
+        raise ValueError(f"it contains {header.dtype}, not numbers")
+    expected, received = prod(header.shape) * header.dtype.itemsize, size - file.tell()
+    if min(header.shape, default=0) < 0 or expected != received:
+        raise ValueError(f"its shape {header.shape} needs {expected} bytes; it has {received}")
+    return header
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Reads one array of an archive."""
+    with cast("zipfile.ZipExtFile", archive.open(member)) as file:
+        header = _read_header(file, member.file_size)
+        content = bytearray(member.file_size - file.tell())
+        view, end = memoryview(content), 0
+        while count := file.readinto(view[end:]):
+            end += count
+        if end < len(content):
+            raise ValueError(f"{member.filename} ends after {end} of {len(content)} bytes")
+    array = np.frombuffer(content, header.dtype)
+    return array.reshape(header.shape, order="F" if header.fortran else "C")
 
 
 @contextmanager
@@ -73,6 +133,8 @@ def _explained_errors(path: Path, description: str, hint: str) -> Iterator[None]
         yield
     except FileNotFoundError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. {hint}") from None
+    except MemoryError:
+        raise  # the machine has too little for a good file
     except Exception as error:  # NumPy and zipfile raise almost any kind
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise UserError(f"{path} is not {description}: {reason}. {hint}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -42,6 +43,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
     with _CtrlC() as ctrl_c:
         try:
             run()
+            sys.stdout.flush()  # a full disk is an error of the command
             return 0
         except BrokenPipeError:  # the program that reads the output has ended
             sys.stderr.close()
@@ -54,6 +56,11 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
                 if line is None or os.environ.get("DSSM_DEBUG"):
                     raise
                 reason = line
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python would try again at its end, with a traceback
+        with open(os.devnull, "w") as null:
+            os.dup2(null.fileno(), sys.stdout.fileno())
     sys.stderr.write(f"{name}: {reason}\n")
     return 1
 
@@ -95,6 +102,8 @@ def error_line(error: BaseException) -> str | None:
     """The message of an error that a user can fix; None for a bug of this program."""
     if isinstance(error, UserError):
         return str(error)
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        return f"{error.args[0][0][-1]}"  # of several files; each has source, target and reason
     if isinstance(error, OSError):  # such as a missing permission; its message names the file
         return _shorten(error)
     for cause in _error_chain(error):  # HDF5 and ZIP files raise another error during clean-up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def _read(path: Path, hint: str) -> dict[str, str]:
     """Reads the checksum of each file by name."""
     try:
         lines = path.read_text("utf-8").splitlines()
-        return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except FileNotFoundError:
         missing = path if path.parent.exists() else path.parent
         raise UserError(
@@ -97,6 +98,20 @@ def _read(path: Path, hint: str) -> dict[str, str]:
         raise UserError(
             f"{path} is damaged; expected lines as `sha256sum` writes them. {hint}"
         ) from None
+    for name in sums:
+        if not is_inside(name):
+            raise UserError(f"{path} names the file {name[:80]!r}, outside its directory. {hint}")
+    return sums
+
+
+def is_inside(name: str) -> bool:
+    r"""Whether a relative name stays in its directory, on every operating system.
+
+    >>> is_inside("variables/a"), is_inside("../a"), is_inside("/a"), is_inside("C:\\a")
+    (True, False, False, False)
+    """
+    parts = re.split(r"[/\\]", name)
+    return ".." not in parts and parts[0] != "" and not re.match("[A-Za-z]:", name)
 
 
 def _sha256(path: Path) -> str:

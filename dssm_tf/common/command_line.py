@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -64,6 +65,12 @@ def run(
             reason += f" Is {first[0]} a typing error?"
         sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
         return 2
+    for value in bound.arguments.values():
+        for path in value if isinstance(value, tuple | list) else [value]:
+            if isinstance(path, Path) and re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path.as_posix()):
+                store = path.as_posix().replace(":/", "://", 1)
+                sys.stderr.write(f"{name}: {store} is not a local path; copy it to this machine.\n")
+                return 2
     return run_command(name, lambda: function(*bound.args, **bound.kwargs))
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dssm_tf.common.checksums import sha256_of
+from dssm_tf.common.checksums import is_inside, sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -110,8 +110,19 @@ class Spec:
                 f"{path} is damaged or was changed since it was written. {_REBUILD_HINT}"
             )
         del raw["format"]
-        raw["rules"], raw["title_fields"] = Rules.of_json(raw["rules"]), tuple(raw["title_fields"])
-        return cls(**raw)
+        try:
+            raw["rules"] = Rules.of_json(raw["rules"])
+            raw["title_fields"] = tuple(map(str, raw["title_fields"]))
+            spec = cls(**raw)
+            if not all(map(is_inside, spec.files)):
+                raise ValueError("a file is outside of the directory")
+            if not all(
+                type(row) is int and row >= 0 for rows in spec.rows.values() for row in rows
+            ):
+                raise ValueError("a number of rows is not a whole number")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path} is damaged: {error}. {_REBUILD_HINT}") from None
+        return spec
 
     def count(self, *kinds: str) -> int:
         """Number of rows in all files of the given kinds."""

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from dssm_tf import runtime
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory
-from dssm_tf.common.model_versions import next_version
 from dssm_tf.data.format import SPEC
 from dssm_tf.export.load import find_model, load
+from dssm_tf.export.target import new_version
 from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import (
@@ -75,8 +74,7 @@ def export_compact(
     from dssm_tf.model.load_run import load_run
 
     ranker = load_run(run, name)
-    target = next_version(Path(out) / ranker.name)
-    with atomic_directory(target) as directory:
+    with new_version(out, ranker.name, COMPACT) as (directory, target):
         write_compact(ranker, Path(run), directory, table)
         if rules is not None:
             add_rules(directory, rules)

@@ -13,12 +13,12 @@ import tensorflow as tf
 
 from dssm_tf.character_ops import normalize
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
-from dssm_tf.common.files import atomic_directory
-from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
+from dssm_tf.export.saved_model_check import check_saved_model
 from dssm_tf.export.signatures import INPUTS
+from dssm_tf.export.target import new_version
 from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.id_table import IdTable, hash_texts
 from dssm_tf.model.load_run import RunRanker, load_run
@@ -126,8 +126,7 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
     """
     run = Path(run)
     ranker = load_run(run, name)
-    target = next_version(Path(out) / ranker.name)
-    with atomic_directory(target) as temporary:
+    with new_version(out, ranker.name, "saved_model.pb") as (temporary, target):
         module = tf.Module()
         module.weights = [weight.value for weight in ranker.model.weights]
         signatures = _signatures(ranker)
@@ -148,9 +147,11 @@ def load_export(version: Path) -> ExportedRanker | ExportedMaxSim:
     """Loads a version of an export as a ranker.
 
     Raises:
-        UserError: the directory is not an export, or a file is missing, damaged or changed.
+        UserError: the directory is not an export, a file is missing, damaged or changed, or the
+            model can do more than compute, see `check_saved_model`.
     """
     check_files(version, None, _REBUILD_HINT)
+    check_saved_model(version)
     reads_words = load_config(version / EXTRA / CONFIG).score.reads_words
     return ExportedMaxSim(version) if reads_words else ExportedRanker(version)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
@@ -69,6 +71,12 @@ class TrainedRun:
         except Exception as error:  # HDF5 and Keras raise exceptions of almost any class
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
+        for weight in model.weights:
+            if not np.isfinite(np.asarray(weight.numpy(), np.float32)).all():
+                raise UserError(
+                    f"{run / WEIGHTS}: {weight.path} has a number that is not finite. Train the "
+                    "run again."
+                )
         frequencies = None
         if config.score.reads_words:
             frequencies = DocumentFrequencies.load(run / FREQUENCIES)

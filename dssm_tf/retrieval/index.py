@@ -17,6 +17,8 @@ from dssm_tf.evaluation.fusion import DEPTH, fuse
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.hits import NO_RESULTS, POOR_RESULTS, Hit, SearchResult
+from dssm_tf.retrieval.index_checks import check_bm25
+from dssm_tf.retrieval.maxsim_files import read_table
 from dssm_tf.retrieval.nearest import Nearest
 from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.vector_ranker import VectorRanker
@@ -124,7 +126,6 @@ class Index:
             UserError: the directory is not an index, or a checksum does not match.
         """
         import bm25s
-        from pyarrow import feather
 
         from dssm_tf import runtime
 
@@ -133,12 +134,18 @@ class Index:
         if directory.is_dir() and not any((directory / name).exists() for name in contents):
             raise UserError(f"{directory} is not an index; expected one that `dssm index` wrote.")
         check_files(directory, None, _REBUILD_HINT)
-        return cls(
-            runtime.CompactRanker.load(directory / MODEL),
-            feather.read_table(directory / TITLES, memory_map=True),
-            bm25s.BM25.load(directory / WORDS, mmap=True),
-            Nearest.open(directory / NEAREST),
-        )
+        model = runtime.CompactRanker.load(directory / MODEL)
+        titles = read_table(directory / TITLES, ("doc_id", "title"))
+        check_bm25(directory / WORDS, len(titles), _REBUILD_HINT)
+        nearest = Nearest.open(directory / NEAREST, _REBUILD_HINT)
+        # A title's vector, its prior, and the dimension that `Nearest` adds.
+        columns = 1 + model.encode_titles([], prior=True).shape[1]
+        if (nearest.index.ntotal, nearest.index.d) != (len(titles), columns):
+            raise UserError(
+                f"{directory / NEAREST} has {nearest.index.ntotal} vectors of {nearest.index.d} "
+                f"numbers; expected {len(titles)} of {columns}. {_REBUILD_HINT}"
+            )
+        return cls(model, titles, bm25s.BM25.load(directory / WORDS, mmap=True), nearest)
 
     @cached_property
     def bm25(self) -> Ranker:

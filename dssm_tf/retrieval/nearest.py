@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.retrieval.index_checks import nearest_problem
 from dssm_tf.runtime.trained_ranker import Vectors
 
 RowIndices = NDArray[np.int64]
@@ -104,10 +105,21 @@ class Nearest:
         load_faiss().write_index(self.index, str(path))
 
     @classmethod
-    def open(cls, path: Path) -> Nearest:
-        """Memory-maps a file that `save` wrote."""
+    def open(cls, path: Path, hint: str = "Build the index again.") -> Nearest:
+        """Memory-maps and checks a file that `save` wrote.
+
+        Raises:
+            UserError: the file is missing or damaged, or faiss is not installed.
+        """
         faiss = load_faiss()
-        return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC))
+        try:
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[-200:]
+            raise UserError(f"{path} is not an index of faiss ({reason}). {hint}") from None
+        if problem := nearest_problem(faiss, index):
+            raise UserError(f"{path}: {problem}. {hint}")
+        return cls(index)
 
 
 def recall(nearest: Nearest, vectors: Vectors, queries: Vectors, k: int) -> float:

@@ -36,6 +36,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version
 from dssm_tf.runtime.search_rules import NO_RULES, SearchRules, read_rules
 from dssm_tf.runtime.towers import TOWERS
+from dssm_tf.runtime.weight_shapes import tower_problem, weights_problem
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -99,7 +100,12 @@ def read_compact(directory: Path) -> CompactFiles:
     """
     directory = newest_version(directory)
     check_files(directory, (COMPACT, VOCABULARY, WEIGHTS, PRIOR), _REBUILD_HINT)
-    settings = json.loads((directory / COMPACT).read_bytes())
+    try:
+        settings: Any = json.loads((directory / COMPACT).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{directory / COMPACT} is not JSON ({error}). {_REBUILD_HINT}") from None
+    if not isinstance(settings, dict):
+        raise UserError(f"{directory / COMPACT} is not a JSON object. {_REBUILD_HINT}")
     version = settings.get("format")
     if version != FORMAT:
         raise UserError(
@@ -122,6 +128,10 @@ def read_compact(directory: Path) -> CompactFiles:
         if (directory / RULES).exists() or RULES in listed_files(directory, _REBUILD_HINT):
             check_files(directory, (RULES,), _REBUILD_HINT)
             search_rules = read_rules(directory / RULES, vocabulary)
+    else:
+        tower, sides = settings["tower"], settings["sides"]
+        problem = weights_problem(weights, tower, sides, 1 + vocabulary.size)
+        _refuse(directory / WEIGHTS, problem)
     _refuse(directory / WEIGHTS, _number_problem(weights))
     return CompactFiles(directory, settings, vocabulary, weights, prior, frequencies, search_rules)
 
@@ -150,11 +160,11 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
             return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
         return None
     tower, sides = settings.get("tower"), settings.get("sides")
-    if not isinstance(tower, dict) or tower.get("name") not in TOWERS:
+    if not isinstance(tower, dict) or str(tower.get("name")) not in TOWERS:
         return f"tower is {tower!r:.60}; expected one of {', '.join(TOWERS)}"
     if sides not in (["query_tower"], ["query_tower", "title_tower"]):
         return f"sides is {sides!r:.60}; expected query_tower, or query_tower and title_tower"
-    return None
+    return tower_problem(tower)
 
 
 def _prior_problem(prior: Arrays) -> str | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.compact_files import COSINE, Arrays, CompactFiles, read_compact
 from dssm_tf.runtime.hashed_priors import HashedPriors
 from dssm_tf.runtime.towers import TOWERS, pool
@@ -40,15 +39,10 @@ class CompactRanker(VectorRanker):
             setattr(self, name, settings[name])
         self.tower_name = settings["tower"]["name"]
         self._priors = HashedPriors(files)
-        try:
-            encoders = [
-                _Encoder(settings["tower"], self.vocabulary, files.weights, name)
-                for name in settings["sides"]
-            ]
-        except KeyError as error:
-            raise UserError(
-                f"{files.directory} has no array or setting {error}; export the model again."
-            ) from None
+        encoders = [
+            _Encoder(settings["tower"], self.vocabulary, files.weights, name)
+            for name in settings["sides"]
+        ]
         self._encoders = {"query": encoders[0], "title": encoders[-1]}
 
     @classmethod
@@ -101,8 +95,9 @@ class _Encoder:
         }
         kernel = arrays.pop("hashing/kernel") * arrays.pop("hashing/scale", np.float32(1))
         self._tower = TOWERS[tower["name"]](arrays, tower)
-        size = max(CACHED_WORDS, _BATCH_SIZE * vocabulary.rules.max_words)
-        self._words = WordVectors(vocabulary, kernel.astype(np.float32), self._tower.constant, size)
+        self._words = WordVectors(
+            vocabulary, kernel.astype(np.float32), self._tower.constant, CACHED_WORDS
+        )
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
         """Unit vectors `(len(texts), dimension)` of texts split into words."""

@@ -24,7 +24,7 @@ class WordVectors:
         vocabulary: the letter n-grams and their ids.
         kernel: `(1 + n-grams, units)`, rows by id; row 0 means no n-gram and is zero.
         constant: a bias that is added for each word, `(units,)` or `(1,)`.
-        size: number of words in the table; at least the number of words per call.
+        size: number of words in the table; it grows if a call has more.
     """
 
     def __init__(
@@ -65,6 +65,8 @@ class WordVectors:
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
             new = words
+            if len(new) > len(self._table):
+                self._table = np.empty((len(new), self._kernel.shape[1]), np.float32)
         rows = range(len(self._row_of), len(self._row_of) + len(new))
         for start in range(0, len(new), _BLOCK):
             block = new[start : start + _BLOCK]

@@ -8,7 +8,7 @@ sec. 4). Accents are removed, see `characters`, or kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NewType, get_args
 
@@ -44,7 +44,10 @@ class Rules:
         hash_buckets: number of extra ids for unseen letter n-grams; 0: they are dropped.
         own_fields: number of fields with separate letter n-grams, see `fields`; 1: all fields share
             them.
-        letter_ngrams: kinds of letter n-grams of a word, in the order of `NGRAM_KINDS`.
+        letter_ngrams: kinds of letter n-grams of a word; sorted as in `NGRAM_KINDS`.
+
+    Raises:
+        ValueError: a value is out of range.
     """
 
     keep_accents: bool
@@ -62,22 +65,23 @@ class Rules:
             TypeError: a rule is unknown or missing.
             ValueError: a value is out of range.
         """
-        rules = cls(**saved)
-        rules = replace(rules, letter_ngrams=ordered_kinds(rules.letter_ngrams))
-        if not isinstance(rules.keep_accents, bool):
-            raise ValueError(f"keep_accents is {rules.keep_accents!r:.60}; expected true or false")
+        return cls(**saved)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "letter_ngrams", ordered_kinds(self.letter_ngrams))
+        if not isinstance(self.keep_accents, bool):
+            raise ValueError(f"keep_accents is {self.keep_accents!r:.60}; expected true or false")
         for name, low, high in (
             ("max_words", 1, 1 << 53),
             ("max_letters", 1, 1 << 53),
             ("hash_buckets", 0, 1 << 53),
             ("own_fields", 1, MAX_OWN_FIELDS),
         ):
-            value = getattr(rules, name)
+            value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
                 raise ValueError(
                     f"{name} is {value!r:.60}; expected a whole number from {low} to {high}"
                 )
-        return rules
 
     def words(self, text: str) -> list[str]:
         """All words of a text without truncation; with `own_fields`, marked with their field.
@@ -162,10 +166,6 @@ class Rules:
             )
 
 
-FOLDED = Rules(keep_accents=False)
-"""Rules without accents and with shared fields, for baselines, splits and judged queries."""
-
-
 @cache
 def _ascii_translation() -> bytes:
     """The mapping of ASCII characters for `bytes.translate`; none of them is deleted."""
@@ -192,6 +192,10 @@ def ordered_kinds(names: Collection[Any]) -> tuple[NgramKind, ...]:
             "each once"
         )
     return kinds
+
+
+FOLDED = Rules(keep_accents=False)
+"""Rules without accents and with shared fields, for baselines, splits and judged queries."""
 
 
 def _flag(name: str, value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import pickle
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -104,6 +105,48 @@ def test_the_error_for_a_missing_file_has_its_name(tmp_path):
     for read in (map_array, read_arrays):
         with pytest.raises(UserError, match=r"a\.npy cannot be read: No such file or directory\."):
             read(tmp_path / "a.npy", "Fix it.")
+
+
+def test_an_archive_that_would_grow_in_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.zeros(10_000_000, np.int8))
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"bytes would become 10,000,128; .* are not compressed"):
+        read_arrays(path, "Fix it.")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def test_a_shape_larger_than_the_file_is_refused_before_memory_is_taken(tmp_path):
+    path = tmp_path / "a.npz"
+    path.write_bytes(npz({"a.npy": npy(ARRAY, shape=(1 << 28, 4))}))
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"its shape \(268435456, 4\) needs 4294967296 bytes"):
+        read_arrays(path, "Fix it.")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", npy(ARRAY))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a.npy", npy(ARRAY))
+    with pytest.raises(UserError, match="two arrays have the same name"):
+        read_arrays(path, "Fix it.")
+
+
+@pytest.mark.parametrize("read", [map_array, read_arrays])
+def test_a_lack_of_memory_is_not_called_a_damaged_file(read, tmp_path, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise MemoryError
+
+    path = tmp_path / "a"
+    path.write_bytes(npy(ARRAY) if read is map_array else npz({"a.npy": npy(ARRAY)}))
+    monkeypatch.setattr(np, "memmap" if read is map_array else "frombuffer", fail)
+    with pytest.raises(MemoryError):
+        read(path, "Fix it.")
 
 
 class CreatesFile:

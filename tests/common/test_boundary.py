@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import zipfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -166,3 +169,21 @@ def test_an_interrupted_command_restores_the_signal_handler_of_python(capsys, py
     assert run_command("dssm train", run) == 1
     assert capsys.readouterr().err == INTERRUPTED
     assert signal.getsignal(signal.SIGINT) is python_handler
+
+
+def test_a_failed_copy_of_several_files_is_the_reason_of_the_first():
+    error = shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'"), ("c", "d", "x")])
+    assert error_line(error) == "[Errno 28] No space left on device: 'b'"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]])
+def test_help_on_a_full_disk_is_one_line(arguments):
+    program = "import sys; from dssm_tf.cli import main; sys.exit(main(sys.argv[1:]))"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(r"dssm( search)?: \[Errno 28\] No space left on device\n", done.stderr)

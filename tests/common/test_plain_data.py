@@ -21,7 +21,9 @@ def test_plain_documents_are_read():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a: *b", "undefined alias"),
+        ("a: *b", r"the alias \*b is not allowed"),
+        ("a: &a [1]\nb: *a", r"the alias \*a is not allowed; repeat its value .*line 2"),
+        ("a: &a {b: 1}\nc:\n  <<: *a", r"the alias \*a"),
         ("[" * 100_000, "recursion"),
         ("!!python/object/apply:os.system [ls]", "could not determine a constructor"),
         ("a: 9" + "9" * 5000, "integer string conversion"),
@@ -46,3 +48,10 @@ def test_json_is_read_or_rejected_with_one_line(tmp_path):
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"a\.json is damaged, .* Fix it\."):
             read_json(path, "Fix it.")
+
+
+def test_a_small_file_with_nested_aliases_is_refused_at_once():
+    lines = ["a: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 20)]
+    with pytest.raises(ValueError, match=r"the alias \*a0 is not allowed"):
+        parse_yaml("\n".join(lines))

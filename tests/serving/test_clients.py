@@ -139,3 +139,14 @@ def test_invalid_arguments_are_rejected_before_a_request(client, ranker, call, m
     with pytest.raises(ValueError, match=message):
         call(client)
     assert ranker.requests == []
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, True])
+def test_an_impossible_batch_size_is_a_value_error_that_names_it(size):
+    with pytest.raises(ValueError, match=rf"batch_size is {size}; expected a whole number above 0"):
+        Client("127.0.0.1:1", "tiny", batch_size=size)
+
+
+def test_a_title_that_is_no_text_is_a_value_error_that_names_it(client):
+    with pytest.raises(ValueError, match=r"titles\[1\] is None; expected a str"):
+        client.score("red", ["red", None])

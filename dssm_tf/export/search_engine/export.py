@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory
-from dssm_tf.common.model_versions import next_version
 from dssm_tf.export.compact import add_rules, write_compact
 from dssm_tf.export.load import find_model, load, model_title_fields
 from dssm_tf.export.search_engine.verify import verify_search_engine
-from dssm_tf.export.search_engine.write import write_search_engine
+from dssm_tf.export.search_engine.write import SPECIFICATION, write_search_engine
+from dssm_tf.export.target import new_version
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_engine_files import MODEL
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS
@@ -59,8 +58,7 @@ def export_search_engine(
     words, titles = None, None if titles is None else list(titles)
     if titles is not None:
         words = {word for title in titles for word in ranker.vocabulary.words(title)}
-    target = next_version(Path(out) / ranker.name)
-    with atomic_directory(target) as directory:
+    with new_version(out, ranker.name, SPECIFICATION) as (directory, target):
         (directory / MODEL).mkdir()
         if location.kind == "run":
             write_compact(cast("MaxSimRun", ranker), location.path, directory / MODEL)

@@ -1,0 +1,141 @@
+"""Checks what a SavedModel can do before TensorFlow loads it.
+
+TensorFlow's operations can read and write any file of the process, and functions of some objects
+run while a model is loaded. So `saved_model.pb` is parsed as a message, and only these may occur:
+operations of `OPERATIONS`, which compute; variables; functions; and in the two functions that
+TensorFlow writes for checkpoints, `CHECKPOINT_OPERATIONS`. Nothing else may call these two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+
+_USED = """
+Abs Add AddV2 All Any AsString Assert BiasAdd BroadcastTo Cast ConcatV2 Const Cumsum Equal
+ExpandDims Fill FloorDiv FloorMod GatherV2 Greater GreaterEqual Identity If Less LessEqual
+LogicalAnd LogicalNot LogicalOr LowerBound MatMul Max Maximum Minimum Mul Neg NoOp NotEqual Pack
+Pad PadV2 Placeholder Prod Range ReadVariableOp RealDiv Relu Reshape ReverseV2 Roll Rsqrt
+ScatterNd SelectV2 Shape Sigmoid Size Softplus Split Square Squeeze StatefulPartitionedCall
+StatelessIf StaticRegexFullMatch StaticRegexReplace StridedSlice StringJoin StringSplitV2
+StringStrip StringToHashBucketFast StringToNumber Sub Substr Sum Tanh TensorListFromTensor
+TensorListGetItem TensorListReserve TensorListSetItem TensorListStack TensorScatterUpdate Tile
+TopKV2 Transpose UnicodeDecode UnicodeEncode UnicodeTranscode Unique Unpack UnsortedSegmentSum
+UpperBound VarHandleOp Where While ZerosLike
+"""
+_OF_OTHER_TOWERS = """
+AddN ArgMax ArgMin AvgPool BatchMatMul BatchMatMulV2 BatchMatMulV3 BatchToSpaceND Bitcast Ceil
+ClipByValue Conv2D Cos Cumprod DepthwiseConv2dNative DivNoNan Einsum Elu EmptyTensorList
+EnsureShape Erf Erfc Exp Expm1 Floor FusedBatchNormV3 GatherNd IdentityN Inv InvertPermutation
+IsFinite IsInf IsNan LeakyRelu LinSpace Log Log1p LogSoftmax MatrixBandPart MaxPool Mean Min Mod
+MulNoNan OneHot OnesLike PartitionedCall Pow PreventGradient Rank Reciprocal Relu6
+ReverseSequence Rint Round SegmentSum Select Selu Sign Sin Slice Softmax Softsign SpaceToBatchND
+SplitV Sqrt SquaredDifference StatelessWhile StopGradient TensorListConcatV2 TensorListLength
+TensorListPopBack TensorListPushBack TensorScatterAdd TensorStridedSliceUpdate Tan Xdivy Xlogy
+"""
+OPERATIONS = frozenset(_USED.split() + _OF_OTHER_TOWERS.split())
+"""What exports of this package use, and more that towers of your own may use."""
+
+CHECKPOINT_OPERATIONS = frozenset(
+    {
+        "AssignVariableOp", "DisableCopyOnRead", "MergeV2Checkpoints", "RestoreV2", "SaveV2",
+        "Select", "ShardedFilename",
+    }
+)  # fmt: skip
+_CHECKPOINT_FUNCTIONS = ("__inference__traced_save", "__inference__traced_restore")
+_CONTAINERS = {"_generic_user_object", "signature_map", "trackable_list_wrapper"}
+_HINT = "Its file is not one that `dssm export` writes: do not open it with any other program."
+
+
+def check_saved_model(version: Path) -> None:
+    """Checks a SavedModel without loading it.
+
+    Args:
+        version: the directory of a version.
+
+    Raises:
+        UserError: the model can do more than compute with its variables, or is damaged.
+    """
+    path = version / "saved_model.pb"
+    # TensorFlow reads these instead of, or without, `saved_model.pb`.
+    for other in ("saved_model.cpb", "saved_model.pbtxt"):
+        if (version / other).exists():
+            raise UserError(f"{version / other} is not a file of an export. {_HINT}")
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    try:
+        saved = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    except (DecodeError, OSError) as error:
+        raise UserError(f"{path} cannot be read ({error}). {_HINT}") from None
+    problem = _problem(saved)
+    if problem is not None:
+        raise UserError(f"{path}: {problem}. {_HINT}")
+
+
+def _problem(saved: Any) -> str | None:
+    """What a SavedModel message contains that exports do not; None if there is nothing."""
+    if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].HasField("object_graph_def"):
+        return "expected one graph with objects"  # TensorFlow would run its initialization
+    meta = saved.meta_graphs[0]
+    return _object_problem(meta.object_graph_def) or _graph_problem(meta)
+
+
+def _object_problem(objects: Any) -> str | None:
+    """The first object that is no variable, function or container, or has code to run on load."""
+    for node in objects.nodes:
+        kind = node.WhichOneof("kind")
+        if kind == "user_object":
+            kind = node.user_object.identifier
+        elif kind in ("variable", "bare_concrete_function"):
+            kind = ""
+        if kind and kind not in _CONTAINERS:
+            return f"it has an object of kind {kind[:60]!r}"
+        if kind is None or node.saveable_objects or node.registered_name or node.registered_saver:
+            return "it has an object with functions of its own"
+    for name in objects.concrete_functions:
+        if name.startswith(_CHECKPOINT_FUNCTIONS):
+            return f"the function {name[:60]!r} can be called"
+    return None
+
+
+def _graph_problem(meta: Any) -> str | None:
+    """The first operation that is not allowed where it is; None if there is none."""
+    functions = meta.graph_def.library.function
+    if meta.graph_def.library.gradient or meta.graph_def.library.registered_gradients:
+        return "it has gradients"
+    checkpoint = {
+        function.signature.name
+        for function in functions
+        if function.signature.name.startswith(_CHECKPOINT_FUNCTIONS)
+    }
+    graphs = [(frozenset[str](), meta.graph_def.node)]
+    for function in functions:
+        of_checkpoint = function.signature.name in checkpoint
+        graphs.append(
+            (
+                CHECKPOINT_OPERATIONS if of_checkpoint else frozenset(),
+                function.node_def,
+            )
+        )
+        called = set(_called(function.node_def)) | set(_called([function]))
+        if found := called & checkpoint:
+            return f"a function calls {min(found)[:60]!r}"
+    for more, nodes in graphs:
+        for node in nodes:
+            if node.op not in OPERATIONS and node.op not in more:
+                return f"it contains the operation {node.op[:60]!r}"
+    return None
+
+
+def _called(nodes: Iterable[Any]) -> Iterator[str]:
+    """The names of the functions in the attributes of operations, and all operations' names."""
+    for node in nodes:
+        yield getattr(node, "op", "")
+        for value in node.attr.values():
+            yield value.func.name
+            for function in value.list.func:
+                yield function.name

@@ -1,0 +1,120 @@
+"""What workers tell the launcher, and files that somebody else planted in the output."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.positions.curve import ExaminationCurve
+from dssm_tf.tables.layout import Reject
+from dssm_tf.text.rules import Rules
+from dssm_tf.text.vocabulary import Vocabulary
+from pipelines import launcher
+from pipelines.manifest import MANIFEST, Manifest, load_rejects, rejects_as_json
+from pipelines.output import PARTS
+from pipelines.shards import OutputFile
+
+LOG = "query\ttitle\tclicks\n" + "".join(f"q{n}\tt{n % 7}\t{1 + n % 3}\n" for n in range(30))
+UNIQUE = "0123456789abcdef" * 2
+
+
+class Program:
+    """Runs a shell command when it is unpickled."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def manifest(directory: Path, path: str = "") -> Manifest:
+    file = OutputFile("titles", 0, path or f"{directory}/{PARTS}/titles-{UNIQUE}", 3, "0" * 64)
+    curve = ExaminationCurve((1.0, 0.1 + 0.2), ((1.0, 1.0), (0.25, 0.5)), "harvesting", {"q": 3})
+    rules = Rules(keep_accents=True, letter_ngrams=("pairs", "trigrams"))
+    return Manifest({"rows: read": 2**60}, Vocabulary(["#a", "#é#"], rules), [file], [], curve)
+
+
+def written(directory: Path, changes: dict[str, object]) -> None:
+    (directory / PARTS).mkdir()
+    manifest(directory).save(str(directory))
+    path = directory / PARTS / MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_manifest_is_read_as_it_was_written(tmp_path):
+    written(tmp_path, {})
+    loaded, expected = Manifest.load(str(tmp_path)), manifest(tmp_path)
+    assert loaded.vocabulary.ngrams == expected.vocabulary.ngrams
+    assert loaded.vocabulary.rules == expected.vocabulary.rules
+    assert loaded._replace(vocabulary=None) == expected._replace(vocabulary=None)
+
+
+def test_rejects_are_read_as_they_were_written_even_with_lone_surrogates(tmp_path):
+    rejects = [Reject(3, "no title", "a\tb\udce9", None, "détail"), Reject(4, "bad", "", 2**60)]
+    data = rejects_as_json(rejects)
+    (tmp_path / "rejects").write_bytes(data)
+    file = OutputFile("rejects", 0, str(tmp_path / "rejects"), 3, sha256(data).hexdigest())
+    assert load_rejects(file) == rejects
+    with pytest.raises(UserError, match="rejects does not match its checksum"):
+        load_rejects(file._replace(digest="0" * 64))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd", "{0}/titles-" + UNIQUE, "{0}/parts/../titles-" + UNIQUE,
+        "{0}/parts/x/titles-" + UNIQUE, "{0}/parts/manifest", "{0}/parts/titles-0",
+        "gs://other/parts/titles-" + UNIQUE,
+    ],
+)  # fmt: skip
+def test_a_manifest_names_files_of_its_output_only(tmp_path, path):
+    written(tmp_path, {"files": [["titles", 0, path.format(tmp_path), 3, "0" * 64]]})
+    with pytest.raises(UserError, match=r"is not a manifest .*is not a file of"):
+        Manifest.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"counts": {"rows: read": "2"}}, {"counts": 3}, {"rules": {"max_words": 2**60}},
+        {"ngrams": ["#a", "#a"]}, {"files": [[1, 2]]}, {"files": 1}, {"curve": {}},
+        {"curve": [1]}, {"rejects": [["rejects", -1, "x", 0, ""]]},
+    ],
+)  # fmt: skip
+def test_a_manifest_with_impossible_values_is_one_line(tmp_path, changes):
+    written(tmp_path, changes)
+    with pytest.raises(UserError, match=r"is not a manifest \(") as caught:
+        Manifest.load(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_pickle_planted_in_the_output_is_not_executed(error_of_run, tmp_path, monkeypatch):
+    executed, run = tmp_path / "executed", launcher.run
+
+    def run_and_plant(*arguments, **options):
+        run(*arguments, **options)
+        (path,) = tmp_path.glob(f".*.incomplete/{PARTS}/{MANIFEST}")
+        path.write_bytes(pickle.dumps(Program(f"touch {executed}")))
+
+    monkeypatch.setattr(launcher, "run", run_and_plant)
+    assert "manifest is not JSON" in error_of_run(LOG)
+    assert not executed.exists()
+
+
+def test_no_code_of_the_package_unpickles():
+    root = Path(launcher.__file__).parents[1]
+    files = [
+        file for name in ("dssm_tf", "pipelines", "serving") for file in (root / name).rglob("*.py")
+    ]
+    assert len(files) > 200
+    words = ("import pickle", "from pickle", "cloudpickle", "import dill", "import shelve",
+             "import marshal", "joblib", "allow_pickle=True", "read_pickle")  # fmt: skip
+    found = [(file.name, word) for file in files for word in words if word in file.read_text()]
+    assert found == []

@@ -12,7 +12,7 @@ words. Pinned titles come first, with the model's score, and blocked ones are le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from dssm_tf import runtime
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError, install_command
-from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.retrieval.hits import (
     NO_WORDS,
     NOTHING_SIMILAR,
@@ -32,6 +31,7 @@ from dssm_tf.retrieval.hits import (
     MatchHit,
     SearchResult,
 )
+from dssm_tf.retrieval.maxsim_arrays import Progress, compute_arrays
 from dssm_tf.retrieval.maxsim_files import (
     REBUILD_HINT,
     Arrays,
@@ -42,15 +42,19 @@ from dssm_tf.retrieval.maxsim_files import (
     write_files,
 )
 from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
-from dssm_tf.retrieval.title_rules import EntriesOfQuery, TitleFinder, titles_of_entries
-from dssm_tf.runtime.maxsim import QUERY, TITLE
+from dssm_tf.retrieval.title_rules import (
+    EntriesOfQuery,
+    RankedEntries,
+    TitleFinder,
+    describe_blocked,
+    put_pinned_first,
+    summarize_rules,
+)
+from dssm_tf.runtime.maxsim import QUERY
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
-from dssm_tf.runtime.postings import Postings, TitleTerms
-from dssm_tf.runtime.search_rules import NO_RULES, TitleRule
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
-from dssm_tf.text.fields import split_mark
 
 RESCORED = 200
 """The number of titles that are scored by the full formula, if not set otherwise."""
@@ -59,10 +63,7 @@ TITLES, MODEL = "titles.arrow", "model"
 
 _NO_TITLES = np.zeros(0, np.bool_)
 _CACHED = 50_000  # words and pairs of queries
-_REPORT_EVERY = 10_000  # titles
-_REPORT_WORDS = 1_000
 
-Progress = Callable[[float, str], None]
 Booleans = NDArray[np.bool_]
 
 
@@ -145,24 +146,7 @@ class MaxSimIndex:
         return (
             f"{self.arrays.titles:,} distinct ones, {len(self.words):,} words; all are compared by "
             f"{self.similar_words} similar words, the best {self.rescored} by the full formula"
-            f"{self._rule_summary()}"
-        )
-
-    def _rule_summary(self) -> str:
-        """The number of rules by hand, and the lines of those that change nothing."""
-        rules = self.model.search_rules
-        if not rules:
-            return ""
-        used = {rule.line for entries in self._ruled.values() for rule in entries.values()}
-        words = {split_mark(word)[1] for word in self.words}
-        used |= {rule.line for rule in rules.words if not words.isdisjoint(rule.words)}
-        lines_of_rules = {rule.line for rule in rules.words} | {rule.line for rule in rules.titles}
-        unused = sorted(lines_of_rules - used)
-        lines = ", ".join(map(str, unused[:10])) + (", ..." if len(unused) > 10 else "")
-        return f"; {len(rules)} rules" + (
-            f", of which {len(unused)} name no word or title of the corpus (line {lines})"
-            if unused
-            else ""
+            f"{summarize_rules(self.model.search_rules, self._ruled, self.words)}"
         )
 
     @classmethod
@@ -192,61 +176,7 @@ class MaxSimIndex:
         for name, value in (("similar_words", similar_words), ("rescored", rescored)):
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; expected at least 1.")
-        vocabulary, maxsim = model.vocabulary, model.maxsim
-        keys, title_of_entry = vocabulary.rules.distinct(
-            _reported((entry.title for entry in corpus), len(corpus), "comparing", 0.0, progress)
-        )
-        order = sorted(range(len(keys)), key=lambda row: tie_key(keys[row]))
-        titles = [keys[row] for row in order]
-        rank = np.empty(len(titles), np.int64)
-        rank[order] = np.arange(len(titles))
-        title_of_entry = rank[title_of_entry]
-
-        progress(0.35, "sorting titles")
-        texts = _reported(titles, len(titles), "splitting", 0.45, progress)
-        terms = TitleTerms.of(map(vocabulary.words, texts))
-        if not terms.row_of:
-            raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
-        progress(0.8, "writing postings")
-        words = list(terms.row_of)
-        features = maxsim.words(words)
-        title_words, title_starts = _distinct(terms.rows, terms.titles, len(words), len(titles))
-        pair_keys, rows, pair_owners = _pairs(terms, maxsim.frequencies.pairs)
-        title_pairs, title_pair_starts = _distinct(rows, pair_owners, len(pair_keys), len(titles))
-        word_postings = Postings(title_words, title_starts, len(words))
-        pair_postings = Postings(title_pairs, title_pair_starts, len(pair_keys))
-        pair_names = [
-            f"{words[key // len(words)]} {words[key % len(words)]}" for key in pair_keys.tolist()
-        ]
-        pair_weights = maxsim.pair_weights(pair_names)[:, TITLE].astype(np.float64)
-        word_weights = np.ascontiguousarray(features.weights[:, TITLE], np.float32)
-        similar_rows, similarities = _similar_words(
-            SimilarWords(maxsim.with_rules(NO_RULES), words, similar_words, features.vectors),
-            words,
-            progress,
-        )
-        totals = word_postings.sums(word_weights) + pair_postings.sums(pair_weights)
-        arrays = Arrays(
-            word_starts=word_postings.starts,
-            word_titles=word_postings.titles,
-            pair_starts=pair_postings.starts,
-            pair_titles=pair_postings.titles,
-            title_starts=title_starts,
-            title_words=title_words,
-            title_pair_starts=title_pair_starts,
-            title_pairs=title_pairs,
-            doc_starts=np.searchsorted(np.sort(title_of_entry), np.arange(len(titles) + 1)),
-            docs=np.argsort(title_of_entry, kind="stable").astype(np.int32),
-            pair_keys=pair_keys,
-            vectors=features.vectors.astype(np.float32),
-            similar_rows=similar_rows,
-            similarities=similarities,
-            query_weights=np.ascontiguousarray(features.weights[:, QUERY], np.float32),
-            word_weights=word_weights,
-            pair_weights=pair_weights,
-            inverse_totals=(maxsim.sides[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
-            priors=model.weighted_prior(titles).astype(np.float32),
-        )
+        words, arrays = compute_arrays(model, corpus, similar_words, progress)
         table = pyarrow.table(
             {
                 "doc_id": [entry.doc_id for entry in corpus],
@@ -318,8 +248,14 @@ class MaxSimIndex:
         ruled = self._ruled.get(" ".join(words), {})
         depth = k + len(ruled)
         found = self._entries(self.rank(words, depth, allowed), depth, allowed)
-        if ruled:
-            found = self._with_pinned(words, ruled, allowed, found)
+        if ruled and (prepared := self._query(words)) is not None:
+            found = put_pinned_first(
+                found,
+                ruled,
+                None if allowed is None else allowed.entries,
+                self.arrays,
+                lambda titles: self._scores(prepared, titles),
+            )
         entries, scores, titles = found.entries[:k], found.scores[:k], found.titles[:k]
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
@@ -335,44 +271,7 @@ class MaxSimIndex:
             note = NOTHING_SIMILAR
         elif not self._has_good_hit(words, hits):
             note = POOR_RESULTS
-        blocked = [
-            f"Blocked by line {rule.line} of the rules: "
-            f"{' '.join(one_line(column[entry].as_py()) for column in self._columns)}."
-            for entry, rule in ruled.items()
-            if not rule.pinned
-        ]
-        return SearchResult({"semantic": hits}, note, blocked)
-
-    def _with_pinned(
-        self,
-        words: Sequence[str],
-        ruled: Mapping[int, TitleRule],
-        allowed: Filter | None,
-        found: _Entries,
-    ) -> _Entries:
-        """Puts pinned entries before the found ones, and leaves blocked ones out.
-
-        Args:
-            words: the words of the query; a rule's query has at least one.
-            ruled: the entries that have a rule.
-            allowed: the entries that may be returned; None for all.
-            found: the best entries.
-        """
-        query = self._query(words)
-        if query is None:
-            return found
-        pinned = [
-            entry
-            for entry, rule in ruled.items()
-            if rule.pinned and (allowed is None or allowed.entries[entry])
-        ]
-        titles = titles_of_entries(self.arrays, pinned)
-        others = [i for i, entry in enumerate(found.entries) if entry not in ruled]
-        return _Entries(
-            pinned + [found.entries[i] for i in others],
-            np.append(self._scores(query, titles), found.scores[others]),
-            np.append(titles, found.titles[others]),
-        )
+        return SearchResult({"semantic": hits}, note, describe_blocked(ruled, self._columns))
 
     def rank(self, words: Sequence[str], k: int, allowed: Filter | None = None) -> RankedTitles:
         """Ranks the distinct titles for a query; see `search`.
@@ -461,7 +360,7 @@ class MaxSimIndex:
         row = int(np.searchsorted(keys, key))
         return row if row < len(keys) and keys[row] == key else None
 
-    def _entries(self, ranked: RankedTitles, k: int, allowed: Filter | None) -> _Entries:
+    def _entries(self, ranked: RankedTitles, k: int, allowed: Filter | None) -> RankedEntries:
         """The first `k` entries of ranked titles."""
         starts = self.arrays.doc_starts
         entries: list[int] = []
@@ -474,7 +373,7 @@ class MaxSimIndex:
             of_title += [i] * (len(entries) - len(of_title))
             if len(entries) == k:
                 break
-        return _Entries(entries, ranked.scores[of_title], ranked.titles[of_title])
+        return RankedEntries(entries, ranked.scores[of_title], ranked.titles[of_title])
 
     def _has_good_hit(self, words: Sequence[str], hits: Iterable[MatchHit]) -> bool:
         """Whether a title is pinned, reaches the model's cut-off, or has all words of the query."""
@@ -485,14 +384,6 @@ class MaxSimIndex:
             or query <= {*split(hit.title)}
             for hit in hits
         )
-
-
-class _Entries(NamedTuple):
-    """Entries of the corpus in the order of a result, with their scores and distinct titles."""
-
-    entries: list[int]
-    scores: NDArray[np.float32]
-    titles: NDArray[np.int32]
 
 
 class _QueryWord(NamedTuple):
@@ -537,87 +428,3 @@ def load_kernels() -> Any:
             f"Numba cannot be imported ({error}); install it with: {install_command('search')}."
         ) from None
     return maxsim_kernels
-
-
-def _reported(
-    items: Iterable[Any], total: int, step: str, done: float, progress: Progress
-) -> Iterator[Any]:
-    """Passes items on and reports them as 35 % of the work.
-
-    Args:
-        items: the titles in any form.
-        total: their number.
-        step: a verb for the current step.
-        done: the fraction that was done before.
-        progress: see `MaxSimIndex.build`.
-    """
-    for number, item in enumerate(items):
-        if number % _REPORT_EVERY == 0:
-            progress(done + 0.35 * number / total, f"{step} {number:,} of {total:,} titles")
-        yield item
-
-
-def _similar_words(
-    similar: SimilarWords, words: Sequence[str], progress: Progress
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The similar words of all words of a catalog: `similar_rows` and `similarities`, see `Arrays`.
-
-    Args:
-        similar: finds them.
-        words: the words of the catalog.
-        progress: see `MaxSimIndex.build`.
-    """
-    width = 0 if similar.limit is None else min(similar.limit, len(words))
-    table = np.zeros((len(words), width), np.int32)
-    similarities = np.zeros((len(words), width), np.float32)
-    if width:
-        for row, (rows, values) in enumerate(similar.of_each(words)):
-            if row % _REPORT_WORDS == 0:
-                state = f"comparing {row:,} of {len(words):,} words"
-                progress(0.8 + 0.2 * row / len(words), state)
-            table[row, : len(rows)], similarities[row, : len(rows)] = rows, values
-    return table, similarities
-
-
-def _pairs(
-    terms: TitleTerms, kept: Mapping[str, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The kept pairs of titles, with repetition.
-
-    Args:
-        terms: the words of titles, in order.
-        kept: pairs; all others are left out.
-
-    Returns:
-        The keys of the pairs, see `Arrays.pair_keys`; the row of each pair and its title, int32.
-    """
-    words = len(terms.row_of)
-    row_of = terms.row_of.get
-    rows = [tuple(map(row_of, pair.split(" "))) for pair in kept]
-    candidates = np.array([row for row in rows if None not in row], np.int64).reshape(-1, 2)
-    titles = terms.titles
-    neighbors = titles[1:] == titles[:-1]
-    rows_of_words = terms.rows.astype(np.int64)
-    keys = (rows_of_words[:-1] * words + rows_of_words[1:])[neighbors]
-    is_kept = np.isin(keys, candidates[:, 0] * words + candidates[:, 1])
-    pair_keys, pair_rows = np.unique(keys[is_kept], return_inverse=True)
-    return pair_keys, pair_rows.astype(np.int32), titles[1:][neighbors][is_kept]
-
-
-def _distinct(
-    rows: NDArray[np.int32], titles: NDArray[np.int32], terms: int, title_count: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The distinct terms of each title.
-
-    Args:
-        rows: rows of terms, `(entries,)`.
-        titles: the title of each entry.
-        terms: the number of terms.
-        title_count: the number of titles.
-
-    Returns:
-        Rows, ascending for each title; the start of each title's rows, and the end.
-    """
-    distinct = np.unique(titles.astype(np.int64) * max(terms, 1) + rows)
-    counts = np.bincount(distinct // max(terms, 1), minlength=title_count)
-    return (distinct % max(terms, 1)).astype(np.int32), np.append(0, np.cumsum(counts))

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_files import SETTINGS
-from dssm_tf.retrieval.maxsim_index import MaxSimIndex, Progress
+from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle

@@ -1,19 +1,35 @@
-"""Finds the titles that rules by hand pin or block."""
+"""Finds the titles that rules by hand pin or block, and applies these rules to a result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.retrieval.maxsim_files import Arrays
 from dssm_tf.runtime.search_rules import SearchRules, TitleRule
+from dssm_tf.tables.cells import one_line
+from dssm_tf.text.fields import split_mark
 from dssm_tf.text.vocabulary import Vocabulary
 
 EntriesOfQuery = Mapping[str, Mapping[int, TitleRule]]
 """For the words of a query, joined by spaces, the entries that a rule pins or blocks."""
+
+
+class RankedEntries(NamedTuple):
+    """Entries of the corpus in the order of a result, with their scores and distinct titles.
+
+    Attributes:
+        entries: positions in the corpus.
+        scores: float32 `(entries,)`, with the prior.
+        titles: int32 `(entries,)`, positions in the arrays of the index.
+    """
+
+    entries: list[int]
+    scores: NDArray[np.float32]
+    titles: NDArray[np.int32]
 
 
 class TitleFinder:
@@ -82,7 +98,78 @@ class TitleFinder:
         return str(self._table["title"][entry].as_py())
 
 
-def titles_of_entries(arrays: Arrays, entries: Sequence[int]) -> NDArray[np.int32]:
+def put_pinned_first(
+    found: RankedEntries,
+    ruled: Mapping[int, TitleRule],
+    allowed: NDArray[np.bool_] | None,
+    arrays: Arrays,
+    score: Callable[[NDArray[np.int32]], NDArray[np.float32]],
+) -> RankedEntries:
+    """Puts the pinned entries of a query before the found ones, and leaves blocked ones out.
+
+    Args:
+        found: the best entries.
+        ruled: the entries that have a rule, in the order of the rules.
+        allowed: `(entries,)`, whether the search may return each entry; None for all.
+        arrays: the numbers of the index.
+        score: computes the scores of distinct titles, `(titles,)`, for the query.
+    """
+    pinned = [
+        entry
+        for entry, rule in ruled.items()
+        if rule.pinned and (allowed is None or allowed[entry])
+    ]
+    titles = _titles_of_entries(arrays, pinned)
+    others = [i for i, entry in enumerate(found.entries) if entry not in ruled]
+    return RankedEntries(
+        pinned + [found.entries[i] for i in others],
+        np.append(score(titles), found.scores[others]),
+        np.append(titles, found.titles[others]),
+    )
+
+
+def describe_blocked(ruled: Mapping[int, TitleRule], columns: Sequence[Any]) -> list[str]:
+    """Writes a sentence about each blocked entry of a query.
+
+    Args:
+        ruled: the entries that have a rule.
+        columns: Arrow columns, the ids and the titles of the corpus.
+    """
+    return [
+        f"Blocked by line {rule.line} of the rules: "
+        f"{' '.join(one_line(column[entry].as_py()) for column in columns)}."
+        for entry, rule in ruled.items()
+        if not rule.pinned
+    ]
+
+
+def summarize_rules(rules: SearchRules, ruled: EntriesOfQuery, words: Sequence[str]) -> str:
+    """Writes the number of rules by hand, and the lines of those that change nothing.
+
+    Args:
+        rules: the rules of the model.
+        ruled: the entries that a rule pins or blocks.
+        words: the words of the titles.
+
+    Returns:
+        The end of a sentence; empty if the model has no rules.
+    """
+    if not rules:
+        return ""
+    used = {rule.line for entries in ruled.values() for rule in entries.values()}
+    unmarked = {split_mark(word)[1] for word in words}
+    used |= {rule.line for rule in rules.words if not unmarked.isdisjoint(rule.words)}
+    lines_of_rules = {rule.line for rule in rules.words} | {rule.line for rule in rules.titles}
+    unused = sorted(lines_of_rules - used)
+    lines = ", ".join(map(str, unused[:10])) + (", ..." if len(unused) > 10 else "")
+    return f"; {len(rules)} rules" + (
+        f", of which {len(unused)} name no word or title of the corpus (line {lines})"
+        if unused
+        else ""
+    )
+
+
+def _titles_of_entries(arrays: Arrays, entries: Sequence[int]) -> NDArray[np.int32]:
     """The distinct title of each entry."""
     places = [np.flatnonzero(arrays.docs == entry)[0] for entry in entries]
     return (np.searchsorted(arrays.doc_starts, places, "right") - 1).astype(np.int32)

@@ -1,0 +1,188 @@
+"""Computes the words and the numbers of a search index for models with the score maxsim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.ranking import tie_key
+from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.runtime.maxsim import QUERY, TITLE
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.postings import Postings, TitleTerms
+from dssm_tf.runtime.search_rules import NO_RULES
+from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.tables.judgments import CorpusTitle
+
+_REPORT_EVERY = 10_000  # titles
+_REPORT_WORDS = 1_000
+
+Progress = Callable[[float, str], None]
+"""Called with the finished fraction and the current step."""
+
+
+def compute_arrays(
+    model: MaxSimRanker,
+    corpus: Sequence[CorpusTitle],
+    similar_words: int | None,
+    progress: Progress,
+) -> tuple[list[str], Arrays]:
+    """Computes the words of a corpus and the numbers of its index.
+
+    Args:
+        model: the trained model.
+        corpus: titles to index. Equal titles tie, in the order of the corpus.
+        similar_words: the number of similar words of each word; None for all, which are not kept
+            in the arrays.
+        progress: called with the finished fraction and the current step.
+
+    Returns:
+        The distinct words of the titles, by row; the numbers.
+
+    Raises:
+        UserError: no title has a word.
+    """
+    vocabulary, maxsim = model.vocabulary, model.maxsim
+    keys, title_of_entry = vocabulary.rules.distinct(
+        _reported((entry.title for entry in corpus), len(corpus), "comparing", 0.0, progress)
+    )
+    order = sorted(range(len(keys)), key=lambda row: tie_key(keys[row]))
+    titles = [keys[row] for row in order]
+    rank = np.empty(len(titles), np.int64)
+    rank[order] = np.arange(len(titles))
+    title_of_entry = rank[title_of_entry]
+
+    progress(0.35, "sorting titles")
+    texts = _reported(titles, len(titles), "splitting", 0.45, progress)
+    terms = TitleTerms.of(map(vocabulary.words, texts))
+    if not terms.row_of:
+        raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
+    progress(0.8, "writing postings")
+    words = list(terms.row_of)
+    features = maxsim.words(words)
+    title_words, title_starts = _distinct(terms.rows, terms.titles, len(words), len(titles))
+    pair_keys, rows, pair_owners = _pairs(terms, maxsim.frequencies.pairs)
+    title_pairs, title_pair_starts = _distinct(rows, pair_owners, len(pair_keys), len(titles))
+    word_postings = Postings(title_words, title_starts, len(words))
+    pair_postings = Postings(title_pairs, title_pair_starts, len(pair_keys))
+    pair_names = [
+        f"{words[key // len(words)]} {words[key % len(words)]}" for key in pair_keys.tolist()
+    ]
+    pair_weights = maxsim.pair_weights(pair_names)[:, TITLE].astype(np.float64)
+    word_weights = np.ascontiguousarray(features.weights[:, TITLE], np.float32)
+    similar_rows, similarities = _similar_words(
+        SimilarWords(maxsim.with_rules(NO_RULES), words, similar_words, features.vectors),
+        words,
+        progress,
+    )
+    totals = word_postings.sums(word_weights) + pair_postings.sums(pair_weights)
+    arrays = Arrays(
+        word_starts=word_postings.starts,
+        word_titles=word_postings.titles,
+        pair_starts=pair_postings.starts,
+        pair_titles=pair_postings.titles,
+        title_starts=title_starts,
+        title_words=title_words,
+        title_pair_starts=title_pair_starts,
+        title_pairs=title_pairs,
+        doc_starts=np.searchsorted(np.sort(title_of_entry), np.arange(len(titles) + 1)),
+        docs=np.argsort(title_of_entry, kind="stable").astype(np.int32),
+        pair_keys=pair_keys,
+        vectors=features.vectors.astype(np.float32),
+        similar_rows=similar_rows,
+        similarities=similarities,
+        query_weights=np.ascontiguousarray(features.weights[:, QUERY], np.float32),
+        word_weights=word_weights,
+        pair_weights=pair_weights,
+        inverse_totals=(maxsim.sides[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
+        priors=model.weighted_prior(titles).astype(np.float32),
+    )
+    return words, arrays
+
+
+def _reported(
+    items: Iterable[Any], total: int, step: str, done: float, progress: Progress
+) -> Iterator[Any]:
+    """Passes items on and reports them as 35 % of the work.
+
+    Args:
+        items: the titles in any form.
+        total: their number.
+        step: a verb for the current step.
+        done: the fraction that was done before.
+        progress: see `compute_arrays`.
+    """
+    for number, item in enumerate(items):
+        if number % _REPORT_EVERY == 0:
+            progress(done + 0.35 * number / total, f"{step} {number:,} of {total:,} titles")
+        yield item
+
+
+def _similar_words(
+    similar: SimilarWords, words: Sequence[str], progress: Progress
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """The similar words of all words of a catalog: `similar_rows` and `similarities`, see `Arrays`.
+
+    Args:
+        similar: finds them.
+        words: the words of the catalog.
+        progress: see `compute_arrays`.
+    """
+    width = 0 if similar.limit is None else min(similar.limit, len(words))
+    table = np.zeros((len(words), width), np.int32)
+    similarities = np.zeros((len(words), width), np.float32)
+    if width:
+        for row, (rows, values) in enumerate(similar.of_each(words)):
+            if row % _REPORT_WORDS == 0:
+                state = f"comparing {row:,} of {len(words):,} words"
+                progress(0.8 + 0.2 * row / len(words), state)
+            table[row, : len(rows)], similarities[row, : len(rows)] = rows, values
+    return table, similarities
+
+
+def _pairs(
+    terms: TitleTerms, kept: Mapping[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """The kept pairs of titles, with repetition.
+
+    Args:
+        terms: the words of titles, in order.
+        kept: pairs; all others are left out.
+
+    Returns:
+        The keys of the pairs, see `Arrays.pair_keys`; the row of each pair and its title, int32.
+    """
+    words = len(terms.row_of)
+    row_of = terms.row_of.get
+    rows = [tuple(map(row_of, pair.split(" "))) for pair in kept]
+    candidates = np.array([row for row in rows if None not in row], np.int64).reshape(-1, 2)
+    titles = terms.titles
+    neighbors = titles[1:] == titles[:-1]
+    rows_of_words = terms.rows.astype(np.int64)
+    keys = (rows_of_words[:-1] * words + rows_of_words[1:])[neighbors]
+    is_kept = np.isin(keys, candidates[:, 0] * words + candidates[:, 1])
+    pair_keys, pair_rows = np.unique(keys[is_kept], return_inverse=True)
+    return pair_keys, pair_rows.astype(np.int32), titles[1:][neighbors][is_kept]
+
+
+def _distinct(
+    rows: NDArray[np.int32], titles: NDArray[np.int32], terms: int, title_count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The distinct terms of each title.
+
+    Args:
+        rows: rows of terms, `(entries,)`.
+        titles: the title of each entry.
+        terms: the number of terms.
+        title_count: the number of titles.
+
+    Returns:
+        Rows, ascending for each title; the start of each title's rows, and the end.
+    """
+    distinct = np.unique(titles.astype(np.int64) * max(terms, 1) + rows)
+    counts = np.bincount(distinct // max(terms, 1), minlength=title_count)
+    return (distinct % max(terms, 1)).astype(np.int32), np.append(0, np.cumsum(counts))

@@ -114,8 +114,9 @@ def _read_header(file: IO[bytes], size: int) -> _Header:
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """Reads one array of an archive."""
-    with cast("zipfile.ZipExtFile", archive.open(member)) as file:
-        header = _read_header(file, member.file_size)
+    with archive.open(member) as opened:
+        header = _read_header(opened, member.file_size)
+        file = cast("zipfile.ZipExtFile", opened)  # has `readinto`
         content = bytearray(member.file_size - file.tell())
         view, end = memoryview(content), 0
         while count := file.readinto(view[end:]):

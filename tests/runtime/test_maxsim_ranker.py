@@ -210,7 +210,7 @@ NAN = np.array([1, np.nan], np.float32)
         ),
         (
             {"score": {"name": "cosine"}, "tower": {"name": "dssm"}, "sides": ["query_tower"]},
-            "has no array or setting 'hashing/kernel'",
+            "tower.widths is None; expected whole numbers",
         ),
     ],
 )

@@ -21,7 +21,7 @@ SENTENCES = [
     [],
     ["dog"],
     ["cats", "unseen", "dog", "cat", "aaaa", "dog", "cat"],
-    ["unseen"],
+    ["unseen", "cat"],
 ]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
 BATCH = text_batch(SENTENCES, KNOWN)

@@ -152,7 +152,7 @@ class ClickData:
 
         With `judgments` or `teacher` it is a `BySource`, because each source has a separate loss.
         """
-        from dssm_tf.training.train import build_loss
+        from dssm_tf.training.build import build_loss
 
         return build_loss(self.config.loss, self.config.lists)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dssm_tf import __version__
 from dssm_tf.commands import load_command
-from dssm_tf.common.boundary import run_command
+from dssm_tf.common.command_runner import run_command
 from dssm_tf.common.errors import did_you_mean
 from dssm_tf.common.quiet import quieten
 

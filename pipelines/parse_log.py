@@ -51,7 +51,7 @@ _MAX_CELLS = 200_000
 CORPUS_TITLES = (clean_text("title"),)
 """The columns of a corpus."""
 SIDES = {"query": "q", "title": "t"}
-"""The column of texts of each side, and the column of their fingerprints."""
+"""The columns of texts, and the column with the fingerprints of each."""
 
 
 def read_piece(

@@ -29,24 +29,24 @@ def markdown(explanation: Explanation, others: Sequence[Explanation] = ()) -> st
     """
     tables = []
     for name in ("query", "title"):
-        side: TextExplanation | MatchedText = getattr(explanation, name)
-        columns = side.columns()
+        text: TextExplanation | MatchedText = getattr(explanation, name)
+        columns = text.columns()
         # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
         bold = columns.get("keyword", columns.get("top neurons won", ()))
         for other in others:
-            other_side: TextExplanation | MatchedText = getattr(other, name)
-            if other_side.words == side.words:
+            other_text: TextExplanation | MatchedText = getattr(other, name)
+            if other_text.words == text.words:
                 columns |= {
                     f"{other.name}: {heading}": column
-                    for heading, column in other_side.columns().items()
+                    for heading, column in other_text.columns().items()
                 }
         words = (
             with_bold([word], [0] if row < len(bold) and bold[row] else [])
-            for row, word in enumerate(side.words)
+            for row, word in enumerate(text.words)
         )
         cells = ([_cell(value) for value in column] for column in columns.values())
         heads, rows = [name, *map(plain, columns)], zip(words, *cells, strict=True)
-        tables.append(table(heads, rows, text=2 if isinstance(side, MatchedText) else 1))
+        tables.append(table(heads, rows, text=2 if isinstance(text, MatchedText) else 1))
     sentences = [
         f"{explanation.score_breakdown()}.",
         *explanation.sentences(),
@@ -85,12 +85,12 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
     from dssm_tf.reports.figures import word_weights
 
     bars = {
-        side.name: (
-            side.words,
-            np.array([match.contribution for match in side.matches]),
-            np.array([match.weight for match in side.matches]),
+        text.name: (
+            text.words,
+            np.array([match.contribution for match in text.matches]),
+            np.array([match.weight for match in text.matches]),
         )
-        for side in (explanation.query, explanation.title)
+        for text in (explanation.query, explanation.title)
     }
     if pairs := explanation.matches.pairs:
         contributions = np.array([pair.contribution for pair in pairs])
@@ -103,11 +103,11 @@ def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
     """The contributions of words, and for recurrent models gates and active cells."""
     from dssm_tf.reports.figures import heat_maps, word_weights
 
-    sides = (explanation.query, explanation.title)
-    weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
+    texts = (explanation.query, explanation.title)
+    weights = {text.name: (text.words, text.contributions, text.lost) for text in texts}
     heading = f"{explanation.name}: {explanation.measure} {explanation.similarity:.3f}"
     drawings = {"words": word_weights(weights, heading, explanation.measure)}
-    readings = [(side.name, reading) for side in sides for reading in side.readings]
+    readings = [(text.name, reading) for text in texts for reading in text.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
     for side_name, reading in readings:
         name = f"{side_name}{'-backwards' if reading.backwards else ''}"

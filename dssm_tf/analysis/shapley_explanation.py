@@ -284,8 +284,8 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         lambda queries: values(queries, [" ".join(words["title"])])[:, 0],
         lambda titles: values([" ".join(words["query"])], titles)[0],
     )
-    sides = []
-    for name, value, side_losses in zip(texts, value_functions, losses, strict=True):
+    explanations = []
+    for name, value, losses_of_words in zip(texts, value_functions, losses, strict=True):
         contributions, errors = word_contributions(value, words[name])
         activations: Sequence[Any] = ()
         if hasattr(ranker, "model"):
@@ -293,9 +293,9 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
 
             activations = tower_activations(ranker, name, words[name])
         base_value = float(value([""])[0])
-        sides.append(
+        explanations.append(
             TextExplanation(
-                name, words[name], contributions, errors, base_value, side_losses, *activations
+                name, words[name], contributions, errors, base_value, losses_of_words, *activations
             )
         )
     prior = mean_prior = 0.0
@@ -307,8 +307,8 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
                 f"{_INNER_VALUES[vectors.tower_name]}, explain the run that it was exported from."
             )
     return ShapleyExplanation(
-        ranker.name, sides[0], sides[1], base_score + float(table[0, 0]), prior, mean_prior,
-        interactions, notes, SCORE if vectors is None else COSINE, base_score,
+        ranker.name, explanations[0], explanations[1], base_score + float(table[0, 0]), prior,
+        mean_prior, interactions, notes, SCORE if vectors is None else COSINE, base_score,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, OptionalFraction, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -25,7 +25,7 @@ def run_benchmark(
     corpus: Path | None = None,
     judge_later: OptionalFraction = None,
     hold_out_queries: OptionalFraction = None,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
     max_reject_fraction: float = 0.1,
     max_robot_fraction: float = 0.5,
     ignore_other_files: bool = False,

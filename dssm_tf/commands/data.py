@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, OptionalFraction, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
 
@@ -106,7 +106,7 @@ def split(
     hold_out_queries: OptionalFraction = None,
     max_reject_fraction: float = 0.1,
     ignore_other_files: bool = False,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Split your own click log into clicks and judgments.
 

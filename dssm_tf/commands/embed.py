@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from dssm_tf.commands.flags import PLAIN, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
@@ -22,7 +22,7 @@ def embed(
     out: Path,
     side: Literal["title", "query"] = "title",
     cosine: bool = False,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Turn texts into semantic vectors.
 

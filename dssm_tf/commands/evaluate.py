@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.commands.flags import PLAIN, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.commands.named import check_unique_names, named_paths
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicksError, UserError, check_name
@@ -32,7 +32,7 @@ def evaluate(
     corpus: Path | None = None,
     data: Path | None = None,
     judged_only: bool = False,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Rank judged queries with models and baselines, measure, test, and write a report.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from dssm_tf.commands.flags import PLAIN, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
@@ -28,7 +28,7 @@ def export_model(
     corpus: Path | None = None,
     similar_words: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 16,
     rules: Path | None = None,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Write a model for TensorFlow Serving, for NumPy, or for a search engine.
 

@@ -54,4 +54,5 @@ class TableFlags:
         return Layout(self.encoding, fields, parse_columns(self.columns), corpus_columns)
 
 
-PLAIN = TableFlags()
+DEFAULT_TABLE_FLAGS = TableFlags()
+"""UTF-8 files with the usual column names."""

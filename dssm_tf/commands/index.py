@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from dssm_tf.commands.flags import PLAIN, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -24,7 +24,7 @@ def index(
     queries: Path | None = None,
     similar_words: int | None = None,
     rules: Path | None = None,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Build a searchable index of a corpus.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dssm_tf.commands.flags import PLAIN
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
@@ -41,7 +41,7 @@ def report(
 
     refuse_existing(out)
     other_runs = named_paths(beside, "--beside")
-    layout = PLAIN.layout(model)
+    layout = DEFAULT_TABLE_FLAGS.layout(model)
     titles = None if corpus is None else read_corpus(corpus, layout.corpus)
     rows = [] if judgments is None else read_judgments(judgments, layout)
     load_tensorflow()

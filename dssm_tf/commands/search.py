@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.flags import PLAIN, TableFlags
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -25,7 +25,7 @@ def search(
     corpus: Path | None = None,
     k: int = 10,
     rules: Path | None = None,
-    tables: TableFlags = PLAIN,
+    tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Search a corpus with a model.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
-from dssm_tf.common.boundary import run_command
+from dssm_tf.common.command_runner import run_command
 from dssm_tf.common.errors import UserError
 
 Function = Callable[..., Any]

@@ -99,8 +99,8 @@ class OptimizerOptions(Component):
     )
 
     @property
-    def depends_on_length(self) -> bool:
-        """Whether a training of another number of updates needs a new optimizer."""
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate depends on the total number of steps of the training."""
         return self.schedule.name != "constant"
 
     def check(self) -> None:

@@ -284,14 +284,14 @@ class Batches:
         candidates = tf.transpose(tf.reshape(index, tf.reverse(tf.shape(titles), [0])))
         count = round_up(tf.size(distinct), shapes.distinct_titles)
         title_words = tf.gather(self.texts.words, distinct + self.texts.first_title)
-        sides = {"query": (words, rows), "titles": (title_words, count)}
+        texts = {"query": (words, rows), "titles": (title_words, count)}
         if self.joint:
             # A word of both a query and a title is in the batch twice; dropout draws for each.
             title_words = title_words.with_values(tf.bitwise.invert(title_words.flat_values))
-            sides = {"texts": (tf.concat([words, title_words], 0), rows + count)}
+            texts = {"texts": (tf.concat([words, title_words], 0), rows + count)}
         inputs: dict[str, Any] = {
-            side: text_batch(words_of_side, self.texts, shapes.of(side), size, letters_only)
-            for side, (words_of_side, size) in sides.items()
+            name: text_batch(words_of_texts, self.texts, shapes.of(name), size, letters_only)
+            for name, (words_of_texts, size) in texts.items()
         }
         correction = tf.zeros_like(candidates, tf.float32)
         if targets:

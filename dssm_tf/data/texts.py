@@ -92,14 +92,16 @@ class TextIndexer:
         """
         words, ngrams = self._data.distinct_words
         word_index = {word: index for index, word in enumerate(words)}
-        sides = []
+        word_lists = []
         for kind, new_texts in self._new_texts.items():
             words_of_texts = map(self._data.vocabulary.words, new_texts)
             new_rows = [
                 [word_index.setdefault(word, len(word_index)) for word in words_of_text]
                 for words_of_text in words_of_texts
             ]
-            sides.append(pa.concat_arrays([self._data.words(kind), pa.array(new_rows, INT_LISTS)]))
+            word_lists.append(
+                pa.concat_arrays([self._data.words(kind), pa.array(new_rows, INT_LISTS)])
+            )
         new_words = list(word_index)[len(words) :]  # in the order of their indices
         if typos:
             new_words += [
@@ -113,16 +115,14 @@ class TextIndexer:
             has_own_row = own_rows(all_ngrams, np.array([*vocabulary.whole_words.values()]))
         if frequencies is not None:
             terms = Terms.of([*words, *new_words], frequencies, len(word_index))
-        clicked, (query_count, title_count) = self._data.clicked, map(len, sides)
+        clicked, (query_count, title_count) = self._data.clicked, map(len, word_lists)
         titles = np.arange(title_count)
         clicked_pairs = [clicked.value_parent_indices(), clicked.flatten()]
-        title_pairs = [
-            query_count + titles,
-            titles,
-        ]  # for a title as a query, the clicked title is itself
+        # For a title as a query, the clicked title is the title itself.
+        title_pairs = [query_count + titles, titles]
         pairs = np.concatenate([clicked_pairs, title_pairs], axis=1).T
         return TextTensors(
-            _concatenate_ragged(*sides),
+            _concatenate_ragged(*word_lists),
             _concatenate_ragged(ngrams, new_ngrams),
             group_pairs(pairs, query_count + title_count),
             query_count,
@@ -286,17 +286,17 @@ class Shapes:
     grows in steps of an eighth of the planned size.
 
     Attributes:
-        sides: the shape of each text batch by name. Text batches that are not listed have a single
-            length group.
+        text_batches: the shape of each text batch by name. Text batches that are not listed have a
+            single length group.
         distinct_titles: number of distinct titles per batch to pad to; 0 does not pad.
     """
 
-    sides: Mapping[str, TextShape] = field(default_factory=dict)
+    text_batches: Mapping[str, TextShape] = field(default_factory=dict)
     distinct_titles: int = 0
 
-    def of(self, side: str) -> TextShape:
+    def of(self, name: str) -> TextShape:
         """The shape of a text batch."""
-        return self.sides.get(side, TextShape())
+        return self.text_batches.get(name, TextShape())
 
 
 def plan_shapes(
@@ -309,16 +309,16 @@ def plan_shapes(
         fixed: whether the number of rows is fixed, as compiled programs need it.
         ends: fraction of the rows up to the end of each length group.
     """
-    sides = {}
-    for side in batches[0].keys() - {"candidates"}:
+    text_batches = {}
+    for name in batches[0].keys() - {"candidates"}:
         tokens, word_ngrams = (
-            _plan_groups([_row_lengths(batch[side][name]) for batch in batches], fixed, ends)
-            for name in ("tokens", "word_ngrams")
+            _plan_groups([_row_lengths(batch[name][matrix]) for batch in batches], fixed, ends)
+            for matrix in ("tokens", "word_ngrams")
         )
-        pairs = max(len(batch[side].get("pairs", ())) for batch in batches)
-        sides[side] = TextShape(tokens, word_ngrams, _with_headroom(pairs) if fixed else 0)
+        pairs = max(len(batch[name].get("pairs", ())) for batch in batches)
+        text_batches[name] = TextShape(tokens, word_ngrams, _with_headroom(pairs) if fixed else 0)
     titles = 1 + max(int(np.max(batch["candidates"])) for batch in batches)
-    return Shapes(sides, _with_headroom(titles) if fixed else 0)
+    return Shapes(text_batches, _with_headroom(titles) if fixed else 0)
 
 
 def _row_lengths(matrix: Any) -> NDArray[np.int64]:

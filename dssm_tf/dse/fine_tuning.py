@@ -102,8 +102,8 @@ def fine_tune(
         # A text that occurs several times in the batch is encoded once.
         queries, rows = np.unique(batch.queries, return_inverse=True)
         titles, columns = np.unique(batch.titles, return_inverse=True)
-        sides = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
-        losses.append(float(step(*sides, rows, columns, batch.mask)))
+        inputs = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
+        losses.append(float(step(*inputs, rows, columns, batch.mask)))
         state = f"loss {losses[-1]:.4f}"
         evaluate = number == settings.steps or number % settings.check_every == 0
         cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"

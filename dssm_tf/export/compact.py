@@ -192,7 +192,7 @@ def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any]
     arrays = {
         **stored,
         "importance": ranker.model.score.importance.numpy(),
-        "sides": maxsim.sides.astype(np.float32),
+        "sides": maxsim.side_weights.astype(np.float32),
         "pair_bias": maxsim.pair_bias.astype(np.float32),
     }
     return {"score": {"name": MAXSIM, "threshold": maxsim.threshold}}, arrays

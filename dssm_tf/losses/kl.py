@@ -17,9 +17,9 @@ class KL(RankingLoss):
     `sum_i q_i log(q_i / p_i)` with `q = softmax(teacher / temperature)` and
     `p = softmax(gamma R)`. Differs from `ListwiseSoftmax` by the meaning of a target of 0, which
     is an ordinary score here: a softmax depends on differences only. With grades as the teacher's
-    scores it is ListNet's loss minus a constant. Hinton et al. have one temperature on both sides
-    and multiply the loss by its square; here each side has its own scale, and the loss has a
-    weight in the configuration.
+    scores it is ListNet's loss minus a constant. Hinton et al. divide the scores of both models by
+    one temperature and multiply the loss by its square. Here the teacher has a temperature and the
+    model has `gamma`, and the loss has a weight in the configuration.
 
     Args:
         gamma: factor that scales the cosine, above 0.

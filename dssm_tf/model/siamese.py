@@ -75,13 +75,13 @@ class Siamese(keras.Model):
 
     def build(self, *_: Any) -> None:
         """Builds both towers; no weight's shape depends on the input."""
-        sides = {"query_tower": self.query_tower}
+        towers = {"query_tower": self.query_tower}
         if not self.shared:
-            sides["title_tower"] = self.title_tower
-        for side, tower in sides.items():
+            towers["title_tower"] = self.title_tower
+        for name, tower in towers.items():
             if not tower.built:  # a tower loaded from a file is built
-                # In a file, the paths of the weights begin with the side.
-                with nullcontext() if tower.name == side else keras.name_scope(side):
+                # In a file, the paths of the weights begin with `query_tower` or `title_tower`.
+                with nullcontext() if tower.name == name else keras.name_scope(name):
                     tower.build()
         if not self.score.built:
             self.score.build()
@@ -104,7 +104,7 @@ class Siamese(keras.Model):
         return ops.take_along_axis(self.score(queries, titles), inputs["candidates"], axis=1)
 
     def _encode(self, tower: Tower, texts: Mapping[str, Any], training: bool) -> Any:
-        """What the score reads: vectors of texts, or a text batch with vectors of its words."""
+        """The score's input: vectors of texts, or a text batch with vectors of its words."""
         if self.score.reads_words:
             return {**texts, "word_vectors": tower.word_vectors(texts, training=training)}
         return tower(texts, training=training)
@@ -113,8 +113,9 @@ class Siamese(keras.Model):
         self, queries: Mapping[str, Any], titles: Mapping[str, Any]
     ) -> keras.KerasTensor:
         """Scores float32 `(queries, titles)` of two text batches."""
-        sides = ((self.query_tower, queries), (self.title_tower, titles))
-        return self.score(*(self._encode(tower, texts, False) for tower, texts in sides))
+        encoded_queries = self._encode(self.query_tower, queries, training=False)
+        encoded_titles = self._encode(self.title_tower, titles, training=False)
+        return self.score(encoded_queries, encoded_titles)
 
     def compile(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
+from dssm_tf.runtime.maxsim import TITLE, InvertedIndex, MaxSim
 from dssm_tf.scores.maxsim import SCALAR_RATE
 from dssm_tf.scores.maxsim import MaxSim as MaxSimLayer
 from dssm_tf.text.document_frequencies import DocumentFrequencies
@@ -96,15 +96,15 @@ def numpy_maxsim(
     score = model.score
     if not isinstance(score, MaxSimLayer):
         raise ValueError(f"Received a model with the score {type(score).__name__}, not MaxSim.")
-    sides = SCALAR_RATE * score.side_weights.numpy()
+    side_weights = SCALAR_RATE * score.side_weights.numpy()
     if score.sides == "query":
-        sides[1] = 0
+        side_weights[TITLE] = 0
     return MaxSim(
         vocabulary,
         frequencies,
         model.query_tower.hashing.kernel.numpy(),
         score.importance.numpy(),
-        sides,
+        side_weights,
         SCALAR_RATE * score.pair_bias.numpy(),
         score.threshold,
     )

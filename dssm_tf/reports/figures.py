@@ -55,7 +55,7 @@ def lines(
 
 
 def word_weights(
-    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
+    bars: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
     title: str,
     measure: str = "cosine",
     tick_label: str = "lost without the word",
@@ -65,8 +65,8 @@ def word_weights(
     Bars are contributions; ticks are another value per word.
 
     Args:
-        sides: for the query, the title and possibly pairs of words: words, contributions and
-            values of the ticks, each `(words,)`.
+        bars: words, contributions and values of the ticks, each `(words,)`, by the name of a
+            panel: `query`, `title`, and possibly `pairs`.
         title: title of the figure.
         measure: the score that the words contribute to.
         tick_label: the meaning of the ticks, such as the loss when the word is removed.
@@ -74,10 +74,10 @@ def word_weights(
     Returns:
         The figure, for `save`.
     """
-    longest = max(len(words) for words, _, _ in sides.values())
+    longest = max(len(words) for words, _, _ in bars.values())
     figure = Figure(figsize=(8.8, 1.6 + 0.32 * longest), layout="constrained")
-    axes = figure.subplots(1, len(sides), sharex=True, squeeze=False)
-    for axis, (side, (words, contributions, ticks)) in zip(axes[0], sides.items(), strict=True):
+    axes = figure.subplots(1, len(bars), sharex=True, squeeze=False)
+    for axis, (name, (words, contributions, ticks)) in zip(axes[0], bars.items(), strict=True):
         rows = np.arange(len(words))
         colors = np.where(np.asarray(contributions) >= 0, _POSITIVE, _NEGATIVE)
         axis.barh(rows, contributions, color=colors, label=f"adds to the {measure}")
@@ -85,9 +85,9 @@ def word_weights(
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(rows, words)
         axis.invert_yaxis()
-        axis.set(title=side, xlabel=measure)
+        axis.set(title=name, xlabel=measure)
         axis.grid(alpha=0.3, axis="x")
-    handles, labels = axes[0, 0].get_legend_handles_labels()  # the same for each side
+    handles, labels = axes[0, 0].get_legend_handles_labels()  # the same for each panel
     figure.legend(handles, labels, loc="outside lower center", ncols=2, framealpha=0)
     figure.suptitle(title)
     return figure

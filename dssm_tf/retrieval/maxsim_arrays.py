@@ -98,7 +98,7 @@ def compute_arrays(
         query_weights=np.ascontiguousarray(features.weights[:, QUERY], np.float32),
         word_weights=word_weights,
         pair_weights=pair_weights,
-        inverse_totals=(maxsim.sides[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
+        inverse_totals=(maxsim.side_weights[TITLE] / np.where(totals > 0, totals, 1)).astype("f4"),
         priors=model.weighted_prior(titles).astype(np.float32),
     )
     return words, arrays

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +40,7 @@ from dssm_tf.retrieval.maxsim_files import (
     read_words,
     write_files,
 )
+from dssm_tf.retrieval.maxsim_query import PreparedQuery, QueryPreparer
 from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
 from dssm_tf.retrieval.title_rules import (
     EntriesOfQuery,
@@ -50,7 +50,6 @@ from dssm_tf.retrieval.title_rules import (
     put_pinned_first,
     summarize_rules,
 )
-from dssm_tf.runtime.maxsim import QUERY
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.tables.cells import one_line
@@ -62,7 +61,6 @@ RESCORED = 200
 TITLES, MODEL = "titles.arrow", "model"
 
 _NO_TITLES = np.zeros(0, np.bool_)
-_CACHED = 50_000  # words and pairs of queries
 
 Booleans = NDArray[np.bool_]
 
@@ -123,19 +121,17 @@ class MaxSimIndex:
             view.setflags(write=False)
         self.arrays = Arrays(*views)
         self._row_of = {word: row for row, word in enumerate(self.words)}
-        self._counts = np.count_nonzero(self.arrays.similarities, axis=1)
         vectors = self.arrays.vectors
         self._rounded = RoundedVectors(vectors, self._kernels)
         self._similar = SimilarWords(
             self.model.maxsim, self.words, self.similar_words, vectors, self._rounded.near
         )
+        self._queries = QueryPreparer(self.model.maxsim, self._row_of, self.arrays, self._similar)
         self._columns = self.table["doc_id"], self.table["title"]
         self._ruled: EntriesOfQuery = {}
         if self.model.search_rules.titles:
             finder = TitleFinder(self.table, self._row_of, self.arrays, self.model.vocabulary)
             self._ruled = finder.entries(self.model.search_rules)
-        self._word = lru_cache(_CACHED)(self._compute_word)
-        self._pair = lru_cache(_CACHED)(self._compute_pair)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -248,7 +244,7 @@ class MaxSimIndex:
         ruled = self._ruled.get(" ".join(words), {})
         depth = k + len(ruled)
         found = self._entries(self.rank(words, depth, allowed), depth, allowed)
-        if ruled and (prepared := self._query(words)) is not None:
+        if ruled and (prepared := self._queries.prepare(words)) is not None:
             found = put_pinned_first(
                 found,
                 ruled,
@@ -281,7 +277,7 @@ class MaxSimIndex:
             k: the number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
         """
-        if (query := self._query(words)) is None:
+        if (query := self._queries.prepare(words)) is None:
             return RankedTitles(np.zeros(0, np.int32), np.zeros(0, np.float32))
         arrays, kernels = self.arrays, self._kernels
         titles = kernels.best_titles(
@@ -297,7 +293,7 @@ class MaxSimIndex:
         best = np.argsort(-scores, kind="stable")[:k]
         return RankedTitles(titles[best], scores[best])
 
-    def _scores(self, query: _Query, titles: NDArray[np.int32]) -> NDArray[np.float32]:
+    def _scores(self, query: PreparedQuery, titles: NDArray[np.int32]) -> NDArray[np.float32]:
         """The scores of some titles by the full formula, with the prior."""
         arrays, rounded = self.arrays, self._rounded
         scores: NDArray[np.float32] = self._kernels.exact_scores(
@@ -308,57 +304,6 @@ class MaxSimIndex:
             query.set_ends, query.set_rows, query.set_similarities, self.model.maxsim.threshold,
         )  # fmt: skip
         return scores
-
-    def _query(self, text: Sequence[str]) -> _Query | None:
-        """The words and pairs of a query as the compiled functions read them; None if empty."""
-        words = list(map(self._word, dict.fromkeys(text)))
-        if not words:
-            return None
-        pairs = list(map(self._pair, self.model.maxsim.frequencies.pairs_of(text)))
-        total = sum(word.weight for word in words) + sum(weight for _, weight in pairs)
-        scale = self.model.maxsim.sides[QUERY] / total
-        known = [(row, weight * scale) for row, weight in pairs if row is not None]
-        return _Query(
-            np.cumsum([len(word.rows) for word in words]),
-            np.concatenate([word.rows for word in words]),
-            np.concatenate([word.similarities for word in words]),
-            np.array([word.vector for word in words]),
-            np.array([word.weight * scale for word in words]),
-            np.array([row for row, _ in known], np.int64),
-            np.array([weight for _, weight in known], np.float64),
-            np.cumsum([len(word.set_rows) for word in words]),
-            np.concatenate([word.set_rows for word in words]),
-            np.concatenate([word.set_similarities for word in words]),
-        )
-
-    def _compute_word(self, word: str) -> _QueryWord:
-        """What a search needs of a word of a query."""
-        arrays, row = self.arrays, self._row_of.get(word)
-        by_rules = self.model.maxsim.set_similarities(word, self._row_of)
-        if row is not None and arrays.similarities.shape[1] and not len(by_rules[0]):
-            count = self._counts[row]
-            rows, similarities = arrays.similar_rows[row, :count], arrays.similarities[row, :count]
-            return _QueryWord(
-                arrays.vectors[row], float(arrays.query_weights[row]), rows, similarities, *by_rules
-            )
-        features = self.model.maxsim.exact_words([word])
-        vector, weight = features.vectors[0].astype(np.float32), float(features.weights[0, QUERY])
-        similar, similarities = self._similar.of_vector(word, vector)
-        return _QueryWord(vector, weight, similar.astype(np.int32), similarities, *by_rules)
-
-    def _compute_pair(self, pair: str) -> tuple[int | None, float]:
-        """The row of a pair of a query, None if no title has it; and its weight."""
-        return self._pair_row(pair), float(self.model.maxsim.pair_weights([pair])[0, QUERY])
-
-    def _pair_row(self, pair: str) -> int | None:
-        """The row of a pair; None if no title has it."""
-        keys = self.arrays.pair_keys
-        first, second = (self._row_of.get(word) for word in pair.split(" "))
-        if first is None or second is None:
-            return None
-        key = first * len(self.words) + second
-        row = int(np.searchsorted(keys, key))
-        return row if row < len(keys) and keys[row] == key else None
 
     def _entries(self, ranked: RankedTitles, k: int, allowed: Filter | None) -> RankedEntries:
         """The first `k` entries of ranked titles."""
@@ -384,35 +329,6 @@ class MaxSimIndex:
             or query <= {*split(hit.title)}
             for hit in hits
         )
-
-
-class _QueryWord(NamedTuple):
-    """A word of a query: its vector and weight, and the rows of similar words of titles.
-
-    `set_rows` and `set_similarities` are those of rules by hand, see `MaxSim.set_similarities`.
-    """
-
-    vector: NDArray[np.float32]
-    weight: float
-    rows: NDArray[np.int32]
-    similarities: NDArray[np.float32]
-    set_rows: NDArray[np.intp]
-    set_similarities: NDArray[np.float32]
-
-
-class _Query(NamedTuple):
-    """A query as the compiled functions read it; see `maxsim_kernels.best_titles`."""
-
-    ends: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    similarities: NDArray[np.float32]
-    vectors: NDArray[np.float32]
-    weights: NDArray[np.float64]
-    pairs: NDArray[np.int64]
-    pair_weights: NDArray[np.float64]
-    set_ends: NDArray[np.int64]
-    set_rows: NDArray[np.int64]
-    set_similarities: NDArray[np.float32]
 
 
 def load_kernels() -> Any:

@@ -3,8 +3,8 @@
 compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"name": "maxsim",
                 "threshold": ...}`; text `rules`; `prior_weight`; `mean_prior`; `bm25_weight`;
                 `cutoff`; `unseen`, the log-prior of a title without clicks. With cosine also
-                `tower`, its configuration, and `sides`, which are `query_tower` and, unless the
-                towers are shared, `title_tower`
+                `tower`, its configuration, and `sides`, the names of the towers: `query_tower` and,
+                unless the towers are shared, `title_tower`
 vocabulary.txt  letter n-grams, one per line, by id from 1
 weights.npz     with cosine, arrays by tower and Keras name, such as `query_tower/hashing/kernel`;
                 an int8 kernel has an additional array `scale`. With maxsim, `kernel`, its `scale`
@@ -129,8 +129,8 @@ def read_compact(directory: Path) -> CompactFiles:
             check_files(directory, (RULES,), _REBUILD_HINT)
             search_rules = read_rules(directory / RULES, vocabulary)
     else:
-        tower, sides = settings["tower"], settings["sides"]
-        problem = weights_problem(weights, tower, sides, 1 + vocabulary.size)
+        tower, tower_names = settings["tower"], settings["sides"]
+        problem = weights_problem(weights, tower, tower_names, 1 + vocabulary.size)
         _refuse(directory / WEIGHTS, problem)
     _refuse(directory / WEIGHTS, _number_problem(weights))
     return CompactFiles(directory, settings, vocabulary, weights, prior, frequencies, search_rules)
@@ -159,11 +159,11 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
         if not _is_number(threshold) or not 0 <= threshold < 1:
             return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
         return None
-    tower, sides = settings.get("tower"), settings.get("sides")
+    tower, tower_names = settings.get("tower"), settings.get("sides")
     if not isinstance(tower, dict) or str(tower.get("name")) not in TOWERS:
         return f"tower is {tower!r:.60}; expected one of {', '.join(TOWERS)}"
-    if sides not in (["query_tower"], ["query_tower", "title_tower"]):
-        return f"sides is {sides!r:.60}; expected query_tower, or query_tower and title_tower"
+    if tower_names not in (["query_tower"], ["query_tower", "title_tower"]):
+        return f"sides is {tower_names!r:.60}; expected query_tower, or query_tower and title_tower"
     return tower_problem(tower)
 
 

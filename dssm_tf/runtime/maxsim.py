@@ -23,14 +23,15 @@ means are over the ids of the word, and 0 for a word without ids.
     a(p) = softplus(idf(p) / 5 + pair_bias[0])                  for a query's pairs
     b(p) = softplus(idf(p) / 5 + pair_bias[1])                  for a title's pairs
 
-Score. `q` and `t` are the distinct words, then the distinct pairs, of query and title.
+Score. `q` and `t` are the distinct words, then the distinct pairs, of query and title. The query
+side has the weight `k0 = |side_weights[0]|`, the title side `k1 = |side_weights[1]|`.
 
-    score(q, t) = |sides[0]| * (sum over words w in q of a(w) * max over v in t of sim(w, v)
-                                + sum over pairs p in both of a(p))
-                             / (sum over words w in q of a(w) + sum over pairs p in q of a(p))
-                + |sides[1]| * (sum over words v in t of b(v) * max over w in q of sim(w, v)
-                                + sum over pairs p in both of b(p))
-                             / (sum over words v in t of b(v) + sum over pairs p in t of b(p))
+    score(q, t) = k0 * (sum over words w in q of a(w) * max over v in t of sim(w, v)
+                        + sum over pairs p in both of a(p))
+                     / (sum over words w in q of a(w) + sum over pairs p in q of a(p))
+                + k1 * (sum over words v in t of b(v) * max over w in q of sim(w, v)
+                        + sum over pairs p in both of b(p))
+                     / (sum over words v in t of b(v) + sum over pairs p in t of b(p))
 
 A text without words has score 0 with every text. A ranker adds the title's weighted log-prior.
 
@@ -92,7 +93,7 @@ class MaxSim:
         frequencies: document frequencies of words and pairs in the training data.
         kernel: `(1 + ids, dimension)`, rows by id; row 0 is not read.
         importance: `(1 + ids, 2)`, the importance of each id in queries and in titles.
-        sides: `(2,)`, the weights of the query side and the title side; their signs do not count.
+        side_weights: `(2,)`, of the query side and the title side; their signs do not count.
         pair_bias: `(2,)`, the importance of all pairs in queries and in titles.
         threshold: cosines up to this value are similarity 0; at least 0 and below 1.
         cached_words: number of words whose vectors are cached.
@@ -109,7 +110,7 @@ class MaxSim:
         frequencies: DocumentFrequencies,
         kernel: Floats,
         importance: Floats,
-        sides: Floats,
+        side_weights: Floats,
         pair_bias: Floats,
         threshold: float,
         cached_words: int = CACHED_WORDS,
@@ -117,7 +118,7 @@ class MaxSim:
         self.vocabulary = vocabulary
         self.frequencies = frequencies
         self.dimension = kernel.shape[1]
-        self.sides = np.abs(np.asarray(sides, np.float64))
+        self.side_weights = np.abs(np.asarray(side_weights, np.float64))
         self.pair_bias = np.asarray(pair_bias, np.float64)
         self.threshold = threshold
         # The last column counts the ids of a word.
@@ -212,7 +213,7 @@ class InvertedIndex:
         self._row_of_pair = pairs.row_of
         pair_weights = model.pair_weights(list(pairs.row_of))[:, TITLE]
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
-        self._inverse_totals = model.sides[TITLE] / np.where(totals > 0, totals, 1)
+        self._inverse_totals = model.side_weights[TITLE] / np.where(totals > 0, totals, 1)
         self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)
 
     def __len__(self) -> int:
@@ -239,7 +240,7 @@ class InvertedIndex:
                 query_side[with_pair] += query_weight
                 title_side[with_pair] += title_weight
         total = weights.sum(dtype=np.float64) + pair_weights[:, QUERY].sum()
-        query_side *= self._model.sides[QUERY] / total if total > 0 else 0.0
+        query_side *= self._model.side_weights[QUERY] / total if total > 0 else 0.0
         scores: Vectors = (query_side + title_side * self._inverse_totals).astype(np.float32)
         return scores
 

@@ -78,25 +78,28 @@ def tower_shapes(tower: Mapping[str, Any], rows: int) -> Shapes:
 
 
 def weights_problem(
-    weights: Mapping[str, NDArray[Any]], tower: Mapping[str, Any], sides: Sequence[str], rows: int
+    weights: Mapping[str, NDArray[Any]],
+    tower: Mapping[str, Any],
+    tower_names: Sequence[str],
+    rows: int,
 ) -> str | None:
     """Says what is wrong with the arrays of weights.npz; None if they are valid.
 
     Args:
         weights: arrays by tower and Keras name, such as `query_tower/hashing/kernel`.
         tower: settings without a `tower_problem`.
-        sides: `query_tower`, and `title_tower` unless the towers are shared.
+        tower_names: `query_tower`, and `title_tower` unless the towers are shared.
         rows: number of ids, including that of padding.
     """
     expected = {
-        f"{side}/{name}": shape
-        for side in sides
+        f"{tower_name}/{name}": shape
+        for tower_name in tower_names
         for name, shape in tower_shapes(tower, rows).items()
     }
-    for side in sides:
-        kernel = weights.get(f"{side}/{_KERNEL}")
+    for tower_name in tower_names:
+        kernel = weights.get(f"{tower_name}/{_KERNEL}")
         if kernel is not None and kernel.dtype == np.int8:
-            expected[f"{side}/{_SCALE}"] = (rows, 1)
+            expected[f"{tower_name}/{_SCALE}"] = (rows, 1)
     if missing := [name for name in expected if name not in weights]:
         return f"it has no array {missing[0]}"
     for name, array in weights.items():

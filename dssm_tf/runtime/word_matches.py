@@ -135,7 +135,7 @@ def _weights(
     pairs = model.frequencies.pairs_of(text)
     word_weights, pair_weights = features.weights[:, side], model.pair_weights(pairs)[:, side]
     total = word_weights.sum() + pair_weights.sum()
-    scale = model.sides[side] / total if total > 0 else 0.0
+    scale = model.side_weights[side] / total if total > 0 else 0.0
     return scale * word_weights, dict(zip(pairs, (scale * pair_weights).tolist(), strict=True))
 
 

@@ -120,7 +120,7 @@ class Service:
         if not self._compute_slots.acquire(blocking=False):
             raise Refusal(BUSY, _BUSY)
         future = self.pool.submit(work)
-        # Work whose request was cancelled counts until it ends.
+        # Work whose request was canceled counts until it ends.
         future.add_done_callback(lambda _: self._compute_slots.release())
         return await asyncio.wrap_future(future)
 

@@ -208,7 +208,7 @@ class TrainingLoop:
         model = self.model
         gc.collect()  # datasets of an earlier call are in reference cycles and hold all texts
         assign_all(model.variables, self._initial_weights)
-        if self._optimizer.depends_on_length and total_steps != self._total_steps:
+        if self._optimizer.depends_on_total_steps and total_steps != self._total_steps:
             self._compile(total_steps)
         assign_all(model.optimizer.variables, self._initial_optimizer)
         if isinstance(model.optimizer, ScheduledNesterov):

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
 
 import keras
-import numpy as np
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
 from dssm_tf.config import Config
-from dssm_tf.config.lists import ListsConfig
-from dssm_tf.config.losses import LossConfig
 from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.terms import document_frequencies
-from dssm_tf.losses import BySource
-from dssm_tf.model.build import build_model
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import text_scorer
-from dssm_tf.training.batches import training_batches
+from dssm_tf.training.build import build_loop
 from dssm_tf.training.checks import (
     check_batch_sizes,
     check_callbacks,
@@ -49,7 +42,7 @@ from dssm_tf.training.validation import (
     title_task,
     validation_notes,
 )
-from dssm_tf.training.warm_start import WarmStart, idf_scaled_weights
+from dssm_tf.training.warm_start import WarmStart
 
 COMPARED_STEPS = 120
 """Steps of training, rounded to whole epochs, after which validation chooses the start."""
@@ -131,30 +124,7 @@ def train(
             counts.insert(0, f"{data.count(*data.nonempty_splits):,} records")
         records = f"all {' and '.join(counts)}"
         if config.training.folds:
-
-            def build_fold(fold: Preprocessed, *, directory: Path, patience: int) -> TrainingLoop:
-                training = config.training.model_copy(update={"patience": patience})
-                return build_loop(
-                    config.model_copy(update={"training": training}),
-                    fold,
-                    devices=devices,
-                    options=LoopOptions(directory, console.quiet),
-                )
-
-            result = choose_epochs_by_folds(
-                config.training,
-                config.ranking.prior,
-                config.validation.titles,
-                data,
-                build_fold,
-                console,
-            )
-            result.refit_epochs = result.best_epoch
-            console.print(
-                f"refit: from the start on {records}, for as many epochs as the best one, "
-                f"{result.best_epoch} of {result.epochs}"
-            )
-            loop.fit("refit", data.nonempty_splits, result.refit_epochs)
+            result = _fit_by_folds(config, data, devices, loop, records, console)
         else:
             # Queries made from titles are not records to train on.
             refit = config.training.refit and (
@@ -167,78 +137,6 @@ def train(
         if devices.chief:
             finish_run(loop.ranking_model, config, result, data, out, warm_start)
     return result
-
-
-def build_loop(
-    config: Config,
-    data: Preprocessed,
-    *,
-    devices: Devices,
-    options: LoopOptions,
-    sources: Sequence[GradedSource] = (),
-    first_weights: Sequence[np.ndarray] | None = None,
-) -> TrainingLoop:
-    """Builds a training loop and its components: batches, model, loss, optimizer.
-
-    Args:
-        config: the resolved configuration; see `resolve_config`.
-        data: the preprocessed directory.
-        devices: the devices to train on.
-        options: output and callbacks of the loop.
-        sources: graded lists to train on besides clicks.
-        first_weights: weights of a warm start, in the order of `Siamese.weights`.
-    """
-    training = config.training
-    keras.utils.set_random_seed(training.seed)
-    xla = devices.use_xla(training.xla)
-    frequencies = document_frequencies(data) if config.score.reads_words else None
-    batches = training_batches(
-        training,
-        config.negatives,
-        data,
-        joint=config.shared_towers and not config.score.reads_words,
-        frequencies=frequencies,
-        replicas=devices.replicas,
-        fixed_shapes=xla,
-        sources=sources,
-    )
-    size = data.vocabulary.size
-    with devices.strategy.scope():
-        model = build_model(config, size, training.precision)
-        if first_weights is None and training.idf_start:
-            first_weights = idf_scaled_weights(model, data.texts("titles"), data.vocabulary)
-        if first_weights is not None:
-            assign_all(model.weights, first_weights)
-    ranking_model = build_model(config, size)
-    if first_weights is not None:
-        assign_all(ranking_model.weights, first_weights)
-    return TrainingLoop(
-        model,
-        ranking_model,
-        text_scorer(ranking_model, data.vocabulary, frequencies),
-        batches,
-        build_loss(config.loss, config.lists),
-        config.optimizer,
-        training,
-        devices,
-        xla,
-        options,
-    )
-
-
-def build_loss(clicks: LossConfig, lists: Mapping[str, ListsConfig]) -> keras.losses.Loss:
-    """The loss of the clicks; with graded lists, a `BySource` with one loss per source.
-
-    Args:
-        clicks: the section of the clicks' loss.
-        lists: the sections of graded lists, by source.
-    """
-    click_loss = clicks.build()
-    if not lists:
-        return click_loss
-    list_losses = {name: section.loss.build() for name, section in lists.items()}
-    # One loss per possible source, so that a source has the same index in every run.
-    return BySource([list_losses.get(name, click_loss) for name in SOURCES])
 
 
 def validation_task(
@@ -301,6 +199,46 @@ def _announce(
     for line in lines:
         style = "" if line.startswith(SOURCES) else "yellow"
         console.print(line, style=style, markup=False)
+
+
+def _fit_by_folds(
+    config: Config,
+    data: Preprocessed,
+    devices: Devices,
+    loop: TrainingLoop,
+    records: str,
+    console: Console,
+) -> Result:
+    """Chooses the number of epochs by cross-validation, and fits on all records for that number.
+
+    Args:
+        config: the configuration, with `training.folds`.
+        data: the preprocessed directory.
+        devices: the devices to train on.
+        loop: the training on all records.
+        records: number of records, for messages.
+        console: prints the decision.
+    """
+
+    def build_fold(fold: Preprocessed, *, directory: Path, patience: int) -> TrainingLoop:
+        training = config.training.model_copy(update={"patience": patience})
+        return build_loop(
+            config.model_copy(update={"training": training}),
+            fold,
+            devices=devices,
+            options=LoopOptions(directory, console.quiet),
+        )
+
+    result = choose_epochs_by_folds(
+        config.training, config.ranking.prior, config.validation.titles, data, build_fold, console
+    )
+    result.refit_epochs = result.best_epoch
+    console.print(
+        f"refit: from the start on {records}, for as many epochs as the best one, "
+        f"{result.best_epoch} of {result.epochs}"
+    )
+    loop.fit("refit", data.nonempty_splits, result.refit_epochs)
+    return result
 
 
 def _fit_and_refit(

@@ -119,11 +119,11 @@ def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
         _mean_cosine_encoder([embed, *(run.encode_queries for run in runs)]),
         _mean_cosine_encoder([embed, *(run.encode_titles for run in runs)]),
     )
-    sides = (
+    encoders = (
         lambda texts: _normalize(teacher.queries(texts)),
         lambda texts: _normalize(teacher.titles(texts)),
     )
-    write_lists(out / "scores.tsv", "score", teach(Preprocessed(data), sides, progress=True))
+    write_lists(out / "scores.tsv", "score", teach(Preprocessed(data), encoders, progress=True))
     judgments = read_judgments(split / "judgments.tsv")
     corpus = read_corpus(split / "corpus.tsv")
     log_queries = {

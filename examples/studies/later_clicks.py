@@ -31,7 +31,7 @@ def split_by_time(clicks: Path, fraction: float) -> tuple[list[str], list[str], 
 def later_judgments(
     header: Sequence[str], rows: Sequence[str], ids: Mapping[str, str]
 ) -> list[Judgment]:
-    """Judgments from later clicks on titles of the catalogue, see `judgments_from_clicks`.
+    """Judgments from later clicks on titles of the catalog, see `judgments_from_clicks`.
 
     Args:
         header: names of the columns.

@@ -229,7 +229,7 @@ def retained_fraction(forget: Array, c: Array) -> float:
 
 
 class Agreement(NamedTuple):
-    """Rank agreement: Kendall's tau-b and Spearman's rho, NaN where one side is constant."""
+    """Rank agreement: Kendall's tau-b and Spearman's rho, NaN where one variable is constant."""
 
     kendall: float
     spearman: float

@@ -5,7 +5,7 @@
 trains `--config` with each of `CHOICES` and each seed, and prints the tables of docs/training.md.
 DATA has `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. The test data of other
 pages is not used: Best Buy's later fifth, the test questions of `dssm demo`, and a fifth of Home
-Depot's queries (another fifth for the full catalogue, see `whole_catalogue`). Of Home Depot's other
+Depot's queries (another fifth for the full catalog, see `whole_catalog`). Of Home Depot's other
 queries, a quarter is used. 30 % of the remaining queries are for validation; they give all values.
 OUT contains the results of finished runs, so the same command resumes.
 """
@@ -28,7 +28,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.tables.splits import is_held_out
 from examples.studies.later_clicks import split_by_time
-from examples.studies.whole_catalogue import split
+from examples.studies.whole_catalog import split
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 BASE = "shipped"
@@ -83,9 +83,9 @@ def logs(data: Path, folder: Path) -> dict[str, list[str]]:
     ]
     flags["Home Depot"] = _write(folder / "homedepot.tsv", [header, *selected])
 
-    split(data / "homedepot", folder / "catalogue")
-    tables = [str(folder / "catalogue" / name) for name in ("clicks.tsv", "corpus.tsv")]
-    flags["Whole catalogue"] = ["--input", tables[0], "--corpus", tables[1]]
+    split(data / "homedepot", folder / "catalog")
+    tables = [str(folder / "catalog" / name) for name in ("clicks.tsv", "corpus.tsv")]
+    flags["Whole catalog"] = ["--input", tables[0], "--corpus", tables[1]]
     return flags
 
 

@@ -4,7 +4,7 @@
 
 The rows are sorted by time. The first part (`--first`) is trained once. The rest is split into
 `--days` + 1 slices of equal numbers of rows. Each system is trained on day i and evaluated with the
-clicks of the next slice, ranking the whole catalogue. So no test click is in the training data.
+clicks of the next slice, ranking the whole catalog. So no test click is in the training data.
 
     anew    all rows up to the day, preprocessed and trained from scratch
     warm    a warm start from yesterday's warm run, with the day's rows only

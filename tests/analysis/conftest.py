@@ -26,7 +26,7 @@ MAXSIM = {
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     """Returns a function from a tower's name, or `maxsim`, to its run, written on first use."""
-    folder = tmp_path_factory.mktemp("analysed")
+    folder = tmp_path_factory.mktemp("analyzed")
     data = write_data(folder / "data", [*click_log(), *ROWS])
 
     @functools.cache

@@ -125,7 +125,7 @@ def test_without_a_prior_no_popularity_is_shown():
 
 def test_a_title_side_without_weight_shows_no_contributions():
     ranker = example()
-    ranker.maxsim.sides[1] = 0
+    ranker.maxsim.side_weights[1] = 0
     sentences = explain(ranker, "crimson", "red lid").sentences()
     assert "Words of the title that match: 'red'." in sentences
 

@@ -41,11 +41,11 @@ def phrase_table(model):
         rest, digit = divmod(int(key), len(model.learned.terms) + 1)
         return [*(phrase(rest) if rest else []), model.learned.terms.words[digit - 1]]
 
-    sides = (
+    phrases = (
         [" ".join(phrase(key)) for key in keys]
         for keys in (model.learned.title_phrases, model.learned.query_phrases)
     )
-    return as_dicts(model.learned.bi_phrases, *sides)
+    return as_dicts(model.learned.bi_phrases, *phrases)
 
 
 WORDS = sorted({word for query, title, _ in CLICKS for word in FOLDED.words(f"{query} {title}")})

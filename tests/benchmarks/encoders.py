@@ -68,7 +68,7 @@ def train(model: Any, clicks: Clicks, epochs: int, rate: float, seed: int = 0) -
     model.train()
     for batch in batches:
         pairs = [clicks[row][:2] for row in batch]
-        queries, titles = (list(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
+        queries, titles = (list(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
         scores = SCALE * vectors(model, queries) @ vectors(model, titles).T
         rows = torch.tensor([queries.index(query) for query, _ in pairs])
         clicked_columns = torch.tensor([titles.index(title) for _, title in pairs])

@@ -20,7 +20,7 @@ from time import process_time
 
 import numpy as np
 
-from dssm_tf.commands.flags import PLAIN
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS
 from dssm_tf.runtime import MaxSimRanker, load
 from dssm_tf.runtime.maxsim import InvertedIndex
 from dssm_tf.tables.judgments import read_corpus
@@ -46,7 +46,7 @@ def main(model: str, corpus: str, queries: str) -> None:
     ranker = load(model)
     if not isinstance(ranker, MaxSimRanker):
         raise SystemExit(f"{model} is not a maxsim model.")
-    layout = PLAIN.layout()
+    layout = DEFAULT_TABLE_FLAGS.layout()
     rules, words = ranker.vocabulary.rules, ranker.vocabulary.words
     distinct, _ = rules.distinct(row.title for row in read_corpus(Path(corpus), layout))
     titles = list(map(words, distinct))

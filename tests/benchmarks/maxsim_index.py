@@ -34,7 +34,7 @@ from typing import Annotated
 import numpy as np
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN
+from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS
 from dssm_tf.common.command_line import run
 from dssm_tf.tables.judgments import read_corpus
 from dssm_tf.text.rules import FOLDED
@@ -175,7 +175,10 @@ def main(
         "| titles | `dssm index`, s | peak, MiB | MiB on disk | open, s | "
         f"{columns} | peak, MiB |\n|---|---|---|---|---|---|---|---|---|\n"
     )
-    rows = [FOLDED.words(entry.title) for entry in read_corpus(corpus, PLAIN.layout().corpus)]
+    rows = [
+        FOLDED.words(entry.title)
+        for entry in read_corpus(corpus, DEFAULT_TABLE_FLAGS.layout().corpus)
+    ]
     texts = queries.read_text("utf-8").splitlines()
     measured, kinds = measured_queries(texts[-QUERIES:])
     with tempfile.TemporaryDirectory() as temporary:

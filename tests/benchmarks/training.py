@@ -29,10 +29,10 @@ from dssm_tf.config import Config, find_config, load_config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.build import build_model
+from dssm_tf.training.build import build_loss
 from dssm_tf.training.devices import Devices, reuse_memory
 from dssm_tf.training.loop import build_optimizer
 from dssm_tf.training.resolve import resolve_config
-from dssm_tf.training.train import build_loss
 from tests.benchmarks.scale import measure, write_log
 from tests.training.configuration import batches_of
 

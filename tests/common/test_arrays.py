@@ -107,24 +107,25 @@ def test_the_error_for_a_missing_file_has_its_name(tmp_path):
             read(tmp_path / "a.npy", "Fix it.")
 
 
-def test_an_archive_that_would_grow_in_memory_is_refused_before_it_is_unpacked(tmp_path):
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, a=np.zeros(10_000_000, np.int8))
+def assert_refused_without_memory(path: Path, message: str) -> None:
+    """Asserts that an archive is an error before its arrays take memory."""
     tracemalloc.start()
-    with pytest.raises(UserError, match=r"bytes would become 10,000,128; .* are not compressed"):
+    with pytest.raises(UserError, match=message):
         read_arrays(path, "Fix it.")
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
+
+
+def test_an_archive_that_would_grow_in_memory_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.zeros(10_000_000, np.int8))
+    assert_refused_without_memory(path, r"bytes would become 10,000,128; .* are not compressed")
 
 
 def test_a_shape_larger_than_the_file_is_refused_before_memory_is_taken(tmp_path):
     path = tmp_path / "a.npz"
     path.write_bytes(npz({"a.npy": npy(ARRAY, shape=(1 << 28, 4))}))
-    tracemalloc.start()
-    with pytest.raises(UserError, match=r"its shape \(268435456, 4\) needs 4294967296 bytes"):
-        read_arrays(path, "Fix it.")
-    assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    tracemalloc.stop()
+    assert_refused_without_memory(path, r"its shape \(268435456, 4\) needs 4294967296 bytes")
 
 
 def test_two_arrays_of_one_name_are_refused(tmp_path):

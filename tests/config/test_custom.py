@@ -97,7 +97,7 @@ def test_a_tower_is_written_to_yaml_read_and_built_for_another_vocabulary(tower)
     rebuilt = config.tower.build(7, name="query_tower", dtype="mixed_bfloat16")
     assert type(rebuilt) is type(tower)
     assert (rebuilt.name, rebuilt.dtype_policy.name) == ("query_tower", "mixed_bfloat16")
-    not_stored = {"name", "dtype", "vocabulary_size"}  # they differ by side and run
+    not_stored = {"name", "dtype", "vocabulary_size"}  # they differ by tower and run
     assert not not_stored & set(config.tower.config)
     for key, value in tower.get_config().items():
         if key not in not_stored:

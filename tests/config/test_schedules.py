@@ -57,7 +57,7 @@ def test_the_formulas_by_hand():
 )
 def test_the_learning_rate_follows_its_formula(name, schedule, formula):
     config = optimizer_config(name=name, learning_rate=RATE, schedule=schedule)
-    assert config.depends_on_length
+    assert config.depends_on_total_steps
     optimizer = config.build(total_steps=TOTAL)
     number = keras.Variable(0.5)
     optimizer.build([number])
@@ -69,7 +69,7 @@ def test_the_learning_rate_follows_its_formula(name, schedule, formula):
 def test_a_constant_rate_stays_a_number():
     for section in ({}, {"schedule": {"name": "constant"}}):
         config = optimizer_config(learning_rate=RATE, **section)
-        assert not config.depends_on_length
+        assert not config.depends_on_total_steps
         assert config.schedule.build(RATE, TOTAL) == RATE
         assert config.build(total_steps=TOTAL).get_config()["learning_rate"] == pytest.approx(RATE)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,103 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from dssm_tf.data.batches import Batches
-from dssm_tf.data.rows import TrainingRows
-from dssm_tf.data.texts import LengthGroup, Shapes, TextShape, TextTensors
+from dssm_tf.data.texts import LengthGroup, Shapes, TextShape
 from dssm_tf.losses import ClickSoftmax
-from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.rules import FOLDED
-from dssm_tf.text.vocabulary import Vocabulary
-from tests.clicks import Row, rows_of
-
-WORDS = ("red", "fox", "green", "owl", "bear", "fish")
-NGRAMS = dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word))
-VOCABULARY = Vocabulary(NGRAMS, FOLDED)
-
-
-class Click(NamedTuple):
-    """A clicked pair with its recorded negatives, and other titles clicked for the query."""
-
-    query: str
-    title: str
-    negatives: tuple[str, ...] = ()
-    clicked: tuple[str, ...] = ()
-    weight: float = 1.0
-
-
-FOXES = [
-    Click("red", "red fox", ("green owl", "fish")),
-    Click("fox", "red fox", ("bear", "fish"), ("green owl",)),
-    Click("owl", "green owl", ("bear",)),
-]
-
-
-def batches(clicks, size=0, shapes=None, negatives=4, more=(), mined=None, **options) -> Batches:
-    """Batches of clicks, `size` per step; by default all in one step.
-
-    Args:
-        more: further titles of the log, without a click.
-        mined: hard negatives by query.
-    """
-    queries = dict.fromkeys(click.query for click in clicks)
-    titles = dict.fromkeys(
-        title
-        for click in clicks
-        for title in (click.title, *click.negatives, *click.clicked, *more)
-    )
-    query_index = {text: index for index, text in enumerate(queries)}
-    title_index = {text: index for index, text in enumerate(titles)}
-    words = [[WORDS.index(word) for word in text.split()] for text in (*queries, *titles)]
-    clicked: list[set[int]] = [set() for _ in words]
-    for click in clicks:
-        indices = {title_index[text] for text in (click.title, *click.clicked)}
-        clicked[query_index[click.query]] |= indices
-    texts = TextTensors(
-        ragged(words),
-        ragged([VOCABULARY.look_up(word) for word in WORDS]),
-        ragged([sorted(indices) for indices in clicked]),
-        len(queries),
-    )
-    candidates = np.full((len(clicks), 1 + negatives), -1, np.int32)
-    for row, click in enumerate(clicks):
-        indices = [title_index[text] for text in (click.title, *click.negatives)][: 1 + negatives]
-        candidates[row, : len(indices)] = indices
-    query = np.array([query_index[click.query] for click in clicks], np.int32)
-    weights = np.array([click.weight for click in clicks], np.float32)
-    rows = TrainingRows(0, query, candidates, weights, size or len(clicks))
-    pairs = [
-        (query_index[query], title_index[title])
-        for query, titles_of_query in (mined or {}).items()
-        for title in titles_of_query
-    ]
-    options["mined"] = np.array(pairs, np.int64).reshape(-1, 2)
-    return Batches(texts, ({"train": rows},), shapes=shapes or Shapes(), **options)
-
-
-def ragged(lists) -> tf.RaggedTensor:
-    values = np.array([value for row in lists for value in row], np.int32)
-    return tf.RaggedTensor.from_row_lengths(values, np.array([*map(len, lists)], np.int64))
-
-
-def steps(dataset) -> list[list[Row]]:
-    return [rows_of(*element) for element in dataset]
-
-
-def rows(clicks, **options) -> list[Row]:
-    """The rows of the only batch."""
-    (batch,) = steps(batches(clicks, **options).epochs(None, 0, 1))
-    return batch
-
-
-def tensors(clicks, **options):
-    """Inputs and labels of the only batch."""
-    ((inputs, labels, _),) = batches(clicks, **options).epochs(None, 0, 1)
-    return inputs, labels
-
-
-def text(words: str):
-    """A text as `rows_of` returns it."""
-    return tuple(VOCABULARY.ngram_ids(word) for word in words.split())
+from tests.data.click_batches import (
+    FOXES,
+    LOG,
+    SIZE,
+    WORDS,
+    Click,
+    batches,
+    rows,
+    steps,
+    tensors,
+    text,
+)
 
 
 def test_negatives_are_recorded_titles_and_clicked_titles_of_other_queries():
@@ -200,8 +116,8 @@ def length_groups(draw, longest: int) -> tuple[LengthGroup, ...]:
 
 
 text_shapes = st.builds(TextShape, length_groups(4), length_groups(6))
-sides = st.fixed_dictionaries(dict.fromkeys(("query", "titles", "texts"), text_shapes))
-shapes = st.builds(Shapes, sides, st.sampled_from([0, 3, 20]))
+shapes_by_name = st.fixed_dictionaries(dict.fromkeys(("query", "titles", "texts"), text_shapes))
+shapes = st.builds(Shapes, shapes_by_name, st.sampled_from([0, 3, 20]))
 
 
 @settings(max_examples=15, deadline=None)
@@ -229,14 +145,6 @@ def test_an_epoch_equals_the_rules_in_plain_python(log, size, in_batch, joint, s
 
 
 # -------------------------------------------------------------------------------- whole epochs
-
-LOG = [
-    Click(f"{a} {b}", f"{b} {c}", (f"{c} {a} {b}",), weight=float(1 + index % 5))
-    for index, (a, b, c) in enumerate(
-        (a, b, c) for a in WORDS for b in WORDS[:3] for c in WORDS[:3] if len({a, b, c}) == 3
-    )
-]
-SIZE = 8
 
 
 def pairs(epoch) -> list:
@@ -363,61 +271,3 @@ def test_each_epoch_draws_from_the_mined_negatives_of_the_query_without_clicked_
     # Never the clicked title, though it is in the table; the other three equally often.
     assert set(times_drawn) == {text(title) for title in ("bear", "fish", "green owl")}
     assert min(times_drawn.values()) > 8
-
-
-# --------------------------------------------------------------------------------------- shapes
-
-
-def sizes(matrices) -> list[tuple[int, ...]]:
-    matrices = matrices if isinstance(matrices, tuple) else (matrices,)
-    return [tuple(matrix.shape) for matrix in matrices]
-
-
-def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_planned_size():
-    # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4. The longest has two
-    # words, and `#green#` five trigrams; 7 words are 6 distinct ones and the padding.
-    shape = TextShape((LengthGroup(1, 3),), (LengthGroup(2, 3),))
-    inputs, _ = tensors(FOXES, shapes=Shapes({"titles": shape}, distinct_titles=3))
-    assert sizes(inputs["titles"]["tokens"]) == [(4, 2)]
-    assert sizes(inputs["titles"]["word_ngrams"]) == [(7, 5)]
-    # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
-    long = Shapes({"query": TextShape((LengthGroup(24, 1),))})
-    grown, _ = tensors([Click("red " * 32, "fox")], shapes=long)
-    assert sizes(grown["query"]["tokens"]) == [(1, 33)]
-
-
-def test_rows_of_similar_length_are_grouped_and_rows_has_the_row_of_each_text():
-    titles = TextShape((LengthGroup(1), LengthGroup(2)), (LengthGroup(3), LengthGroup(5)))
-    inputs, _ = tensors(FOXES, shapes=Shapes({"titles": titles}))
-    batch = inputs["titles"]
-    # `fish` and `bear` have one word; `red fox` and `green owl` two.
-    assert sizes(batch["tokens"]) == [(2, 1), (2, 2)]
-    # Padding, red, fox and owl have up to 3 trigrams; fish and bear 4, green 5.
-    assert sizes(batch["word_ngrams"]) == [(4, 3), (3, 5)]
-    assert not batch["word_ngrams"][0].numpy()[0].any()
-    assert sorted(batch["rows"].numpy()) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("joint", [False, True])
-def test_with_planned_shapes_all_batches_have_one_shape_and_the_same_rows(joint):
-    unplanned = batches(LOG, SIZE, joint=joint)
-    planned = unplanned.with_shapes(fixed=True)
-    elements = [*planned.epochs(0, 0, 2)]
-    shapes_of_inputs = {
-        tuple(tuple(tensor.shape) for tensor in tf.nest.flatten(inputs))
-        for inputs, _, _ in elements
-    }
-    assert len(shapes_of_inputs) == 1
-    assert steps(elements) == [
-        [row._replace(negatives={k: approx(v) for k, v in row.negatives.items()}) for row in step]
-        for step in steps(unplanned.epochs(0, 0, 2))
-    ]
-    assert planned.shapes == unplanned.with_shapes(fixed=True).shapes
-
-
-def test_a_joint_text_batch_has_a_word_twice_if_a_query_and_a_title_have_it():
-    inputs, _ = tensors(FOXES, joint=True)
-    assert set(inputs) == {"texts", "candidates"}
-    words = [tuple(row) for row in inputs["texts"]["word_ngrams"].numpy()]
-    ids_of_words = [tuple(id for id in word if id) for word in words if any(word)]
-    assert sorted(ids_of_words) == sorted(text(word)[0] for word in ("red", "fox", "owl", *WORDS))

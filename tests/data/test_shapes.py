@@ -27,7 +27,7 @@ def inputs():
     ]
 
 
-def test_shapes_are_planned_for_each_side(inputs):
+def test_shapes_are_planned_for_each_text_batch(inputs):
     shapes = plan_shapes(inputs, fixed=False)
     assert shapes.of("query").tokens == (LengthGroup(1),)
     assert shapes.of("titles").tokens == (LengthGroup(2), LengthGroup(40))

@@ -104,7 +104,7 @@ q000001\tred kettle\t100002\tRug\t1.33
                 "judgments": "7\thow are rugs made\t1\tRugs are woven.\t1\n",
             },
         ),
-        (  # By time: kettle, ketle (lost is not in the catalogue), then the held-out half, rug. Two
+        (  # By time: kettle, ketle (lost is not in the catalog), then the held-out half, rug. Two
             # of its clicks are on 22 and one on 11, which is half of that.
             "bestbuy",
             {"held_out": 0.5},

@@ -14,7 +14,7 @@ def test_home_depot_relevance_outside_the_scale_is_named_with_its_line(source, c
         convert("homedepot")
 
 
-def test_best_buys_big_catalogue_is_many_files(source, convert):
+def test_best_buys_big_catalog_is_many_files(source, convert):
     write_source(source, "bestbuy")
     folder = source / "product_data" / "products"
     folder.mkdir(parents=True)

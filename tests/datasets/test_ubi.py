@@ -7,7 +7,7 @@ from dssm_tf.common.errors import UserError
 from tests.datasets.tables import SOURCES, event, objects, write_source
 
 
-def test_ubi_takes_titles_from_a_catalogue(source, convert):
+def test_ubi_takes_titles_from_a_catalog(source, convert):
     write_source(source, "ubi")
     lines = """\
 {"id": "A", "name": "Kettle"}

@@ -81,10 +81,10 @@ def test_trec_files_of_different_collections_are_refused(source, convert):
 
 
 def test_trec_ids_are_strings_and_only_numbers_may_have_zeros_before_them(source, convert):
-    (source / "topics.tsv").write_text("0a1\twhite fox\na1\tgrey wolf\n007\tred deer\n", "utf-8")
+    (source / "topics.tsv").write_text("0a1\twhite fox\na1\tgray wolf\n007\tred deer\n", "utf-8")
     (source / "docs.tsv").write_text("d0\tFox\nd1\tWolf\nd2\tDeer\n", "utf-8")
     (source / "qrels.txt").write_text("0a1 0 d0 2\na1 0 d1 2\n7 0 d2 1\n", "utf-8")
     _, _, judgments = convert("trec", held_out=1)
     assert [(row.query_id, row.query) for row in judgments] == [
-        ("0a1", "white fox"), ("a1", "grey wolf"), ("7", "red deer")
+        ("0a1", "white fox"), ("a1", "gray wolf"), ("7", "red deer")
     ]  # fmt: skip

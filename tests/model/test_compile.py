@@ -277,17 +277,17 @@ def test_nesterov_clips_each_tower_separately_also_in_a_loaded_model(tmp_path):
     for tested in (model, keras.saving.load_model(tmp_path / "model.keras")):
         variables = tested.trainable_variables
         query_ids = {id(variable) for variable in tested.query_tower.trainable_variables}
-        sides = [id(variable) in query_ids for variable in variables]
-        assert sum(sides) == len(sides) / 2
+        in_query_tower = [id(variable) in query_ids for variable in variables]
+        assert sum(in_query_tower) == len(in_query_tower) / 2
         gradients = [
             tf.fill(variable.shape, 1e-4 if is_query else 1.0)
-            for variable, is_query in zip(variables, sides, strict=True)
+            for variable, is_query in zip(variables, in_query_tower, strict=True)
         ]
         start = [variable.numpy() for variable in variables]
         tested.optimizer.apply(gradients, variables)
         tested.optimizer.finalize_variable_values(variables)
         squares = {True: 0.0, False: 0.0}
-        for variable, before, is_query in zip(variables, start, sides, strict=True):
+        for variable, before, is_query in zip(variables, start, in_query_tower, strict=True):
             squares[is_query] += float(np.sum((variable.numpy() - before) ** 2))
         count = sum(int(np.prod(variable.shape)) for variable in variables) / 2
         assert np.sqrt(squares[True]) == pytest.approx(1e-4 * np.sqrt(count), rel=1e-2)

@@ -65,7 +65,7 @@ def test_encoded_vectors_have_length_1_and_their_products_are_the_cosines():
     np.testing.assert_allclose(np.array(model(INPUTS)), expected, atol=TOLERANCE)
 
 
-def test_a_shared_tower_learns_from_both_sides():
+def test_a_shared_tower_learns_from_queries_and_titles():
     model = siamese(shared=True)
     assert model.title_tower is model.query_tower
     assert len(model.trainable_variables) == len(model.query_tower.trainable_variables)
@@ -99,12 +99,12 @@ def test_the_paths_of_variables_have_the_name_of_their_tower():
 def test_the_gradient_of_the_cosine_is_the_paper_s():
     """P16 eq. 12 and 15, and eq. 11 through the last tanh."""
     s_q, s_d = np.random.default_rng(0).normal(size=(2, 5, 6))
-    sides = [tf.Variable(s, dtype=tf.float32) for s in (s_q, s_d)]
+    sums = [tf.Variable(s, dtype=tf.float32) for s in (s_q, s_d)]
     with tf.GradientTape() as tape:
-        vectors = [tf.tanh(side) for side in sides]
+        vectors = [tf.tanh(total) for total in sums]
         tape.watch(vectors)
         cosines = tf.reduce_sum(normalize_vectors(vectors[0]) * normalize_vectors(vectors[1]), 1)
-    values = [cosines, *tape.gradient(cosines, [*vectors, *sides])]
+    values = [cosines, *tape.gradient(cosines, [*vectors, *sums])]
     for *row, y_q, y_d in zip(*map(np.array, values), np.tanh(s_q), np.tanh(s_d), strict=True):
         expected = [
             reference.cosine(y_q, y_d),

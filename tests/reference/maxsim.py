@@ -26,7 +26,7 @@ class MaxSim:
     Args:
         kernel: `(1 + ids, dimension)`, a row for each id.
         importance: `(1 + ids, 2)`, for each id its importance in queries and in titles.
-        sides: the weights of the query side and of the title side.
+        side_weights: the weights of the query side and of the title side.
         pair_bias: the importance of all pairs in queries and in titles.
         threshold: cosines up to this value are similarity 0.
         ids: for each word its ids, with repetition.
@@ -37,7 +37,7 @@ class MaxSim:
 
     kernel: Any
     importance: Any
-    sides: Any
+    side_weights: Any
     pair_bias: Any
     threshold: float
     ids: Mapping[str, Sequence[int]]
@@ -75,8 +75,8 @@ class MaxSim:
         """The score of a title for a query, without the prior."""
         if not query or not title:
             return 0.0
-        sides = [abs(float(side)) for side in self.sides]
-        return sides[0] * self._side(query, title, 0) + sides[1] * self._side(title, query, 1)
+        weights = [abs(float(weight)) for weight in self.side_weights]
+        return weights[0] * self._side(query, title, 0) + weights[1] * self._side(title, query, 1)
 
     def _side(self, text: Text, other: Text, side: int) -> float:
         """How much of the weight of a text is matched by the other text, from 0 to about 1."""

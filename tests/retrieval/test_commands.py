@@ -57,7 +57,7 @@ def test_embed_writes_the_models_vectors_in_input_order(
         ({"out": "v.npy"}, "ends in .parquet"),
         ({"out": "corpus.tsv"}, "ends in .parquet"),
         ({"input": "empty.txt"}, "contains no text"),
-        ({"tables": TableFlags(columns="title=colour")}, "colour"),
+        ({"tables": TableFlags(columns="title=color")}, "color"),
         ({"model": "absent"}, "does not exist"),
     ],
 )

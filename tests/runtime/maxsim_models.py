@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from hypothesis import strategies as st
 
 from dssm_tf.common.checksums import files_in, write_checksums
 from dssm_tf.runtime.compact_files import (
@@ -39,6 +40,18 @@ TITLES = [
     "",
     "shoe red",
 ]
+QUERIES = [
+    "red shoe",
+    "shoe red red shoe",
+    "blue ribbon box",
+    "runing",
+    "walla walla",
+    "虎",
+    "xq 7",
+]
+WORDS = ["red", "reds", "shoe", "box", "lid", "ed", "blue", "虎", "qqq"]
+any_text = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+"""A strategy of hypothesis: texts of up to six of the words."""
 
 
 def random_model(
@@ -93,7 +106,7 @@ def oracle(model: MaxSim, texts: Iterable[Sequence[str]]) -> reference.MaxSim:
     return reference.MaxSim(
         model._rows[:, :dimension],
         model._rows[:, dimension:-1],
-        model.sides,
+        model.side_weights,
         model.pair_bias,
         model.threshold,
         {word: model.vocabulary.look_up(word) for text in texts for word in text},
@@ -136,7 +149,7 @@ def write_compact_model(
     model.frequencies.save(directory / DOCUMENT_FREQUENCIES)
     rows, dimension = model._rows, model.dimension
     arrays = {"kernel": rows[:, :dimension], "importance": rows[:, dimension:-1]}
-    arrays |= {"sides": model.sides, "pair_bias": model.pair_bias}
+    arrays |= {"sides": model.side_weights, "pair_bias": model.pair_bias}
     if kernel == "int8":
         arrays["scale"] = np.abs(arrays["kernel"]).max(axis=1, keepdims=True) / 127
         arrays["kernel"] = arrays["kernel"] / np.maximum(arrays["scale"], 1e-9)

@@ -15,21 +15,9 @@ from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
-from tests.runtime.maxsim_models import TITLES, oracle, random_model
+from tests.runtime.maxsim_models import QUERIES, TITLES, any_text, oracle, random_model
 
 TOLERANCE = 1e-5
-QUERIES = [
-    "red shoe",
-    "shoe red red shoe",
-    "blue ribbon box",
-    "running",
-    "walla walla",
-    "虎",
-    "xq 7",
-]
-_TEXTS = st.lists(
-    st.sampled_from(["red", "reds", "shoe", "box", "lid", "ed", "blue", "虎", "qqq"]), max_size=6
-).map(" ".join)
 
 
 def words_of(model: MaxSim, texts: list[str]) -> list[list[str]]:
@@ -66,9 +54,9 @@ def test_scores_equal_the_formula(options):
 
 @settings(max_examples=60)
 @given(
-    corpus=st.lists(_TEXTS, min_size=1, max_size=8),
-    titles=st.lists(_TEXTS, max_size=8),
-    queries=st.lists(_TEXTS, max_size=3),
+    corpus=st.lists(any_text, min_size=1, max_size=8),
+    titles=st.lists(any_text, max_size=8),
+    queries=st.lists(any_text, max_size=3),
     seed=st.integers(0, 99),
 )
 def test_scores_of_any_texts_equal_the_formula(corpus, titles, queries, seed):
@@ -109,7 +97,7 @@ def test_the_similarity_of_a_query_word_is_that_of_its_best_title_word():
 def test_a_title_word_counts_once_if_two_query_words_are_equally_similar():
     titles = [["red"], ["box", "red"]]
     model = with_one_id_per_word({"red": [1, 0], "crimson": [1, 0], "box": [0, 1]}, titles)
-    model.sides[:] = 0, 1
+    model.side_weights[:] = 0, 1
     # Weights: softplus(ln(2 / 2) / 5) = ln(2) of red, softplus(ln(2) / 5) of box.
     red, box = np.log(2), np.log1p(np.exp(np.log(2) / 5))
     scores = InvertedIndex(model, titles).scores(["red", "crimson"])

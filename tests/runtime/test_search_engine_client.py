@@ -19,21 +19,8 @@ from dssm_tf.runtime.search_engine_files import read_search_engine
 from dssm_tf.text.rules import FOLDED
 from tests.reference import engine_query
 from tests.reference.engine_client import Client
-from tests.runtime.maxsim_models import example_model, oracle, random_model
+from tests.runtime.maxsim_models import QUERIES, any_text, example_model, oracle, random_model
 from tests.runtime.search_engine_exports import TITLES, write_export
-
-QUERIES = [
-    "red shoe",
-    "shoe red red shoe",
-    "blue ribbon box",
-    "runing",
-    "walla walla",
-    "虎",
-    "xq 7",
-]
-_TEXTS = st.lists(
-    st.sampled_from(["red", "reds", "shoe", "box", "lid", "ed", "blue", "虎", "qqq"]), max_size=6
-).map(" ".join)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +70,8 @@ def test_scores_equal_the_formula(client):
 
 @settings(max_examples=40)
 @given(
-    corpus=st.lists(_TEXTS, min_size=1, max_size=8),
-    queries=st.lists(_TEXTS, max_size=3),
+    corpus=st.lists(any_text, min_size=1, max_size=8),
+    queries=st.lists(any_text, max_size=3),
     seed=st.integers(0, 99),
 )
 def test_scores_of_any_texts_equal_the_formula(tmp_path_factory, corpus, queries, seed):
@@ -187,7 +174,7 @@ def test_a_filter_beside_the_clauses_does_not_match_everything(client):
 
 
 @settings(max_examples=40)
-@given(query=_TEXTS, most=st.integers(0, 60))
+@given(query=any_text, most=st.integers(0, 60))
 def test_no_query_has_more_terms_than_allowed(client, query, most):
     dsl = client.query(query, max_terms=most)
     assert engine_query.terms(dsl) <= most

@@ -72,11 +72,11 @@ def random_model(seed: int = 0, dtype: str = "float64", **options) -> Siamese:
 
 def oracle(model: Siamese) -> reference.MaxSim:
     score = model.score
-    sides = SCALAR_RATE * score.side_weights.numpy()
+    side_weights = SCALAR_RATE * score.side_weights.numpy()
     return reference.MaxSim(
         model.query_tower.hashing.kernel.numpy(),
         score.importance.numpy(),
-        [sides[0], 0.0] if score.sides == "query" else sides,
+        [side_weights[0], 0.0] if score.sides == "query" else side_weights,
         SCALAR_RATE * score.pair_bias.numpy(),
         score.threshold,
         IDS,

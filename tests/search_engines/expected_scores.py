@@ -77,8 +77,8 @@ class ExpectedScores:
             title_side += self._pair_weight(pair, TITLE) * present
             total += self._pair_weight(pair, QUERY)
         totals = np.where(self._totals > 0, self._totals, 1)
-        sides = model.sides
-        return sides[QUERY] * query_side / total + sides[TITLE] * title_side / totals
+        of_query, of_title = model.side_weights
+        return of_query * query_side / total + of_title * title_side / totals
 
     def _pair_weight(self, pair: str, side: int) -> float:
         """The weight of a pair; 0 if it is not kept."""

@@ -21,6 +21,16 @@ from tests.ports import free_ports
 JARS = CHECKOUT / "build" / "search_engines"
 """A directory of jars per engine."""
 START_SECONDS = 90
+NODE_SETTINGS = """\
+node.name: test
+discovery.type: single-node
+network.host: 127.0.0.1
+http.port: {http}
+transport.port: {transport}
+transport.type: netty4
+http.type: netty4
+cluster.routing.allocation.disk.threshold_enabled: false
+"""
 PLUGIN_DESCRIPTOR = """\
 name=transport-netty4
 description=HTTP and transport of nodes
@@ -95,14 +105,17 @@ def running_node(engine: str, home: Path) -> Iterator[Node]:
         )
     (home / "config").mkdir(parents=True)
     http, transport = free_ports(2)
+    settings = "opensearch.yml" if engine == "opensearch" else "elasticsearch.yml"
+    (home / "config" / settings).write_text(
+        NODE_SETTINGS.format(http=http, transport=transport), "utf-8"
+    )
     memory = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC"]
-    command = ["java", *memory, *_class_path(engine, home)]
+    command = ["java", *memory, *_class_path(engine, home), home]
     log = home / "node.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*map(str, command), str(home), str(http), str(transport)],
-            stdout=output, stderr=subprocess.STDOUT, cwd=home,
-        )  # fmt: skip
+            [*map(str, command)], stdout=output, stderr=subprocess.STDOUT, cwd=home
+        )
     try:
         node = Node(engine, http, home)
         _wait_for(node, process, log)
@@ -119,10 +132,13 @@ def running_node(engine: str, home: Path) -> Iterator[Node]:
 def _class_path(engine: str, home: Path) -> Sequence[object]:
     """The arguments of Java that find the jars and start the node."""
     jars = JARS / engine
-    if engine == "opensearch":
-        return ["-cp", f"{jars}/*", Path(__file__).with_name("OpenSearchNode.java")]
-    if engine == "elasticsearch7":
-        return ["-cp", f"{jars}/*", Path(__file__).with_name("Elasticsearch7Node.java")]
+    if engine in ("opensearch", "elasticsearch7"):
+        # OpenSearch is a fork of version 7: its classes differ by the name of the package.
+        code = Path(__file__).with_name("ClassPathNode.java").read_text("utf-8")
+        if engine == "opensearch":
+            code = code.replace("org.elasticsearch", "org.opensearch")
+        (home / "ClassPathNode.java").write_text(code, "utf-8")
+        return ["-cp", f"{jars}/*", home / "ClassPathNode.java"]
     # Version 8 loads its modules from `modules/`, and itself from Java modules.
     plugin, server = home / "modules" / "transport-netty4", home / "server"
     plugin.mkdir(parents=True)
@@ -135,7 +151,7 @@ def _class_path(engine: str, home: Path) -> Sequence[object]:
         "--module-path", server,
         "--add-modules", "jdk.net,ALL-MODULE-PATH",
         "--add-exports", "org.elasticsearch.server/org.elasticsearch.common.logging=ALL-UNNAMED",
-        Path(__file__).with_name("Elasticsearch8Node.java"),
+        Path(__file__).with_name("ModulePathNode.java"),
     ]  # fmt: skip
 
 

@@ -117,10 +117,10 @@ def save(case: str, folder) -> None:
     generator = np.random.default_rng(0)
     for variable in model.trainable_variables:
         variable.assign(generator.normal(0, 0.5, variable.shape))
-    sides = {"query": text_batch(QUERIES, KNOWN), "titles": text_batch(TITLES, KNOWN)}
+    texts = {"query": text_batch(QUERIES, KNOWN), "titles": text_batch(TITLES, KNOWN)}
     if case in SHARED:
-        sides = {"texts": in_length_groups(text_batch(QUERIES + TITLES, KNOWN))}
-    inputs = sides | {"candidates": CANDIDATES}
+        texts = {"texts": in_length_groups(text_batch(QUERIES + TITLES, KNOWN))}
+    inputs = texts | {"candidates": CANDIDATES}
     with tf.GradientTape() as tape:
         cosines = model(inputs, training=True)
         losses = [build_loss(name)(LABELS, cosines) for name in CLICK_LOSS_CONFIGS]

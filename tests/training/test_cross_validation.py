@@ -13,10 +13,10 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.training.build import build_loop
 from dssm_tf.training.cross_validation import _choose
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.loop import LoopOptions
-from dssm_tf.training.train import build_loop
 from tests.clicks import click_log, write_data
 from tests.training.configuration import batches_of, config, trained
 

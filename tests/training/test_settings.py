@@ -250,7 +250,7 @@ def test_an_unusable_tf_config_is_explained(monkeypatch, value):
     ("titles", "gamma"),
     [(1, 10.0), (2_500, 10.0), (4_000, 16.0), (6_250, 25.0), (54_667, 25.0)],
 )
-def test_an_automatic_gamma_grows_with_the_catalogue(data, titles, gamma):
+def test_an_automatic_gamma_grows_with_the_catalog(data, titles, gamma):
     raw = config(loss={"gamma": "auto"})
     read = Preprocessed(data.path)
     read.spec = replace(read.spec, rows={"titles": [titles]})

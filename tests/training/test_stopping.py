@@ -48,7 +48,7 @@ def test_a_model_that_cannot_be_built_leaves_no_directory(data, tmp_path, monkey
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("dssm_tf.training.train.build_model", fail)
+    monkeypatch.setattr("dssm_tf.training.build.build_model", fail)
     with pytest.raises(MemoryError):
         trained(data, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -78,8 +78,8 @@ def test_titles_clicked_in_validation_do_not_win_ties(tmp_path):
 
 
 def test_titles_beyond_the_limit_are_sampled_independently_of_their_clicks(tmp_path):
-    # The most clicked titles alone are far easier to rank than a full catalogue. With them, a
-    # model that is poor on the full catalogue seemed good.
+    # The most clicked titles alone are far easier to rank than a full catalog. With them, a
+    # model that is poor on the full catalog seemed good.
     log = [Click(f"query {n}", f"clicked {n}", 9) for n in range(50)]
     log += [Click(f"rare {n}", f"unclicked {n}") for n in range(50)]
     data = Preprocessed(write_data(tmp_path / "data", log, validation={"query 0", "query 1"}).path)
@@ -169,29 +169,29 @@ def test_the_note_before_a_training_names_the_source_of_its_queries(tmp_path, ta
 
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     random = np.random.default_rng(0)
-    sides = TextVectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
+    vectors = TextVectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
     grades = sparse.csr_array(3 * np.eye(7, 11) + np.eye(7, 11, -6))
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
-    expected = task.metrics_with_ci(sides, bonus)
+    expected = task.metrics_with_ci(vectors, bonus)
     assert expected == task.metrics_with_ci(
-        vectors_with_scores(sides.queries @ sides.titles.T + bonus)
+        vectors_with_scores(vectors.queries @ vectors.titles.T + bonus)
     )
     for cells in (1, 25, 1000):  # one, two, all queries at once
         monkeypatch.setattr(validation, "_MAX_SCORES", cells)
-        assert task.metrics_with_ci(sides, bonus) == expected
+        assert task.metrics_with_ci(vectors, bonus) == expected
 
 
-def test_a_large_catalogue_is_ranked_in_bounded_memory():
+def test_a_large_catalog_is_ranked_in_bounded_memory():
     # 200 queries by 200,000 titles: the matrix would have 160 MB, and twice that with grades.
     queries, titles = 200, 200_000
     texts = tuple(map(str, range(titles)))
     grades = sparse.eye_array(queries, titles, format="csr") * 3.0
     task = ValidationTask(texts[:queries], texts, grades)
     random = np.random.default_rng(0)
-    sides = TextVectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
+    vectors = TextVectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
     tracemalloc.start()
-    task.ndcg(sides)
+    task.ndcg(vectors)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 120e6

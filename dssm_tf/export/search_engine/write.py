@@ -89,8 +89,8 @@ def write_search_engine(
         name=name or ranker.name,
         similar_words=similar_words,
         catalog_words=len(catalog),
-        query_side=float(model.sides[QUERY]),
-        title_side=float(model.sides[TITLE]),
+        query_side=float(model.side_weights[QUERY]),
+        title_side=float(model.side_weights[TITLE]),
         prior_weight=float(ranker.prior_weight),
         prior_offset=min(weighted),
         title_fields=tuple(title_fields),
@@ -185,12 +185,12 @@ def _placed_titles(
             ids_of.setdefault(text, []).append(doc_id)
     placed: dict[str, dict[str, list[str]]] = {}
     for rule in ranker.search_rules.titles:
-        found = placed.setdefault(rule.query, {"pinned": [], "blocked": []})
+        ids_by_kind = placed.setdefault(rule.query, {"pinned": [], "blocked": []})
         text = key(rule.title)
         ids = [rule.title] if rule.title in title_of_id else ids_of.get(text, [rule.title])
-        taken = {*found["pinned"], *found["blocked"]}
-        side = found["pinned" if rule.pinned else "blocked"]
-        side += [doc_id for doc_id in ids if doc_id not in taken]
+        taken = {*ids_by_kind["pinned"], *ids_by_kind["blocked"]}
+        kind = "pinned" if rule.pinned else "blocked"
+        ids_by_kind[kind] += [doc_id for doc_id in ids if doc_id not in taken]
     return placed
 
 

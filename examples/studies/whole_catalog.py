@@ -1,6 +1,6 @@
-"""Splits Home Depot's judgments by query into a training log, the catalogue and test judgments.
+"""Splits Home Depot's judgments by query into a training log, the catalog and test judgments.
 
-    python -m examples.studies.whole_catalogue --data DATA --out OUT
+    python -m examples.studies.whole_catalog --data DATA --out OUT
 
 reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes three tables for
 `dssm benchmark`: `clicks.tsv` without the test queries, `corpus.tsv` with every title, and

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dssm_tf.common.boundary import error_line, run_command
+from dssm_tf.common.command_runner import error_line, run_command
 from dssm_tf.common.errors import UserError
 
 
@@ -93,7 +93,7 @@ def test_characters_outside_the_encoding_of_the_terminal_are_escaped(monkeypatch
 
 COMMAND = """
 import gc, sys, time
-from dssm_tf.common.boundary import run_command
+from dssm_tf.common.command_runner import run_command
 
 def lose_the_interrupt(*_):
     try:  # as TensorFlow's destructors do

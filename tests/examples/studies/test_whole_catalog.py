@@ -1,6 +1,6 @@
-"""The split of Home Depot's whole catalogue, on invented judgments."""
+"""The split of Home Depot's whole catalog, on invented judgments."""
 
-from examples.studies.whole_catalogue import is_test, main
+from examples.studies.whole_catalog import is_test, main
 
 QUERIES = [f"query {n}" for n in range(40)]
 LEARNED = next(query for query in QUERIES if not is_test(query))

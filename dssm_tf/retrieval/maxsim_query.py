@@ -1,0 +1,142 @@
+"""Queries as the compiled functions of `MaxSimIndex` read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.runtime.maxsim import QUERY, MaxSim
+from dssm_tf.runtime.similar_words import SimilarWords
+
+_CACHED = 50_000  # words and pairs of queries
+
+
+class _QueryWord(NamedTuple):
+    """A word of a query: its vector and weight, and the rows of similar words of titles.
+
+    `set_rows` and `set_similarities` are those of rules by hand, see `MaxSim.set_similarities`.
+    """
+
+    vector: NDArray[np.float32]
+    weight: float
+    rows: NDArray[np.int32]
+    similarities: NDArray[np.float32]
+    set_rows: NDArray[np.intp]
+    set_similarities: NDArray[np.float32]
+
+
+class PreparedQuery(NamedTuple):
+    """A query as the compiled functions read it; see `maxsim_kernels.exact_scores`.
+
+    Attributes:
+        ends: `(query words,)`, the end of each query word's entries in `rows`.
+        rows: rows of the similar words of each query word.
+        similarities: their similarities.
+        vectors: `(query words, dimension)`.
+        weights: `(query words,)`, each word's fraction of the query side.
+        pairs: rows of the pairs that both the query and some title have.
+        pair_weights: their fractions of the query side.
+        set_ends: `(query words,)`, the end of each query word's entries in `set_rows`.
+        set_rows: rows of the words whose similarity a rule sets.
+        set_similarities: their similarities.
+    """
+
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    similarities: NDArray[np.float32]
+    vectors: NDArray[np.float32]
+    weights: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    pair_weights: NDArray[np.float64]
+    set_ends: NDArray[np.int64]
+    set_rows: NDArray[np.int64]
+    set_similarities: NDArray[np.float32]
+
+
+class QueryPreparer:
+    """Prepares queries for the compiled functions, with a cache of their words and pairs.
+
+    Args:
+        model: the model that scores the titles.
+        row_of: the row of each word of the titles.
+        arrays: the numbers of the index.
+        similar_words: finds the similar words of a word that no title has.
+    """
+
+    def __init__(
+        self,
+        model: MaxSim,
+        row_of: Mapping[str, int],
+        arrays: Arrays,
+        similar_words: SimilarWords,
+    ) -> None:
+        self._model = model
+        self._row_of = row_of
+        self._arrays = arrays
+        self._similar_words = similar_words
+        self._similar_counts = np.count_nonzero(arrays.similarities, axis=1)
+        self._word = lru_cache(_CACHED)(self._compute_word)
+        self._pair = lru_cache(_CACHED)(self._compute_pair)
+
+    def prepare(self, query: Sequence[str]) -> PreparedQuery | None:
+        """Prepares a query; None if it is empty.
+
+        Args:
+            query: the words of the query, in order.
+        """
+        words = list(map(self._word, dict.fromkeys(query)))
+        if not words:
+            return None
+        pairs = list(map(self._pair, self._model.frequencies.pairs_of(query)))
+        total = sum(word.weight for word in words) + sum(weight for _, weight in pairs)
+        scale = self._model.side_weights[QUERY] / total
+        pairs_of_titles = [(row, weight * scale) for row, weight in pairs if row is not None]
+        return PreparedQuery(
+            np.cumsum([len(word.rows) for word in words]),
+            np.concatenate([word.rows for word in words]),
+            np.concatenate([word.similarities for word in words]),
+            np.array([word.vector for word in words]),
+            np.array([word.weight * scale for word in words]),
+            np.array([row for row, _ in pairs_of_titles], np.int64),
+            np.array([weight for _, weight in pairs_of_titles], np.float64),
+            np.cumsum([len(word.set_rows) for word in words]),
+            np.concatenate([word.set_rows for word in words]),
+            np.concatenate([word.set_similarities for word in words]),
+        )
+
+    def _compute_word(self, word: str) -> _QueryWord:
+        """Looks up a word of a query, or computes its vector and similar words."""
+        arrays, row = self._arrays, self._row_of.get(word)
+        set_by_rules = self._model.set_similarities(word, self._row_of)
+        if row is not None and arrays.similarities.shape[1] and not len(set_by_rules[0]):
+            count = self._similar_counts[row]
+            return _QueryWord(
+                arrays.vectors[row],
+                float(arrays.query_weights[row]),
+                arrays.similar_rows[row, :count],
+                arrays.similarities[row, :count],
+                *set_by_rules,
+            )
+        features = self._model.exact_words([word])
+        vector, weight = features.vectors[0].astype(np.float32), float(features.weights[0, QUERY])
+        rows, similarities = self._similar_words.of_vector(word, vector)
+        return _QueryWord(vector, weight, rows.astype(np.int32), similarities, *set_by_rules)
+
+    def _compute_pair(self, pair: str) -> tuple[int | None, float]:
+        """The row of a pair of a query, None if no title has it; and its weight."""
+        return self._pair_row(pair), float(self._model.pair_weights([pair])[0, QUERY])
+
+    def _pair_row(self, pair: str) -> int | None:
+        """The row of a pair; None if no title has it."""
+        keys = self._arrays.pair_keys
+        first, second = (self._row_of.get(word) for word in pair.split(" "))
+        if first is None or second is None:
+            return None
+        key = first * len(self._row_of) + second
+        row = int(np.searchsorted(keys, key))
+        return row if row < len(keys) and keys[row] == key else None

@@ -1,0 +1,95 @@
+"""Builds a training loop and its components: batches, model, loss, optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import keras
+import numpy as np
+
+from dssm_tf.config import Config
+from dssm_tf.config.lists import ListsConfig
+from dssm_tf.config.losses import LossConfig
+from dssm_tf.data.graded_sources import SOURCES, GradedSource
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.terms import document_frequencies
+from dssm_tf.losses import BySource
+from dssm_tf.model.build import build_model
+from dssm_tf.model.semantic_ranker import text_scorer
+from dssm_tf.training.batches import training_batches
+from dssm_tf.training.devices import Devices
+from dssm_tf.training.loop import LoopOptions, TrainingLoop
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.warm_start import idf_scaled_weights
+
+
+def build_loop(
+    config: Config,
+    data: Preprocessed,
+    *,
+    devices: Devices,
+    options: LoopOptions,
+    sources: Sequence[GradedSource] = (),
+    first_weights: Sequence[np.ndarray] | None = None,
+) -> TrainingLoop:
+    """Builds a training loop and its components: batches, model, loss, optimizer.
+
+    Args:
+        config: the resolved configuration; see `resolve_config`.
+        data: the preprocessed directory.
+        devices: the devices to train on.
+        options: output and callbacks of the loop.
+        sources: graded lists to train on besides clicks.
+        first_weights: weights of a warm start, in the order of `Siamese.weights`.
+    """
+    training = config.training
+    keras.utils.set_random_seed(training.seed)
+    xla = devices.use_xla(training.xla)
+    frequencies = document_frequencies(data) if config.score.reads_words else None
+    batches = training_batches(
+        training,
+        config.negatives,
+        data,
+        joint=config.shared_towers and not config.score.reads_words,
+        frequencies=frequencies,
+        replicas=devices.replicas,
+        fixed_shapes=xla,
+        sources=sources,
+    )
+    size = data.vocabulary.size
+    with devices.strategy.scope():
+        model = build_model(config, size, training.precision)
+        if first_weights is None and training.idf_start:
+            first_weights = idf_scaled_weights(model, data.texts("titles"), data.vocabulary)
+        if first_weights is not None:
+            assign_all(model.weights, first_weights)
+    ranking_model = build_model(config, size)
+    if first_weights is not None:
+        assign_all(ranking_model.weights, first_weights)
+    return TrainingLoop(
+        model,
+        ranking_model,
+        text_scorer(ranking_model, data.vocabulary, frequencies),
+        batches,
+        build_loss(config.loss, config.lists),
+        config.optimizer,
+        training,
+        devices,
+        xla,
+        options,
+    )
+
+
+def build_loss(clicks: LossConfig, lists: Mapping[str, ListsConfig]) -> keras.losses.Loss:
+    """The loss of the clicks; with graded lists, a `BySource` with one loss per source.
+
+    Args:
+        clicks: the section of the clicks' loss.
+        lists: the sections of graded lists, by source.
+    """
+    click_loss = clicks.build()
+    if not lists:
+        return click_loss
+    list_losses = {name: section.loss.build() for name, section in lists.items()}
+    # One loss per possible source, so that a source has the same index in every run.
+    return BySource([list_losses.get(name, click_loss) for name in SOURCES])

@@ -39,8 +39,8 @@ def example_queries(titles: Sequence[str]) -> list[str]:
     Args:
         titles: some titles of the corpus.
 
-    >>> example_queries(["Ceiling Fan, white", "Ceiling Fan", "ceiling fan with light"])[:2]
-    ['ceiling fan', 'with light']
+    >>> example_queries(["Ceiling Lamp, white", "Ceiling Lamp", "ceiling lamp with light"])[:2]
+    ['ceiling lamp', 'with light']
     """
     counts: Counter[tuple[str, str]] = Counter()
     for title in titles:

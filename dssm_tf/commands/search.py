@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
@@ -24,6 +25,7 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
+    format: Literal["text", "tsv", "json"] = "text",
     rules: Path | None = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
@@ -35,6 +37,7 @@ def search(
 
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv
+        dssm search --index INDEX --format tsv < queries.txt > results.tsv
 
     Args:
         queries: queries to search for
@@ -42,6 +45,8 @@ def search(
         model: directory that `dssm train` or `dssm export` wrote, instead of --index
         corpus: with --model, table (TSV, CSV, JSONL, Parquet) with doc_id, title
         k: number of results per ranking
+        format: text to read; tsv, a table with a row per result; json, an object per query, one
+            per line, with the parts of each score
         rules: with --model, file with similar words and with pinned and blocked titles
             (docs/rules.md); an index has its own
         tables: layout of the corpus
@@ -50,6 +55,7 @@ def search(
         UserError: an input cannot be used.
     """
     from dssm_tf.retrieval.opening import build_index, open_index
+    from dssm_tf.retrieval.records import COLUMNS, result_record, result_rows
     from dssm_tf.tables.judgments import read_corpus
 
     if k < 1:
@@ -80,8 +86,23 @@ def search(
             query_texts = _prompted_queries(len(search_index))
         else:
             query_texts = _queries_from_stdin()
+    if format == "tsv":
+        _write_rows([COLUMNS])
     for query in query_texts:
-        show(query, search_index.search(query, k), search_index.model.vocabulary.words)
+        result = search_index.search(query, k)
+        if format == "tsv":
+            _write_rows(result_rows(query, result))
+        elif format == "json":
+            sys.stdout.write(json.dumps(result_record(query, result)) + "\n")
+            sys.stdout.flush()
+        else:
+            show(query, result, search_index.model.vocabulary.words)
+
+
+def _write_rows(rows: Iterable[Sequence[str]]) -> None:
+    """Writes rows of a table to standard output."""
+    sys.stdout.writelines("\t".join(row) + "\n" for row in rows)
+    sys.stdout.flush()
 
 
 def show(query: str, result: SearchResult, split: Split) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import punctuation
 from typing import NamedTuple
 
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
@@ -12,6 +14,9 @@ from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import WordMatches
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
+
+SHOWN = 200
+"""The number of characters of a title that a page and the terminal show."""
 
 SYSTEMS = {"hybrid": "Hybrid (BM25 + model)", "bm25": "BM25", "semantic": "Model"}
 """The rankings of a query in display order, with their headings."""
@@ -69,13 +74,59 @@ class Hit(NamedTuple):
         return ", ".join(terms)
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
-        """The parts of the title between spaces, and whether each has a word of the query.
+        """The parts of the shown title between spaces, and whether each has a word of the query.
 
         Args:
             query: the query.
             split: splits a text into words.
         """
         return _marked(self.title, {*split(query)}, split)
+
+
+class LexicalHit(NamedTuple):
+    """A title in a ranking by BM25, beside the ranking of a model that compares words.
+
+    Args:
+        doc_id: id of the title.
+        title: text of the title.
+        score: the BM25 score.
+    """
+
+    doc_id: str
+    title: str
+    score: float
+
+    def score_breakdown(self) -> str:
+        """The score as text."""
+        return f"BM25 {self.score:.1f}"
+
+    def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
+        """The parts of the shown title between spaces, and whether each has a word of the query.
+
+        Args:
+            query: the query.
+            split: splits a text into words.
+        """
+        return _marked(self.title, {*split(query)}, split)
+
+
+class ShownMatch(NamedTuple):
+    """A word of the query and the word of the title that it matches.
+
+    Attributes:
+        word: the word of the query.
+        match: the word as the title spells it, or as the model reads it if it is in no shown part
+            of the title; None without a match.
+        is_same: whether both are the same word.
+        similarity: from 0 to 1.
+        rule: the line of the rule by hand that sets the similarity, if any.
+    """
+
+    word: str
+    match: str | None
+    is_same: bool
+    similarity: float
+    rule: int | None
 
 
 @dataclass(frozen=True)
@@ -105,23 +156,83 @@ class MatchHit:
         """The words and pairs of query and title that match; they add up to `score - prior`."""
         return self.model.word_matches(self.query, self.title)
 
+    def parts(self, digits: int = 3) -> dict[str, float]:
+        """The parts of the score, rounded so that they add up to the rounded score.
+
+        Args:
+            digits: digits after the point.
+
+        Returns:
+            The contributions of the words of the query, of those of the title, and of pairs, and
+            the prior; pairs and prior are omitted if they are 0.
+        """
+        matches = self.matches
+        parts = {
+            "query words": sum(match.contribution for match in matches.query),
+            "title words": sum(match.contribution for match in matches.title),
+        }
+        if matches.pairs:
+            parts["pairs"] = sum(pair.contribution for pair in matches.pairs)
+        if round(self.prior, digits):
+            parts["prior"] = self.prior
+        return rounded_parts(parts, self.score, digits)
+
+    def matched_words(self, split: Split) -> list[ShownMatch]:
+        """Each distinct word of the query with its match in the title, in order.
+
+        Args:
+            split: splits a text into words.
+        """
+        spelled: dict[str, str] = {}
+        for part in shown_title(self.title).split():
+            if len(words := split(part)) == 1:
+                spelled.setdefault(words[0], part.strip(punctuation) or part)
+        title = {match.word for match in self.matches.title}
+        shown = []
+        for match in self.matches.query:
+            word = None if match.match is None else split_mark(match.match)[1]
+            rule = self.matches.rule_of(match)
+            shown.append(
+                ShownMatch(
+                    split_mark(match.word)[1],
+                    None if word is None else spelled.get(word, word),
+                    match.word in title and match.match is not None,
+                    match.similarity,
+                    None if rule is None else rule.line,
+                )
+            )
+        return shown
+
+    def applied_rules(self) -> list[str]:
+        """Sentences about the rules by hand that pin the title, or by which words never match."""
+        sentences = []
+        if self.pinned is not None:
+            sentences.append(f"pinned by rule in line {self.pinned.line}")
+        sentences += [
+            f"{split_mark(rule.query_word)[1]} not {split_mark(rule.title_word)[1]} "
+            f"by rule in line {rule.line}"
+            for rule in self.matches.rules
+            if not rule.similarity
+        ]
+        return sentences
+
     def score_breakdown(self) -> str:
         """The score and its parts as text, then the words that match other words.
 
         Pairs and the prior are omitted if they are 0. Of a query word that matches another word of
         the title, their similarity follows. Rules by hand are named by their lines.
         """
-        words, pairs = self.matches.query + self.matches.title, self.matches.pairs
-        terms = [
-            f"score {self.score:.2f}",
-            f"words {sum(match.contribution for match in words):.2f}",
-        ]
-        if pairs:
-            terms.append(f"pairs {sum(pair.contribution for pair in pairs):.2f}")
+        words = self.matches.query + self.matches.title
+        parts = {"words": sum(match.contribution for match in words)}
+        if self.matches.pairs:
+            parts["pairs"] = sum(pair.contribution for pair in self.matches.pairs)
         if round(self.prior, 2):
-            terms.append(f"prior {self.prior:+.2f}")
-        if self.pinned is not None:
-            terms.insert(0, f"pinned by rule in line {self.pinned.line}")
+            parts["prior"] = self.prior
+        terms = [f"score {self.score:.2f}"]
+        for name, value in rounded_parts(parts, self.score, 2).items():
+            terms.append(f"{name} {value:{'+' if name == 'prior' else ''}.2f}")
+        pinned = 0 if self.pinned is None else 1
+        rules = self.applied_rules()
         title = {match.word for match in self.matches.title}
         for match in self.matches.query:
             word = split_mark(match.word)[1]
@@ -132,13 +243,7 @@ class MatchHit:
                 rule = self.matches.rule_of(match)
                 by_rule = f" by rule in line {rule.line}" if rule else ""
                 terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}{by_rule}")
-        terms += [
-            f"{split_mark(rule.query_word)[1]} not {split_mark(rule.title_word)[1]} "
-            f"by rule in line {rule.line}"
-            for rule in self.matches.rules
-            if not rule.similarity
-        ]
-        return ", ".join(terms)
+        return ", ".join([*rules[:pinned], *terms, *rules[pinned:]])
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
         """The parts of the title between spaces, and whether each has a matched word.
@@ -151,12 +256,46 @@ class MatchHit:
         return _marked(self.title, {split_mark(word)[1] for word in matched}, split)
 
 
-AnyHit = Hit | MatchHit
+AnyHit = Hit | LexicalHit | MatchHit
+
+
+def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:
+    """Rounds numbers so that they add up to their rounded total.
+
+    All are rounded down, then those that lose most are rounded up (the largest remainders).
+
+    Args:
+        parts: numbers that add up to about `total`.
+        total: their sum.
+        digits: digits after the point.
+
+    >>> rounded_parts({"words": 0.8246, "pairs": 0.1042, "prior": -0.3144}, 0.6144, 2)
+    {'words': 0.82, 'pairs': 0.1, 'prior': -0.31}
+    """
+    scale = 10**digits
+    units = {name: math.floor(value * scale) for name, value in parts.items()}
+    missing = round(total * scale) - sum(units.values())
+    by_remainder = sorted(parts, key=lambda name: units[name] - parts[name] * scale)
+    if missing < 0:  # the parts add up to a little more than the total
+        by_remainder.reverse()
+    for name in by_remainder[: abs(missing)]:
+        units[name] += 1 if missing > 0 else -1
+    return {name: value / scale for name, value in units.items()}
+
+
+def shown_title(title: str) -> str:
+    """A title on one line, cut after `SHOWN` characters.
+
+    >>> shown_title("red shoe"), len(shown_title("red " * 1000))
+    ('red shoe', 200)
+    """
+    text = one_line(title[: 2 * SHOWN]).strip()
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:
-    """The parts of a title between spaces, and whether each has one of some words."""
-    return [(part, not {*words}.isdisjoint(split(part))) for part in one_line(title).split()]
+    """The parts of a shown title between spaces, and whether each has one of some words."""
+    return [(part, not {*words}.isdisjoint(split(part))) for part in shown_title(title).split()]
 
 
 class SearchResult(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +15,10 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import DEPTH, fuse
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import NO_RESULTS, POOR_RESULTS, Hit, SearchResult
 from dssm_tf.retrieval.index_checks import check_bm25
+from dssm_tf.retrieval.lexical import build_bm25
 from dssm_tf.retrieval.maxsim_files import read_table
 from dssm_tf.retrieval.nearest import Nearest
 from dssm_tf.runtime.compact_files import INDEX_MODEL
@@ -78,17 +79,13 @@ class Index:
         Raises:
             UserError: no title has a word, or faiss is not installed.
         """
-        import bm25s
         import pyarrow
 
         texts = [entry.title for entry in corpus]
         tokens = [FOLDED.words(title) for title in texts]
         if not any(tokens):
             raise UserError(f"None of the {len(texts)} titles has a word; use another corpus.")
-        # bm25s logs every index that it builds, at any level of the root logger.
-        logging.getLogger("bm25s").setLevel(logging.WARNING)
-        lexical = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
-        lexical.index(tokens, create_empty_token=False, show_progress=False)
+        lexical = build_bm25(tokens)
         probes = tokens[:: 1 + len(tokens) // _PROBES]
         # Titles with the same words for the model share one vector, so they tie.
         distinct, indices = model.vocabulary.rules.distinct(texts)
@@ -153,6 +150,11 @@ class Index:
         from dssm_tf.baselines.bm25 import BM25
 
         return BM25().fit([], self.titles["title"].to_pylist())
+
+    @cached_property
+    def example_queries(self) -> list[str]:
+        """Queries to try, made from titles."""
+        return examples_of(self.titles)
 
     def search(self, query: str, k: int = 10) -> SearchResult:
         """Returns the best `k` titles by each system.

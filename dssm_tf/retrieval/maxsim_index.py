@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 from dssm_tf import runtime
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.evaluation.ranker import Ranker
+from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import (
     NO_WORDS,
     NOTHING_SIMILAR,
@@ -30,6 +33,7 @@ from dssm_tf.retrieval.hits import (
     MatchHit,
     SearchResult,
 )
+from dssm_tf.retrieval.lexical import LexicalRanking
 from dssm_tf.retrieval.maxsim_arrays import Progress, compute_arrays
 from dssm_tf.retrieval.maxsim_files import (
     REBUILD_HINT,
@@ -268,6 +272,23 @@ class MaxSimIndex:
         elif not self._has_good_hit(words, hits):
             note = POOR_RESULTS
         return SearchResult({"semantic": hits}, note, describe_blocked(ruled, self._columns))
+
+    @cached_property
+    def bm25(self) -> Ranker:
+        """BM25 as a ranker of any text, for explanations."""
+        from dssm_tf.baselines.bm25 import BM25
+
+        return BM25().fit([], self.table["title"].to_pylist())
+
+    @cached_property
+    def example_queries(self) -> list[str]:
+        """Queries to try, made from titles."""
+        return examples_of(self.table)
+
+    @cached_property
+    def lexical_ranking(self) -> LexicalRanking:
+        """BM25 of the same titles, to compare; its index is built by its first search."""
+        return LexicalRanking(self.table)
 
     def rank(self, words: Sequence[str], k: int, allowed: Filter | None = None) -> RankedTitles:
         """Ranks the distinct titles for a query; see `search`.

@@ -251,7 +251,7 @@ def _with_placed(query: Json, placed: PlacedTitles) -> Json:
             "constant_score": {
                 "filter": {"ids": {"values": [pinned]}},
                 "boost": PIN_STEP * (len(placed.pinned) - row),
-                "_name": "pinned",
+                "_name": f"pinned {row + 1}",  # engines report one query per name
             }
         }
         for row, pinned in enumerate(placed.pinned)

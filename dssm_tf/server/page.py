@@ -1,4 +1,8 @@
-"""The search page at `/` of the REST port: rankings of a query, with explanations."""
+"""The search page at `/` of the REST port: rankings of a query, with explanations.
+
+The page of a maxsim model shows the model's ranking; that of BM25 is added on request. The page of
+a cosine model shows three rankings.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.reports.markdown import html
 from dssm_tf.reports.page import document
 from dssm_tf.retrieval.hits import SYSTEMS, SearchResult
-from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
@@ -45,13 +49,17 @@ _HEADERS = {
 
 _TEMPLATES = Environment(loader=PackageLoader("dssm_tf.server", ""), autoescape=True)
 _TEMPLATES.filters["one_line"] = lambda text: one_line(text).strip()
+_TEMPLATES.filters["short"] = lambda similarity: f"{similarity:.2f}".removeprefix("0")
+_TEMPLATES.filters["merged"] = lambda first, second: {
+    name: value for name, value in {**first, **second}.items() if value or name == "why"
+}
 
 
 def search_route(index: AnyIndex, service: Service) -> Route:
     """The route `GET /`. Searches are subject to the limits of the service."""
 
     async def get(request: Request) -> Response:
-        arguments = [request.query_params.get(name, "") for name in ("q", "why", "in")]
+        arguments = [request.query_params.get(name, "") for name in ("q", "why", "in", "bm25")]
         page = await service.handle(
             "page", lambda: service.compute(lambda: render(index, *arguments))
         )
@@ -60,7 +68,9 @@ def search_route(index: AnyIndex, service: Service) -> Route:
     return Route("/", get)
 
 
-def render(index: AnyIndex, query: str = "", why: str = "", system: str = "") -> str:
+def render(
+    index: AnyIndex, query: str = "", why: str = "", system: str = "", bm25: str = ""
+) -> str:
     """Renders the page as HTML.
 
     Args:
@@ -68,14 +78,20 @@ def render(index: AnyIndex, query: str = "", why: str = "", system: str = "") ->
         query: the text that the user typed; only its first 1,000 characters are used.
         why: the doc id of the hit to explain; empty for none.
         system: the ranking of the hit to explain.
+        bm25: for a maxsim model: not empty to add the ranking of BM25.
     """
     query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
     result = index.search(query, _RESULTS) if query else SearchResult({}, "")
+    rankings, can_compare = dict(result.rankings), isinstance(index, MaxSimIndex)
+    if query and bm25 and isinstance(index, MaxSimIndex):
+        rankings["bm25"] = index.lexical_ranking.search(query, _RESULTS)
     body = _TEMPLATES.get_template("page.html").render(
-        query=query, result=result, hits=any(result.rankings.values()), names=SYSTEMS,
-        split=index.model.vocabulary.words, opened=(why, system or "hybrid"),
+        query=query, result=result, rankings=rankings, hits=any(rankings.values()), names=SYSTEMS,
+        split=index.model.vocabulary.words, opened=(why, system or next(iter(rankings), "")),
         explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
         max_length=_MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
+        bm25="1" if bm25 and can_compare else "", can_compare=can_compare,
+        examples=[] if query else index.example_queries,
     )  # fmt: skip
     title = f"{query[:60]} - search" if query else "Search"
     return document(title, body, [_SCRIPT], _CONTENT_SECURITY_POLICY)
@@ -87,7 +103,7 @@ def _why(index: AnyIndex, query: str, title: str, system: str) -> Markup:
     from dssm_tf.analysis.rendering import markdown
 
     ranker: Any = index.model
-    if system == "bm25" and isinstance(index, Index):
+    if system == "bm25":
         ranker = index.bm25
     try:
         words = index.model.vocabulary.rules.words

@@ -33,7 +33,10 @@ async function show(address, push) {
 }
 
 function addressOf(query) {
-  return query.trim() ? "/?" + new URLSearchParams({ q: query.trim() }) : "/";
+  const parameters = new URLSearchParams();
+  if (query.trim()) parameters.set("q", query.trim());
+  if (query.trim() && new URLSearchParams(location.search).get("bm25")) parameters.set("bm25", "1");
+  return "/?" + parameters;
 }
 
 function read(search) {

@@ -140,7 +140,7 @@ class Client:
         terms = max(0, max_terms - len(pinned) - (1 if blocked else 0))
         should = [self.query_without_rules(text, prior, terms)]
         for place, name in enumerate(pinned):
-            clause = {"filter": {"ids": {"values": [name]}}, "_name": "pinned"}
+            clause = {"filter": {"ids": {"values": [name]}}, "_name": f"pinned {place + 1}"}
             should.append({"constant_score": clause | {"boost": 1000 * (len(pinned) - place)}})
         exclusion = {"must_not": [{"ids": {"values": blocked}}]} if blocked else {}
         return {"bool": {"should": should, "minimum_should_match": 1} | exclusion}

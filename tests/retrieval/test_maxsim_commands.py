@@ -71,3 +71,12 @@ def test_the_page_shows_one_ranking_marks_matches_and_explains_them(folder):
     assert page.count("<section") == 1
     assert "Contributions are exact" in page
     assert "The query has no word." in render(opened, "?!")
+
+
+def test_the_terminal_cuts_long_titles(folder, tmp_path, capsys):
+    titles = [CorpusTitle("long", "red shoe " * 10_000), CorpusTitle("short", "shoe")]
+    write_corpus(tmp_path / "corpus.tsv", titles)
+    search("red shoe", model=folder / "model", corpus=tmp_path / "corpus.tsv")
+    line = next(line for line in capsys.readouterr().out.splitlines() if "(long: " in line)
+    assert len(line.partition("(long: ")[0]) < 210
+    assert "…" in line

@@ -84,7 +84,7 @@ def test_pinned_documents_come_first_and_blocked_ones_are_left_out(client, evalu
 def test_pinned_documents_are_named_and_counted(client):
     dsl = client.query("red shoe", max_terms=9)
     names = [clause["constant_score"]["_name"] for clause in dsl["bool"]["should"][1:]]
-    assert names == ["pinned", "pinned"]
+    assert names == ["pinned 1", "pinned 2"]
     assert engine_query.terms(dsl) <= 9 - 3  # two pinned documents, and the blocked ones
 
 

@@ -1,0 +1,63 @@
+"""Example queries for a corpus, made from its titles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from dssm_tf.retrieval.hits import shown_title
+from dssm_tf.text.typos import with_typo
+
+SAMPLED = 2_000
+"""The largest number of titles that examples are made from."""
+
+_EXAMPLES, _TYPOS = 6, 2
+_MIN_LETTERS = 4  # of a word; shorter ones are seldom good examples
+_FIRST_WORDS = 3  # of a title, if no two words are frequent
+_LONGEST = 40  # characters
+
+
+def examples_of(table: Any) -> list[str]:
+    """Example queries for an index, see `example_queries`.
+
+    Args:
+        table: Arrow table with `title`; titles at even distances are used.
+    """
+    titles = table["title"]
+    step = 1 + len(titles) // SAMPLED
+    return example_queries([titles[row].as_py() for row in range(0, len(titles), step)])
+
+
+def example_queries(titles: Sequence[str]) -> list[str]:
+    """Example queries, the last ones with a typing error.
+
+    They are the most frequent pairs of neighboring words, each word in one pair only, then the
+    first words of titles. No query of a log is used: an index contains none.
+
+    Args:
+        titles: some titles of the corpus.
+
+    >>> example_queries(["Ceiling Lamp, white", "Ceiling Lamp", "ceiling lamp with light"])[:2]
+    ['ceiling lamp', 'with light']
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for title in titles:
+        words = [word.strip(".,;:()").lower() for word in shown_title(title).split()]
+        counts.update(
+            pair
+            for pair in dict.fromkeys(pairwise(words))
+            if all(len(word) >= _MIN_LETTERS and word.isalpha() for word in pair)
+        )
+    queries: list[str] = []
+    used: set[str] = set()
+    for pair, _ in counts.most_common():
+        if used.isdisjoint(pair) and len(" ".join(pair)) <= _LONGEST:
+            queries.append(" ".join(pair))
+            used.update(pair)
+    step = 1 + len(titles) // _EXAMPLES
+    queries += [" ".join(shown_title(title).split()[:_FIRST_WORDS]) for title in titles[::step]]
+    distinct = [query for query in dict.fromkeys(queries) if 0 < len(query) <= _LONGEST]
+    examples = distinct[:_EXAMPLES]
+    return [*examples[:-_TYPOS], *map(with_typo, examples[-_TYPOS:])]

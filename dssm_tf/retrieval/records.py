@@ -1,0 +1,73 @@
+"""The result of a search as plain data, for JSON and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dssm_tf.retrieval.hits import AnyHit, Hit, MatchHit, SearchResult
+from dssm_tf.tables.cells import one_line
+
+COLUMNS = ("query", "system", "rank", "doc_id", "title", "score")
+"""The columns of `result_rows`."""
+
+
+def result_record(query: str, result: SearchResult) -> dict[str, Any]:
+    """A result as plain data.
+
+    Args:
+        query: the query.
+        result: its result.
+
+    Returns:
+        `query`; `note`, see `SearchResult`; `rankings`, a list of hits by system, each with `rank`,
+        `doc_id`, `title`, `score` and `parts`, and for a maxsim model with the words that match
+        (`words`) and the rules by hand that were applied (`rules`); `blocked`, sentences.
+    """
+    return {
+        "query": query,
+        "note": result.note,
+        "rankings": {
+            system: [{"rank": rank} | hit_record(hit) for rank, hit in enumerate(hits, 1)]
+            for system, hits in result.rankings.items()
+        },
+        "blocked": list(result.blocked),
+    }
+
+
+def hit_record(hit: AnyHit) -> dict[str, Any]:
+    """A hit as plain data; see `result_record`. The parts of a maxsim score add up to it."""
+    record: dict[str, Any] = {"doc_id": hit.doc_id, "title": hit.title, "score": hit.score}
+    if isinstance(hit, Hit):
+        names = ("similarity", "popularity", "bm25_score")
+        return record | {"parts": {name: getattr(hit, name) for name in names}}
+    if not isinstance(hit, MatchHit):
+        return record
+    matches = hit.matches
+    return record | {
+        "parts": {
+            "query_words": sum(match.contribution for match in matches.query),
+            "title_words": sum(match.contribution for match in matches.title),
+            "pairs": sum(pair.contribution for pair in matches.pairs),
+            "prior": hit.prior,
+        },
+        "words": [
+            {"word": match.word, "match": match.match, "similarity": match.similarity}
+            for match in matches.query
+        ],
+        "rules": [rule._asdict() for rule in matches.rules]
+        + ([] if hit.pinned is None else [hit.pinned._asdict()]),
+    }
+
+
+def result_rows(query: str, result: SearchResult) -> Iterator[tuple[str, ...]]:
+    """The hits of all rankings as rows of `COLUMNS`, texts on one line.
+
+    Args:
+        query: the query.
+        result: its result.
+    """
+    for system, hits in result.rankings.items():
+        for rank, hit in enumerate(hits, 1):
+            texts = map(one_line, (hit.doc_id, hit.title))
+            yield (one_line(query), system, str(rank), *texts, f"{hit.score:.9g}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -31,6 +31,19 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
     np.save(content, array, allow_pickle=False)
     with atomic_write(path, "wb") as file:
         file.write(content.getbuffer())
+
+
+def write_arrays(file: IO[bytes], arrays: Iterable[Any]) -> None:
+    """Writes an `.npz` archive as `np.savez` does, with only one array in memory at a time.
+
+    Args:
+        file: an open file.
+        arrays: arrays, or variables that NumPy can convert; each is read when it is written.
+    """
+    with zipfile.ZipFile(file, "w") as archive:
+        for index, array in enumerate(arrays):
+            with archive.open(f"arr_{index}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
 def map_array(path: Path, hint: str) -> NDArray[Any]:

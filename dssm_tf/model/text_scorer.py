@@ -73,12 +73,21 @@ class WordScorer:
         self.model = model
         self.vocabulary = vocabulary
         self.frequencies = frequencies
+        self._titles: tuple[str, ...] = ()
+        self._index: InvertedIndex | None = None
 
     def compare(self, queries: Sequence[str], titles: Sequence[str]) -> IndexScores:
-        """See `TextScorer`."""
-        words = self.vocabulary.words
-        index = InvertedIndex(self.maxsim(), [*map(words, titles)])
-        return IndexScores([*map(words, queries)], index)
+        """See `TextScorer`.
+
+        The postings of the last titles are kept, because each epoch is validated on the same ones.
+        """
+        words, model = self.vocabulary.words, self.maxsim()
+        if self._index is None or tuple(titles) != self._titles:
+            self._titles = tuple(titles)
+            self._index = InvertedIndex(model, [*map(words, titles)])
+        else:
+            self._index = self._index.with_model(model)
+        return IndexScores([*map(words, queries)], self._index)
 
     def maxsim(self) -> MaxSim:
         """The model in NumPy, with its current weights."""

@@ -201,17 +201,31 @@ class InvertedIndex:
     """
 
     def __init__(self, model: MaxSim, titles: Sequence[Sequence[str]]) -> None:
-        self._model = model
         self._title_count = len(titles)
         words = TitleTerms.of(map(dict.fromkeys, titles))
         self._words = Postings(words.rows, words.starts, len(words.row_of))
         self._row_of_word = words.row_of
-        self._vectors, weights = model.words(list(words.row_of))
-        self._title_weights = weights[:, TITLE]
         pairs = TitleTerms.of(map(model.frequencies.pairs_of, titles))
         self._pairs = Postings(pairs.rows, pairs.starts, len(pairs.row_of))
         self._row_of_pair = pairs.row_of
-        pair_weights = model.pair_weights(list(pairs.row_of))[:, TITLE]
+        self._set_model(model)
+
+    def with_model(self, model: MaxSim) -> InvertedIndex:
+        """An index of the same titles for other weights, which shares the postings.
+
+        Args:
+            model: a model with the same vocabulary and document frequencies.
+        """
+        index = copy(self)
+        index._set_model(model)
+        return index
+
+    def _set_model(self, model: MaxSim) -> None:
+        """Computes what depends on the weights: vectors and weights of words, sums of titles."""
+        self._model = model
+        self._vectors, weights = model.words(list(self._row_of_word))
+        self._title_weights = weights[:, TITLE]
+        pair_weights = model.pair_weights(list(self._row_of_pair))[:, TITLE]
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
         self._inverse_totals = model.side_weights[TITLE] / np.where(totals > 0, totals, 1)
         self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)

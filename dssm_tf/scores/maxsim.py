@@ -80,20 +80,24 @@ class MaxSim(Score):
 
     def call(self, queries: Mapping[str, Any], titles: Mapping[str, Any]) -> keras.KerasTensor:
         """Scores of every query and every title."""
-        similarity = self._similarity(queries["word_vectors"], titles["word_vectors"])
+        cosines = ops.matmul(queries["word_vectors"], ops.transpose(titles["word_vectors"]))
+        # The most similar words are found first, without a gradient. Only their cosines are used.
+        fixed = ops.stop_gradient(cosines)
+        query_words, title_words = (ops.arange(count) for count in ops.shape(cosines))
         query_pairs, title_pairs = self._pair_weights(0, queries), self._pair_weights(1, titles)
         of_query, of_title = shared_pairs(queries, titles, query_pairs, title_pairs)
-        best = best_matches(ops.transpose(similarity), titles)
-        scores = self._side(0, queries, query_pairs, best, of_query)
+        best = most_similar_words(ops.transpose(fixed), titles)
+        similarities = self._similarities(take_cells(cosines, query_words, best))
+        scores = self._side(0, queries, query_pairs, similarities, of_query)
         if self.sides == "query":
             return scores
-        best = best_matches(similarity, queries)
-        of_titles = self._side(1, titles, title_pairs, best, ops.transpose(of_title))
+        best = most_similar_words(fixed, queries)
+        similarities = self._similarities(take_cells(cosines, best, title_words))
+        of_titles = self._side(1, titles, title_pairs, similarities, ops.transpose(of_title))
         return scores + ops.transpose(of_titles)
 
-    def _similarity(self, first: keras.KerasTensor, second: keras.KerasTensor) -> keras.KerasTensor:
-        """`max(0, cosine - threshold) / (1 - threshold)`, `(first words, second words)`."""
-        cosines = ops.matmul(first, ops.transpose(second))
+    def _similarities(self, cosines: keras.KerasTensor) -> keras.KerasTensor:
+        """`max(0, cosine - threshold) / (1 - threshold)`."""
         return ops.relu(cosines - self.threshold) / (1 - self.threshold)
 
     def _side(
@@ -101,7 +105,7 @@ class MaxSim(Score):
         side: int,
         texts: Mapping[str, Any],
         pair_weights: keras.KerasTensor,
-        best: keras.KerasTensor,
+        similarities: keras.KerasTensor,
         shared: keras.KerasTensor,
     ) -> keras.KerasTensor:
         """One side of the score, `(texts, other texts)`.
@@ -110,11 +114,11 @@ class MaxSim(Score):
             side: 0 for queries, 1 for titles.
             texts: the text batch whose terms are added up.
             pair_weights: weights of its pairs, `(pairs,)`.
-            best: `(other texts, words of texts)`, the similarity of each word to its best match.
+            similarities: `(other texts, words of texts)`, of each word and its best match.
             shared: `(texts, other texts)`, the sum of the weights of shared pairs.
         """
         weights = self._word_weights(side, texts)
-        matched = sum_of_words(weights[:, None] * ops.transpose(best), texts) + shared
+        matched = sum_of_words(weights[:, None] * ops.transpose(similarities), texts) + shared
         count = text_count(texts)
         total = ops.segment_sum(pair_weights, texts["pairs"][:, 0], count + 1)[:count]
         total += sum_of_words(weights, texts)
@@ -163,14 +167,46 @@ def by_group(
     return ops.take(ops.concatenate([*map(function, groups)]), texts["rows"], axis=0)
 
 
-def best_matches(similarity: keras.KerasTensor, texts: Mapping[str, Any]) -> keras.KerasTensor:
-    """The highest similarity of each word to the words of each text, `(texts, words)`.
+def take_cells(
+    matrix: keras.KerasTensor, rows: keras.KerasTensor, columns: keras.KerasTensor
+) -> keras.KerasTensor:
+    """`matrix[rows, columns]`, where rows and columns are broadcast against each other."""
+    return ops.take(ops.reshape(matrix, (-1,)), rows * ops.shape(matrix)[1] + columns, axis=0)
+
+
+def most_similar_words(cosines: keras.KerasTensor, texts: Mapping[str, Any]) -> keras.KerasTensor:
+    """The word of each text that is most similar to each other word, int `(texts, other words)`.
 
     Args:
-        similarity: `(distinct words of texts, words)`, at least 0; row 0 is padding and 0.
+        cosines: `(distinct words of texts, other words)`; row 0 is padding.
         texts: text batch.
     """
-    return by_group(texts, lambda tokens: ops.max(ops.take(similarity, tokens, axis=0), axis=1))
+    return by_group(texts, lambda tokens: _most_similar(cosines, ops.cast(tokens, "int32")))
+
+
+def _most_similar(cosines: keras.KerasTensor, tokens: keras.KerasTensor) -> keras.KerasTensor:
+    """The tokens with the highest cosines, int `(texts, other words)`.
+
+    The loop over positions keeps two matrices `(texts, other words)` in memory; one `argmax` would
+    need `(texts, max_words, other words)`.
+
+    Args:
+        cosines: `(distinct words of texts, other words)`.
+        tokens: int `(texts, max_words)`, rows of `cosines`.
+    """
+
+    def compare(
+        position: keras.KerasTensor, highest: keras.KerasTensor, rows: keras.KerasTensor
+    ) -> tuple[keras.KerasTensor, ...]:
+        token = ops.take(tokens, position, axis=1)
+        values = ops.take(cosines, token, axis=0)
+        rows = ops.where(values > highest, token[:, None], rows)
+        return position + 1, ops.maximum(values, highest), rows
+
+    highest = ops.take(cosines, tokens[:, 0], axis=0)
+    rows = ops.broadcast_to(tokens[:, :1], ops.shape(highest))
+    columns = ops.shape(tokens)[1]
+    return ops.while_loop(lambda position, *_: position < columns, compare, (1, highest, rows))[2]
 
 
 def sum_of_words(values: keras.KerasTensor, texts: Mapping[str, Any]) -> keras.KerasTensor:

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from dssm_tf.common.arrays import read_arrays
+from dssm_tf.common.arrays import read_arrays, write_arrays
 from dssm_tf.common.files import atomic_write
 from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.model_state import assign_all, training_state
@@ -120,13 +120,10 @@ class Checkpoint(keras.callbacks.Callback):
             "stopped": bool(self.model.stop_training) and self.step == 0,
         }
         variables = [*training_state(self.model), *self.model.metrics_variables]
-        # Every process reads the values: reading a metric sums it over all of them.
-        values = [np.asarray(variable) for variable in variables]
         if self.write:
+            progress_bytes = np.frombuffer(json.dumps(progress).encode(), np.uint8)
             with atomic_write(self.path, "wb") as file:
-                np.savez(
-                    file,
-                    np.frombuffer(json.dumps(progress).encode(), np.uint8),
-                    *values,
-                    *self.best_weights.weights,
-                )
+                write_arrays(file, [progress_bytes, *variables, *self.best_weights.weights])
+        else:
+            for variable in variables:  # reading a metric sums it over all processes
+                np.asarray(variable)

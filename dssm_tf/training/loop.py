@@ -194,7 +194,8 @@ class TrainingLoop:
             self._train_step = devices.distribute(self.model.train_step, self._xla)
             self._test_step = devices.distribute(self.model.test_step, self._xla)
             self._initial_optimizer = [
-                keras.ops.convert_to_numpy(variable) for variable in optimizer.variables
+                _without_zeros(keras.ops.convert_to_numpy(variable))
+                for variable in optimizer.variables
             ]
         self._total_steps = total_steps
 
@@ -258,6 +259,11 @@ def build_optimizer(
         optimizer.replicas = devices.replicas
         optimizer.sum_over_replicas = all_reduce_sum
     return optimizer
+
+
+def _without_zeros(values: np.ndarray) -> np.ndarray:
+    """The same values. If all are 0, as most of an optimizer's are, they take no memory."""
+    return values if values.any() else np.broadcast_to(values.dtype.type(0), values.shape)
 
 
 class _CallbackCalls:

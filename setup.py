@@ -31,7 +31,7 @@ EXTRAS = {
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     # `dssm benchmark --encoder`; transformers 4 imports tf-keras where it finds TensorFlow.
     "encoders": ["sentence-transformers>=5", "tf-keras>=2.21,<2.22"],
-    "wordllama": ["wordllama>=0.4"],  # `start_vectors: wordllama`
+    "wordllama": ["wordllama>=0.4"],  # `start.vectors=wordllama`
     # Markdown as rich has it needs a myst-parser of Python 3.11 and newer.
     "docs": [
         f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")

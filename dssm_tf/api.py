@@ -27,7 +27,8 @@ class ClickData:
     They equal those of `dssm train` with the same configuration, including its sections `judgments`
     and `teacher`. Further features of `dssm train` are callbacks: `ranking_validation()`,
     `dssm_tf.training.early_stopping.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
-    Only the final training on all records has no equivalent in `fit`. To train on several devices
+    The final training on all records has no equivalent in `fit`, nor has the choice of a start by
+    validation: with `start.spelling: auto`, words are not spelled. To train on several devices
     of one machine, create this object, call `build_model` and call `model.compile` inside a
     strategy's scope.
 
@@ -79,6 +80,7 @@ class ClickData:
         from dssm_tf.training.checks import check_batch_sizes, check_data
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory
         from dssm_tf.training.resolve import resolve_config
+        from dssm_tf.training.start_vectors import check_start_vectors
         from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
@@ -96,6 +98,8 @@ class ClickData:
         self._warm_start = None
         if start is not None:
             self._warm_start = WarmStart.load(start, config, self._data)
+        else:
+            check_start_vectors(config.start.vectors)
         self._xla = self._devices.use_xla(config.training.xla)
         self._frequencies = document_frequencies(self._data) if config.score.reads_words else None
         self._sources = read_sources(config.lists, self._data)
@@ -117,7 +121,10 @@ class ClickData:
         )
 
     def build_model(self) -> Siamese:
-        """Creates the `keras.Model` to train, with random weights or those of `start`.
+        """Creates the `keras.Model` to train, with the weights that its training starts with.
+
+        They are random ones, changed as `training.idf_start` and the section `start` say, or those
+        of the earlier run `start`.
 
         Sets Keras's random seed to `training.seed` first, so that the weights are reproducible. XLA
         compiles the training step only if `training.xla` makes all batches the same shape; on CPUs
@@ -143,9 +150,27 @@ class ClickData:
             )
             if self._warm_start is not None:
                 assign_all(model.weights, self._warm_start.weights)
+            else:
+                self._assign_start(model)
         model.supports_jit = self._xla
         skip_build_step(model)
         return model
+
+    def _assign_start(self, model: Siamese) -> None:
+        """Changes the random weights of a model as the configuration says."""
+        from dssm_tf.training.model_state import assign_all
+        from dssm_tf.training.start_vectors import NONE
+        from dssm_tf.training.starts import spelled_weights, weights_of_vectors
+        from dssm_tf.training.warm_start import idf_scaled_weights
+
+        data, start, seed = self._data, self.config.start, self.config.training.seed
+        if self.config.training.idf_start:
+            titles = data.texts("titles")
+            assign_all(model.weights, idf_scaled_weights(model, titles, data.vocabulary))
+        if start.vectors != NONE:
+            assign_all(model.weights, weights_of_vectors(start.vectors, model, data, seed))
+        if start.spelling is True:
+            assign_all(model.weights, spelled_weights(model, data, seed, quiet=True))
 
     def loss(self) -> keras.losses.Loss:
         """The loss of the configuration; `compile` takes any other `RankingLoss` too.

@@ -99,6 +99,12 @@ class Config(Section):
                     "and titles",
                     {"score": self.score.name},
                 )
+            if self.training.precision != "float32":
+                raise PydanticCustomError(
+                    "score_and_precision",
+                    "training.precision: {score} is trained in float32; received {precision}",
+                    {"score": self.score.name, "precision": self.training.precision},
+                )
         return self
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
@@ -64,6 +65,7 @@ def choose_epochs_by_folds(
     data: Preprocessed,
     build_loop: BuildLoop,
     console: Console,
+    weights: Sequence[NDArray[np.float32]] | None = None,
 ) -> Result:
     """Trains once per fold for all epochs, and picks the epoch with the best mean over all queries.
 
@@ -76,6 +78,7 @@ def choose_epochs_by_folds(
         data: the preprocessed directory; its splits are ignored.
         build_loop: builds the training of a fold.
         console: prints the progress.
+        weights: weights that each training starts from; None for the initial ones.
 
     Raises:
         UserError: there are fewer queries than folds, or a weight is not finite.
@@ -86,7 +89,7 @@ def choose_epochs_by_folds(
             f"training.folds: {folds} folds of {len(data.clicked)} queries; expected at least one "
             "query per fold."
         )
-    weights = PRIOR_WEIGHTS if prior_weight == "auto" else (0.0, prior_weight)
+    prior_weights = PRIOR_WEIGHTS if prior_weight == "auto" else (0.0, prior_weight)
     values, histories = [], []
     for index in range(folds):
         fold = data.fold(index, folds)
@@ -96,15 +99,16 @@ def choose_epochs_by_folds(
             f"{len(task.queries):,} queries held out"
         )
         prior = TitlePrior(fold.titles, fold.rules)(task.titles)
-        bonuses = [np.float32(weight) * prior for weight in weights]
+        bonuses = [np.float32(weight) * prior for weight in prior_weights]
         fold_task = _FoldTask(**vars(task), bonuses=bonuses)
         with TemporaryDirectory(prefix="dssm-fold-") as directory:
             # No fold stops early: the mean over all folds needs every epoch.
             loop = build_loop(fold, directory=Path(directory), patience=training.epochs)
-            histories.append(loop.fit("fit", ["train"], loop.max_epochs, fold_task).history)
+            fitted = loop.fit("fit", ["train"], loop.max_epochs, fold_task, weights)
+            histories.append(fitted.history)
         values.append(np.stack(fold_task.values))
     # (epochs, weights of the prior, queries of all folds, cutoffs)
-    result = _choose(np.concatenate(values, axis=2), histories, training.monitor, weights)
+    result = _choose(np.concatenate(values, axis=2), histories, training.monitor, prior_weights)
     result.validation_description = (
         f"Each query of the log was held out once, in {folds} trainings. The number of epochs is "
         f"the one with the best mean over all queries. {GRADED_BY_CLICKS}"
@@ -136,6 +140,8 @@ def _choose(
         epoch_metrics["best"] = float(index == best)
     means = values[best].mean(axis=(1, 2))
     chosen = 1 if len(weights) == 2 else int(means.argmax())  # ties: the smaller weight
-    by_cosine = {f"cosine {name}": history[best][name] for name in NDCG_NAMES}
-    metrics = mean_with_ci(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
+    by_similarity = {f"similarity {name}": history[best][name] for name in NDCG_NAMES}
+    metrics = (
+        mean_with_ci(values[best, chosen]) | by_similarity | {"queries": float(values.shape[2])}
+    )
     return Result(len(history), best + 1, history, weights[chosen], metrics, refitted=True)

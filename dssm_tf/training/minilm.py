@@ -47,7 +47,7 @@ def minilm_vectors(words: Sequence[str]) -> NDArray[np.float32]:
         if child.returncode:
             errors = child.stderr.decode("utf-8", "replace").strip().splitlines()
             reason = errors[-1] if errors else f"exit code {child.returncode}"
-            raise UserError(f"start_vectors is 'minilm', which cannot encode the words: {reason}")
+            raise UserError(f"start.vectors is 'minilm', which cannot encode the words: {reason}")
         return np.asarray(np.load(path, allow_pickle=False), np.float32)
 
 

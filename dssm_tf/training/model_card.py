@@ -47,7 +47,7 @@ def write_model_card(
     metric_rows = "\n".join(
         f"| {name} | {values[name]:.4f} "
         f"| {values[f'low {name}']:.3f} to {values[f'high {name}']:.3f} "
-        f"| {values[f'cosine {name}']:.4f} |"
+        f"| {values[f'similarity {name}']:.4f} |"
         for name in values
         if f"low {name}" in values
     )
@@ -113,7 +113,8 @@ def write_model_card(
         "fraction of the clicks. Input: raw strings, in any language written in letters."
     )
     stages = "".join(
-        f"| {'start' if result.epochs else 'stage'} | {stage['name']}{_stage_metric(stage)} |\n"
+        f"| {'start' if result.epochs else 'stage'} | {stage['name']}{_stage_metric(stage)}"
+        f"{'; chosen' * (stage['chosen'] and len(result.stages) > 1)} |\n"
         for stage in result.stages
     )
     text = f"""# {config.model_name}

@@ -41,7 +41,7 @@ def tune_prior_weight(
         weight = best_prior_weight(task, scores, log_prior) if prior.log_priors else 0.0
     metrics = task.metrics_with_ci(scores, weight * log_prior)
     metrics |= tune_search_settings(task, scores, weight * log_prior, hybrid)
-    metrics |= {f"cosine {name}": value for name, value in task.ndcg(scores).items()}
+    metrics |= {f"similarity {name}": value for name, value in task.ndcg(scores).items()}
     return weight, metrics | {"queries": float(len(task.queries))}
 
 

@@ -55,8 +55,8 @@ class Result:
         history: metrics of each epoch.
         prior_weight: weight of the log-prior of titles.
         metrics: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
-            ndcg@1`, `high ndcg@1`), NDCG by the cosine without the prior (`cosine ndcg@1`), and the
-            number of `queries`; empty without validation.
+            ndcg@1`, `high ndcg@1`), NDCG by the similarity without the prior (`similarity
+            ndcg@1`), and the number of `queries`; empty without validation.
         refitted: whether training then continued on all records.
         refit_epochs: number of epochs of that refit; 0 without one.
         seconds: wall time of this process's part of the training; 0 if the run was finished before.
@@ -65,8 +65,9 @@ class Result:
         query_ids: ids of the queries of those sources, increasing.
         validation_description: the validation queries and the titles they rank, in one sentence.
         start: the earlier run of a warm start; None without a warm start.
-        stages: names of the starts, or of the stages of a training without clicks, and the
-            validation NDCG after each.
+        stages: for each start, or each stage of a training without clicks: its name, the validation
+            NDCG of its weights (with `training.folds`, after training from it), and whether it was
+            chosen.
     """
 
     epochs: int

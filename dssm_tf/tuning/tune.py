@@ -168,6 +168,9 @@ def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet:
 class PruneTrial(keras.callbacks.Callback):
     """Reports the validation metric of each epoch to Optuna, and stops the trial if pruned.
 
+    Epochs without a validation are not reported. Those of several phases, such as the trainings
+    from several starts, are numbered consecutively.
+
     Args:
         trial: the trial.
         metric: name of the metric in the logs.
@@ -177,6 +180,12 @@ class PruneTrial(keras.callbacks.Callback):
         super().__init__()
         self._trial = trial
         self._metric = metric
+        self._earlier_epochs = self._last = 0
+
+    def on_train_begin(self, logs: Mapping[str, float] | None = None) -> None:
+        """Begins a phase."""
+        del logs
+        self._earlier_epochs = self._last
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
         """Reports the metric.
@@ -184,7 +193,10 @@ class PruneTrial(keras.callbacks.Callback):
         Raises:
             optuna.TrialPruned: the trial is worse than the others.
         """
-        self._trial.report((logs or {})[self._metric], epoch + 1)
+        if self._metric not in (logs or {}):
+            return
+        self._last = self._earlier_epochs + epoch + 1
+        self._trial.report((logs or {})[self._metric], self._last)
         if self._trial.should_prune():
             raise optuna.TrialPruned
 

@@ -77,7 +77,7 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     choice = _choose(values, losses, "ndcg@10", [0.0, 0.1])
     assert (choice.best_epoch, choice.prior_weight) == (2, 0.1)
     assert choice.metrics["ndcg@10"] == approx(0.575)
-    assert choice.metrics["cosine ndcg@10"] == approx(0.5)
+    assert choice.metrics["similarity ndcg@10"] == approx(0.5)
     assert choice.metrics["low ndcg@1"] < 0.575 < choice.metrics["high ndcg@1"]
     assert choice.metrics["queries"] == 4
     assert [epoch["ndcg@3"] for epoch in choice.history] == approx([0.325, 0.5])

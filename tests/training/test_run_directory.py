@@ -54,7 +54,7 @@ def test_the_model_card_describes_the_model_the_data_and_the_validation(run, dat
     assert data.vocabulary.fingerprint in card
     metrics = run[1].metrics
     interval = f"{metrics['low ndcg@1']:.3f} to {metrics['high ndcg@1']:.3f}"
-    row = f"| ndcg@1 | {metrics['ndcg@1']:.4f} | {interval} | {metrics['cosine ndcg@1']:.4f} |"
+    row = f"| ndcg@1 | {metrics['ndcg@1']:.4f} | {interval} | {metrics['similarity ndcg@1']:.4f} |"
     assert row in card
     assert f"These values are based on {metrics['queries']:.0f} queries, fewer than 200" in card
 
@@ -81,8 +81,8 @@ def test_the_saved_metrics_are_those_of_the_loaded_model(run, data):
     metrics = task.metrics_with_ci(
         vectors_with_scores(ranker.score_matrix(task.queries, task.titles))
     )
-    by_cosine = task.ndcg(score_task(ranker.encoder, task))
-    metrics |= {f"cosine {name}": value for name, value in by_cosine.items()}
+    by_similarity = task.ndcg(score_task(ranker.encoder, task))
+    metrics |= {f"similarity {name}": value for name, value in by_similarity.items()}
     metrics |= {"queries": len(task.queries), "bm25_weight": ranker.bm25_weight}
     assert metrics == approx(saved["validation"])
     assert saved["validation"] == result.metrics

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import keras
+import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.config.load import find_config
 from dssm_tf.model.load_run import load_run
+from dssm_tf.text.rules import Rules
+from dssm_tf.training.loop import TrainingLoop
+from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
 from tests.clicks import Click, click_log, write_data
-from tests.training.configuration import equal
+from tests.data.graded.files import lists, write
+from tests.rounding import rounding_bound
+from tests.training.configuration import assert_near, equal
 
 CONFIG = {
     "tower": {"name": "words", "units": 8, "dropout": 0.1},
@@ -52,9 +59,16 @@ def test_validation_chooses_between_random_and_spelled_rows(run):
     ranking = json.loads((run / "ranking.json").read_text("utf-8"))
     assert [stage["name"] for stage in ranking["stages"]] == ["random rows", "spelling"]
     assert all(0 <= stage["ndcg@10"] <= 1 for stage in ranking["stages"])
+    assert sum(stage["chosen"] for stage in ranking["stages"]) == 1
     card = (run / "MODEL_CARD.md").read_text("utf-8")
     assert card.startswith("# maxsim\n")
     assert "| start | spelling: validation NDCG@10" in card
+    assert card.count("; chosen |") == 1
+
+
+def test_no_metric_of_a_model_without_vectors_is_called_a_cosine(run):
+    for name in ("MODEL_CARD.md", "ranking.json", "history.json"):
+        assert "cosine" not in (run / name).read_text("utf-8")
 
 
 class EpochCounter(keras.callbacks.Callback):
@@ -79,7 +93,7 @@ def train_and_count(data, out, start, **settings):
 
 
 def test_the_better_start_continues_after_the_compared_epochs(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("dssm_tf.training.train.COMPARED_STEPS", 1)  # one epoch of each start
+    monkeypatch.setattr("dssm_tf.training.fitting.COMPARED_STEPS", 1)  # one epoch of each start
     result, counter = train_and_count(data, tmp_path / "run", {"spelling": "auto"}, epochs=3)
     assert len(result.history) == 3
     assert counter.epochs == 1 + 3
@@ -142,6 +156,10 @@ def test_the_default_configuration_is_maxsim():
         ({"shared_towers": False}, "needs shared_towers: true"),
         ({"whole_words": False}, "whole_words: true; received words and whole_words: false"),
         (
+            {"training": {"precision": "mixed_bfloat16"}},
+            "training.precision: maxsim is trained in float32; received mixed_bfloat16",
+        ),
+        (
             {"tower": {"name": "dssm"}, "score": {"name": "cosine"}},
             "start: vectors and spelling are for the tower words",
         ),
@@ -157,3 +175,143 @@ def test_a_missing_source_of_start_vectors_is_refused_before_anything_else(data,
     with pytest.raises(UserError, match=r"'nowhere\.vec', and there is no such file"):
         train(config, data.path, tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
+
+
+GRADED = {
+    "judgments": {"validation": 0.3, "batch_size": 8, "loss": {"name": "listwise_softmax"}},
+    "teacher": {"validation": 0.3, "batch_size": 8, "loss": {"name": "margin_mse"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("section", "column", "clicks"),
+    [("judgments", "grade", True), ("judgments", "grade", False), ("teacher", "score", True)],
+)
+def test_grades_and_scores_of_a_teacher_are_learned(
+    data, write_catalog, tmp_path, section, column, clicks
+):
+    """With clicks, and from a catalog without any."""
+    records = data if clicks else write_catalog
+    file = write(tmp_path / "lists.tsv", data, column, queries=40)
+    training = CONFIG["training"] | {"refit": False, "title_queries": 0, "epochs": 10}
+    training["monitor"] = "val_loss"
+    if clicks:
+        training["clicks"] = False  # so that only the lists are learned
+    config = CONFIG | {
+        "training": training,
+        "start": {"spelling": False},
+        section: GRADED[section] | {"file": str(file)},
+    }
+    result = train(parse_config(config), records.path, tmp_path / "run", quiet=True)
+    losses = [epoch["loss"] for epoch in result.history]
+    assert losses[-1] < losses[0]
+    ranker = load_run(tmp_path / "run")
+    new = [judged for judged in lists(data, 40, seed=9) if len(set(judged.values)) > 1]
+    best = [
+        judged.values[int(np.argmax(ranker.score(judged.query, judged.titles)))]
+        == max(judged.values)
+        for judged in new
+    ]
+    assert np.mean(best) > 0.8
+    assert f"| {section} | " in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def write_catalog(data, tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("catalog") / "data", [], corpus=data.titles)
+
+
+def test_cross_validation_chooses_the_start_and_trains_it_on_all_records(
+    data, tmp_path, monkeypatch
+):
+    starts = []
+
+    def cross_validated(*arguments):
+        starts.append(arguments[-1])
+        ndcg = 0.1 * len(starts)
+        return Result(1, 1, [{"ndcg@10": ndcg}], 0.0, refitted=True)
+
+    monkeypatch.setattr("dssm_tf.training.fitting.choose_epochs_by_folds", cross_validated)
+    refits = []
+    monkeypatch.setattr(
+        TrainingLoop, "fit", lambda self, *arguments, weights: refits.append(weights)
+    )
+    training = CONFIG["training"] | {"folds": 2}
+    config = parse_config(CONFIG | {"training": training})
+    result = train(config, data.path, tmp_path / "run", quiet=True)
+    assert result.stages == [
+        {"name": "random rows", "ndcg@10": 0.1, "chosen": False},
+        {"name": "spelling", "ndcg@10": 0.2, "chosen": True},
+    ]
+    random_rows, spelled = starts
+    assert not np.array_equal(random_rows[0], spelled[0])
+    assert refits[0] is spelled
+
+
+def test_a_warm_start_does_not_need_the_source_of_the_first_start(run, data, tmp_path):
+    known = load_run(run).vocabulary
+    later = write_data(tmp_path / "later", click_log(), earlier_vocabulary=known, rules=known.rules)
+    training = CONFIG["training"] | {"epochs": 1, "refit": False}
+    config = CONFIG | {"start": {"vectors": "missing.vec"}, "training": training}
+    result = train(parse_config(config), later.path, tmp_path / "out", start=run, quiet=True)
+    assert result.epochs == 1
+
+
+# A small rate and no random numbers that depend on the shape of a batch: dropout's do.
+DEVICES = CONFIG | {
+    "tower": {"name": "words", "units": 8},
+    "negatives": {"recorded": 2, "in_batch": False},
+    "start": {"spelling": False},
+    "optimizer": {"name": "sgd", "learning_rate": 0.1},
+    "training": CONFIG["training"] | {"epochs": 1, "refit": False, "title_queries": 0},
+}
+
+
+@pytest.mark.numeric
+def test_two_devices_have_the_losses_and_the_weights_of_one(data, processes, tmp_path):
+    runs = [
+        processes.start(DEVICES, data.path, tmp_path / str(devices), devices=devices)
+        for devices in (1, 2)
+    ]
+    histories = [run.wait().result["history"] for run in runs]
+    # 3 steps, each of which adds a sum over 16 pairs of 3 candidates to weights of about 1.
+    tolerance = rounding_bound(3 * 16 * 3, 1)
+    assert_near(tmp_path / "1", tmp_path / "2", *histories, tolerance)
+
+
+@pytest.mark.numeric
+def test_a_training_killed_in_its_second_start_equals_an_uninterrupted_one(
+    data, processes, tmp_path
+):
+    training = CONFIG["training"] | {"epochs": 1, "save_every": 2, "refit": False}
+    config = CONFIG | {"training": training}
+    counter = EpochCounter()
+    expected = train(
+        parse_config(config), data.path, tmp_path / "expected", quiet=True, callbacks=[counter]
+    )
+    in_second_start = counter.steps // 2 + 3
+    killed = processes.train(
+        config, data.path, tmp_path / "killed", die_at=("batch", in_second_start)
+    )
+    assert killed.signal == signal.SIGKILL, killed
+    finished = processes.train(config, data.path, tmp_path / "killed")
+    assert finished.result["history"] == expected.history
+    assert finished.result["stages"] == expected.stages
+    assert equal(tmp_path / "expected", tmp_path / "killed")
+
+
+@pytest.mark.parametrize("own_fields", [1, 2])
+def test_titles_of_several_fields_are_trained_on(own_fields, tmp_path):
+    clicks = [
+        Click(click.query, f"{click.title}␟brand {click.title[0]}", click.clicks)
+        for click in click_log()
+    ]
+    data = write_data(tmp_path / "data", clicks, rules=Rules(False, own_fields=own_fields))
+    training = CONFIG["training"] | {"epochs": 1, "refit": False}
+    config = CONFIG | {"training": training, "start": {"spelling": True}}
+    train(parse_config(config), data.path, tmp_path / "run", quiet=True)
+    ranker = load_run(tmp_path / "run")
+    title = next(title for title in data.titles if title.startswith("red fox"))
+    matches = {match.word: match.match for match in ranker.word_matches("red fox", title).title}
+    assert matches["red"] == "red"
+    assert ("1␟brand" in matches) == (own_fields == 2)

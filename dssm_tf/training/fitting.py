@@ -1,0 +1,224 @@
+"""Phases of a training: the choice of a start, the fit, the prior's weight, the refit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from dssm_tf.config import Config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.training.checks import check_learned
+from dssm_tf.training.cross_validation import BuildLoop, choose_epochs_by_folds
+from dssm_tf.training.early_stopping import BestWeights, monitored_value
+from dssm_tf.training.loop import TrainingLoop
+from dssm_tf.training.model_state import assign_all
+from dssm_tf.training.prior_weight import tune_prior_weight
+from dssm_tf.training.run_directory import Result
+from dssm_tf.training.starts import Stage, Starts, best_stage
+from dssm_tf.training.validation import ValidationTask, score_task
+from dssm_tf.training.warm_start import WarmStart
+
+COMPARED_STEPS = 120
+"""Steps of training, rounded to whole epochs, after which validation chooses the start."""
+
+
+def fit_and_refit(
+    config: Config,
+    data: Preprocessed,
+    loop: TrainingLoop,
+    task: ValidationTask | None,
+    warm_start: WarmStart | None,
+    refit: bool,
+    records: str,
+    console: Console,
+) -> Result:
+    """Fits on the training split, tunes the prior's weight, and refits on all records if asked.
+
+    Args:
+        config: the configuration.
+        data: the preprocessed directory.
+        loop: the training.
+        task: the validation queries; None if there are none.
+        warm_start: the earlier run that the training starts from.
+        refit: whether to refit.
+        records: the records of the refit, in words.
+        console: prints the progress.
+
+    Raises:
+        UserError: each epoch ranks significantly worse than the untrained model.
+    """
+    untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
+    stages: list[Stage] = []
+    if warm_start is None and config.tower.name == "words":
+        starts = Starts(config.start, data, loop, task, config.training.seed, console)
+        if not (data.nonempty_splits or config.lists):
+            return _train_on_titles(config, data, loop, starts, task, untrained, console)
+        stages = starts.before_clicks()
+    best, chosen = _fit_from_best_start(config, loop, task, stages, console)
+    if warm_start is None:
+        check_learned(best.history, untrained, config.optimizer.learning_rate)
+    prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
+    hybrid = not config.score.reads_words
+    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer, hybrid)
+    result = Result(
+        len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
+    )
+    result.stages = [stage.summary(chosen=stage is chosen) for stage in stages]
+    if task is None:
+        return result
+    result.validation_description = task.description
+    if refit:
+        # The fraction two thirds was chosen in docs/results.md.
+        result.refit_epochs = math.ceil(best.best_epoch * 2 / 3)
+        console.print(
+            f"refit: from the weights of epoch {best.best_epoch} on {records}, without validation"
+        )
+        # Graded lists may have a validation split even if the log has none.
+        splits = ["train", "validation"]
+        loop.fit("refit", splits, result.refit_epochs, weights=best.weights)
+        result.refitted = True
+    return result
+
+
+def _fit_from_best_start(
+    config: Config,
+    loop: TrainingLoop,
+    task: ValidationTask | None,
+    stages: Sequence[Stage],
+    console: Console,
+) -> tuple[BestWeights, Stage | None]:
+    """Fits from the start whose first epochs have the best validation metric.
+
+    Each start is trained for about `COMPARED_STEPS` steps; the best one is trained further.
+
+    Args:
+        config: the configuration.
+        loop: the training.
+        task: the validation queries; if None, only the last start is fitted.
+        stages: the starts; if there are none, the initial weights.
+        console: prints the decision.
+
+    Returns:
+        The best weights, and the start that they were fitted from, if there are starts.
+    """
+    epochs = loop.max_epochs
+    if len(stages) < 2 or task is None:
+        last = stages[-1] if stages else None
+        return loop.fit("fit", ["train"], epochs, task, last.weights if last else None), last
+    monitor, values = config.training.monitor, {}
+    compared_epochs = min(epochs, max(1, round(COMPARED_STEPS / loop.steps)))
+    for number, stage in enumerate(stages):
+        console.print(f"training from {stage.name}")
+        best = loop.fit(
+            f"fit_{number}", ["train"], epochs, task, stage.weights, stop_after=compared_epochs
+        )
+        values[stage.name] = monitored_value(best.history[best.best_epoch - 1], monitor)
+    number = _announce_choice(
+        console,
+        f"validation after {compared_epochs} epoch{'s' * (compared_epochs > 1)}",
+        monitor,
+        values,
+    )
+    # Continues from the checkpoint of the compared epochs.
+    stage = stages[number]
+    return loop.fit(f"fit_{number}", ["train"], epochs, task, stage.weights), stage
+
+
+def _announce_choice(console: Console, by: str, monitor: str, values: dict[str, float]) -> int:
+    """Prints which start has the highest value, and returns its index."""
+    chosen = max(values, key=values.__getitem__)
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+    console.print(f"chosen by {by}: the start {chosen} ({monitor} {shown})")
+    return [*values].index(chosen)
+
+
+def cross_validate(
+    config: Config,
+    data: Preprocessed,
+    loop: TrainingLoop,
+    build_fold: BuildLoop,
+    records: str,
+    console: Console,
+) -> Result:
+    """Chooses the number of epochs by cross-validation, and the start; then trains on all records.
+
+    Each start is cross-validated with all epochs.
+
+    Args:
+        config: the configuration, with `training.folds`.
+        data: the preprocessed directory.
+        loop: the training on all records.
+        build_fold: builds the training of a fold.
+        records: all records, in words.
+        console: prints the progress.
+    """
+    stages: list[Stage | None] = [None]
+    if config.tower.name == "words":
+        # All folds have the same titles and vocabulary, and so the same starts.
+        seed = config.training.seed
+        stages = [*Starts(config.start, data, loop, None, seed, console).before_clicks()]
+    results = []
+    for stage in stages:
+        if stage is not None and len(stages) > 1:
+            console.print(f"cross-validation of the start {stage.name}")
+        results.append(
+            choose_epochs_by_folds(
+                config.training,
+                config.ranking.prior,
+                config.validation.titles,
+                data,
+                build_fold,
+                console,
+                None if stage is None else stage.weights,
+            )
+        )
+    number, monitor = 0, config.training.monitor
+    best_epochs = [result.history[result.best_epoch - 1] for result in results]
+    measured = [
+        Stage(stage.name, stage.weights, {"ndcg@10": epoch["ndcg@10"]})
+        for stage, epoch in zip(stages, best_epochs, strict=True)
+        if stage is not None
+    ]
+    if len(measured) > 1:
+        values = {
+            stage.name: monitored_value(epoch, monitor)
+            for stage, epoch in zip(measured, best_epochs, strict=True)
+        }
+        number = _announce_choice(console, "cross-validation", monitor, values)
+    result, start = results[number], stages[number]
+    result.stages = [stage.summary(chosen=index == number) for index, stage in enumerate(measured)]
+    result.refit_epochs = result.best_epoch
+    console.print(
+        f"refit: from the start on {records}, for as many epochs as the best one, "
+        f"{result.best_epoch} of {result.epochs}"
+    )
+    weights = None if start is None else start.weights
+    loop.fit("refit", data.nonempty_splits, result.refit_epochs, weights=weights)
+    return result
+
+
+def _train_on_titles(
+    config: Config,
+    data: Preprocessed,
+    loop: TrainingLoop,
+    starts: Starts,
+    task: ValidationTask | None,
+    untrained: dict[str, float],
+    console: Console,
+) -> Result:
+    """Trains on a catalog alone: start vectors or titles as queries, then spelling."""
+    stages = starts.without_clicks()
+    chosen = stages[-1]
+    if config.start.spelling == "auto":
+        chosen = best_stage(stages)
+        console.print(f"chosen by validation: the weights after {chosen.name}")
+    assign_all(loop.ranking_model.weights, chosen.weights)
+    prior = TitlePrior(data.titles, data.rules)
+    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer, hybrid=False)
+    result = Result(0, 0, [], weight, metrics, untrained=untrained)
+    result.stages = [stage.summary(chosen=stage is chosen) for stage in stages]
+    result.validation_description = "" if task is None else task.description
+    return result

@@ -18,12 +18,13 @@ from dssm_tf.analysis.rendering import markdown
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.intervals import interval, small_sample_warning
+from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.load_run import RunRanker, load_run
-from dssm_tf.model.run_files import CONFIG, HISTORY, load_titles
+from dssm_tf.model.run_files import CONFIG, HISTORY, load_titles, training_log
 from dssm_tf.reports.figures import lines
-from dssm_tf.reports.markdown import plain, table
+from dssm_tf.reports.formatting import mean_cells, overlap_lines
+from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -73,7 +74,8 @@ def report(
         texts = [title.text for title in load_titles(run)]
         facts = f"{len(texts):,} titles, none of which was clicked"
     if judgments:
-        evaluation = evaluate({ranker.name: ranker}, judgments, corpus)
+        logs = {} if (log := training_log(run)) is None else {ranker.name: log}
+        evaluation = evaluate({ranker.name: ranker}, judgments, corpus, logs=logs)
         texts = list(dict.fromkeys(evaluation.task.queries))
     figures = _curves({ranker.name: run, **(beside or {})})
     sections = [
@@ -115,13 +117,13 @@ def _metrics_section(
     ranker: RunRanker, evaluation: Evaluation, others: Sequence[RunRanker]
 ) -> Iterator[str]:
     """Yields metrics with their intervals, then the best and the worst queries, explained."""
-    summary = evaluation.summary().select("metric", "mean", "low", "high").iter_rows()
     rows = [
-        [metric_label(metric), f"{mean:.3f}", interval(low, high)]
-        for metric, mean, low, high in summary
+        [metric_label(cell["metric"]), cell["text"], cell["interval"]]
+        for cell in mean_cells(evaluation)[ranker.name]
     ]
     has_keywords = isinstance(ranker.model.query_tower, CLSM | RecurrentTower)
     yield "## How well it ranks"
+    yield bullets(overlap_lines(evaluation))
     yield table(["Metric", "Mean", "95 % interval"], rows)
     yield from small_sample_warning("These means are based on", evaluation.measured_queries)
     values = evaluation.values[ranker.name][_METRIC]

@@ -129,27 +129,32 @@ class ShapleyExplanation:
         return self.similarity + self.prior
 
     def score_breakdown(self) -> str:
-        """The parts of the score, as text.
-
-        The weighted log-prior is negative even for a best-seller. It is therefore shown relative
-        to the average clicked title, which does not change the order of titles.
-        """
+        """The parts of the score, as text."""
         if self.measure == SCORE:
             score = f"Score {self.score:.3f}"
             if self.base_score:
                 score += f", {self.score - self.base_score:+.3f} above a title without words"
             return score
-        similarity = f"Similarity {self.similarity:.3f} (the cosine)"
-        if not self.mean_prior:
-            return similarity
-        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
+        breakdown = f"Score {self.score:.3f}: similarity {self.similarity:.3f} (the cosine)"
+        return f"{breakdown}, prior {self.prior:+.3f}" if self._has_prior() else breakdown
 
     def sentences(self) -> list[str]:
         """One sentence per query word, by contribution; weak words share one sentence.
 
-        For a CLSM, the last sentence lists the neurons with high values in both texts.
+        Then follows the title's popularity, since a weighted log-prior is negative even for a
+        best-seller. For a CLSM, the last sentence lists the neurons with high values in both texts.
         """
-        return [*self._word_sentences(), *self._neuron_sentences()]
+        lines = self._word_sentences()
+        if self._has_prior():
+            popularity = self.prior - self.mean_prior
+            lines.append(
+                f"Popularity {popularity:+.3f}: the prior minus that of the average clicked title."
+            )
+        return [*lines, *self._neuron_sentences()]
+
+    def _has_prior(self) -> bool:
+        """Whether the model adds a prior to its scores."""
+        return self.mean_prior != 0 or self.prior != 0
 
     def _word_sentences(self) -> list[str]:
         # The score of a text without words is not due to the words. A log-likelihood is negative

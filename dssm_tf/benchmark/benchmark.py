@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.benchmark.external import in_training_log
+from dssm_tf.benchmark.external import saved_training_log
 from dssm_tf.benchmark.fit import ABOUT, JOB, is_finished, read_rankings
 from dssm_tf.benchmark.folds import assign_folds, select_fold
 from dssm_tf.benchmark.hybrids import PRIOR, Hybrid, rank_hybrid
@@ -36,9 +36,11 @@ from dssm_tf.evaluation.evaluate import (
 )
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_names, parse_metric, quality_metrics
+from dssm_tf.evaluation.overlap import UNKNOWN, log_overlap
 from dssm_tf.evaluation.runs import Rankings
 from dssm_tf.reports.files import write
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.training_log import TrainingLog
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """Default systems that superscripts refer to (Shen et al. 2014, table 4)."""
@@ -131,12 +133,21 @@ def measure_systems(options: Options) -> Evaluation:
         if not measured_rows:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
         against = _reference_systems(options.against, [row.name for row in measured_rows])
-        keys = [FOLDED.key(query) for query in task.queries]
-        log_keys = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
-        models = [Path(system.base) for system in systems if system.kind == "model"]
-        training_logs = [in_training_log(task.queries, path) for path in models]
-        in_log = np.array([key in log_keys for key in keys])
-        log_masks = [in_log, *(mask for mask in training_logs if mask is not None)]
+        log = TrainingLog.of_clicks(inputs.clicks(), FOLDED)
+        saved_logs = {
+            system.name: saved_training_log(Path(system.base))
+            for system in systems
+            if system.kind == "model"
+        }
+        known_logs = [log, *(saved for saved in saved_logs.values() if saved is not None)]
+        members_of = {hybrid.name: hybrid.members for hybrid in hybrids}
+        overlaps = {
+            row.name: log_overlap(task, saved_logs[member], log)
+            for row in measured_rows
+            for member in members_of.get(row.name, (row.name,))
+            if member in saved_logs
+        }
+        overlaps |= {row.name: UNKNOWN for row in measured_rows if row.kind == "run"}
         evaluation = Evaluation(
             task,
             metrics,
@@ -148,7 +159,9 @@ def measure_systems(options: Options) -> Evaluation:
                 _pairs_to_test(measured_rows, against),
             ),
             against,
-            in_log=np.any(log_masks, axis=0),
+            in_log=np.any([known.has_queries(task.queries) for known in known_logs], axis=0),
+            overlaps=overlaps,
+            log_overlap=log_overlap(task, log),
             fold=fold,
             settings={
                 "seeds": options.seeds,
@@ -169,6 +182,7 @@ def measure_systems(options: Options) -> Evaluation:
                     row.seeds.append(evaluate_condensed(condensed, task, seed))
             pairs = _pairs_to_test(condensed_rows, against)
             judged_only = evaluate_judged_titles(task, condensed_rows, against, pairs)
+            judged_only = replace(judged_only, overlaps=overlaps)
             evaluation = replace(evaluation, judged_only=judged_only)
         write(evaluation, out)
     return evaluation

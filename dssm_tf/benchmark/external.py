@@ -10,27 +10,25 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.evaluation.runs import ScoreFunction
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load_vector_ranker
-from dssm_tf.model.run_files import QUERY_IDS, were_learned
+from dssm_tf.model.run_files import training_log
 from dssm_tf.runtime.trained_ranker import TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.text.training_log import TrainingLog
 
 Encode = Callable[[Sequence[str]], Any]
 
 _TIMED_QUERIES = 50  # scored one at a time
 
 
-def in_training_log(queries: Sequence[str], path: Path) -> NDArray[np.bool_] | None:
-    """Whether a saved model's training log has the queries, `(queries,)`; None if unknown."""
+def saved_training_log(path: Path) -> TrainingLog | None:
+    """The training log of a saved model; None if unknown."""
     model = find_model(path)
-    if model is None or not (model.run_files / QUERY_IDS).exists():
-        return None
-    return were_learned(queries, model.run_files)
+    return None if model is None else training_log(model.run_files)
 
 
 def load_encoder(model: str) -> tuple[Encode, float]:

@@ -25,7 +25,6 @@ from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.external import (
     cosine_scorer,
     cosines,
-    in_training_log,
     latency_us,
     load_encoder,
     size_mb,
@@ -223,13 +222,6 @@ def _saved(context: FitContext) -> list[Candidate]:
     about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
     if not isinstance(ranker, Baseline):
         about |= about_vocabulary(ranker.vocabulary.unknown_fraction(context.task.queries))
-    judged_in_log = in_training_log(context.task.queries, path)
-    # A training log without judged queries contains no judged clicks.
-    if judged_in_log is None or judged_in_log.any():
-        log = "an unknown log"
-        if judged_in_log is not None:
-            log = f"a log that contains {judged_in_log.sum():,} of the judged queries"
-        about["notes"] += [f"was trained elsewhere, on {log}: it may include judged clicks"]
     return [Candidate(about, cosine_scorer(ranker))]
 
 

@@ -15,9 +15,6 @@ from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dssm_tf.baselines.base import Click
     from dssm_tf.evaluation.ranker import Ranker
 
@@ -70,6 +67,8 @@ def evaluate(
     from dssm_tf.systems import BASELINES
     from dssm_tf.tables.judgments import read_corpus, read_judgments
     from dssm_tf.tables.trec import read_run
+    from dssm_tf.text.rules import FOLDED
+    from dssm_tf.text.training_log import TrainingLog
 
     refuse_existing(out)
     models, run_files = named_paths(model, "--model"), named_paths(runs, "--runs")
@@ -88,6 +87,7 @@ def evaluate(
     log = None if data is None else Preprocessed(data).log()
     ranked_titles = sorted({row.title for row in titles or grades}, key=tie_key)
     systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
+    logs = dict.fromkeys(names, TrainingLog.of_clicks(log or [], FOLDED))
     about = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
@@ -101,13 +101,13 @@ def evaluate(
         titles,
         runs=converted_runs,
         about=about,
+        logs=logs,
         judged_only=judged_only,
         progress=True,
     )
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}
     evaluation = replace(
         evaluation,
-        in_log=_queries_in_logs(evaluation.task.queries, log, models),
         settings={
             "inputs": _file_hashes({**inputs, **run_files}),
             "models": _file_hashes(models),
@@ -130,23 +130,6 @@ def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str])
         raise UserError(
             f"{error} Give --data, a directory that preprocess wrote from a click log."
         ) from error
-
-
-def _queries_in_logs(
-    queries: Sequence[str], log: Sequence[Click] | None, models: Mapping[str, Path]
-) -> NDArray[np.bool_] | None:
-    """`(queries,)`, whether a training log of any system has the query; None if no log is known."""
-    import numpy as np
-
-    from dssm_tf.benchmark.external import in_training_log
-    from dssm_tf.text.rules import FOLDED
-
-    masks_of_models = (in_training_log(queries, path) for path in models.values())
-    masks = [mask for mask in masks_of_models if mask is not None]
-    if log is not None:
-        log_keys = FOLDED.column(query for query, _, _ in log)
-        masks.append(np.isin(FOLDED.column(queries), log_keys))
-    return np.any(masks, axis=0) if masks else None
 
 
 def _file_hashes(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:

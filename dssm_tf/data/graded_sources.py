@@ -19,6 +19,7 @@ from dssm_tf.tables.graded_lists import SCORES, GradedList, chunk_list, read_lis
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
+from dssm_tf.text.stable_hash import combine64
 
 SOURCES = ("clicks", "judgments", "teacher")
 """The sources of labels, in the order of the losses of `BySource`."""
@@ -58,6 +59,14 @@ class GradedSource:
     def query_ids(self) -> NDArray[np.int64]:
         """The id of each query, training and validation; see `Rules.id`."""
         return self.rules.column(graded.query for graded in (*self.training, *self.validation))
+
+    @property
+    def pair_ids(self) -> NDArray[np.int64]:
+        """The id of each (query, title) pair, training and validation; see `combine64`."""
+        lists = [*self.training, *self.validation]
+        titles = self.rules.column(title for graded in lists for title in graded.titles)
+        counts = [len(graded.titles) for graded in lists]
+        return combine64(np.repeat(self.query_ids, counts), titles)
 
     @property
     def description(self) -> str:

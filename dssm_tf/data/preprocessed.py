@@ -19,6 +19,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.tf_data_options import WITHOUT_AUTOTUNING
 from dssm_tf.data.format import Spec, Title, load_vocabulary
 from dssm_tf.text.rules import NgramKind, ordered_kinds
+from dssm_tf.text.stable_hash import combine64
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 8192
@@ -211,6 +212,12 @@ class Preprocessed:
     def ids(self) -> Mapping[Kind, NDArray[np.int64]]:
         """The id of each text; see `Rules.id`. Read as unsigned integers, ids increase."""
         return {kind: self.rules.column(self.texts(kind)) for kind in ("queries", "titles")}
+
+    @property
+    def pair_ids(self) -> NDArray[np.int64]:
+        """The id of each pair of a query and a clicked title in any split; see `combine64`."""
+        pairs = Pairs.concatenate([*self.splits.values()])
+        return combine64(self.ids["queries"][pairs.query], self.ids["titles"][pairs.titles[:, 0]])
 
     def find(self, kind: Kind, texts: Iterable[str]) -> NDArray[np.int64]:
         """The index of each text, compared under the text rules; -1 for an unknown text."""

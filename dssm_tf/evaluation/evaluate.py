@@ -28,6 +28,7 @@ from dssm_tf.evaluation.metrics import (
     quality_metrics,
 )
 from dssm_tf.evaluation.metrics.concordance import concordance_per_query
+from dssm_tf.evaluation.overlap import log_overlap
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import DEPTH, Rankings, rank_titles, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
@@ -35,6 +36,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
+from dssm_tf.text.training_log import TrainingLog
 
 JUDGED_ONLY_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", CONCORDANCE)
 """The metrics of an evaluation on judged titles only, in table order."""
@@ -56,6 +58,7 @@ def evaluate(
     title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
+    logs: Mapping[str, TrainingLog] | None = None,
     judged_only: bool = False,
     progress: bool = False,
 ) -> Evaluation:
@@ -80,6 +83,8 @@ def evaluate(
         runs: rankings by other systems, by name, which are measured too. Titles that a run does
             not list are not ranked.
         about: for each system its costs and notes, see `SeedResult`.
+        logs: for each system the log that it was trained on, if known; by default the attribute
+            `training_log` of the model. The result counts the judged queries and pairs in it.
         judged_only: whether to measure the systems on judged titles only, too; the result's
             attribute `judged_only` is then an evaluation by `JUDGED_ONLY_METRICS`.
         progress: whether to show progress on standard error.
@@ -129,12 +134,28 @@ def evaluate(
     for name, (rankings, notes) in converted_runs.items():
         add(name, "run", rankings, {"notes": notes})
     tests = compare(rows, quality_metrics(names), task.has_relevant)
-    evaluation = Evaluation(task, names, rows, tests, against=tuple(row.name for row in rows))
+    known_logs: dict[str, TrainingLog | None] = {
+        **{name: getattr(ranker, "training_log", None) for name, ranker in systems.items()},
+        **dict.fromkeys(runs),
+        **(logs or {}),
+    }
+    known_logs = {
+        name: log for name, log in known_logs.items() if log is None or len(log.query_ids)
+    }
+    masks = [log.has_queries(task.queries) for log in known_logs.values() if log is not None]
+    evaluation = Evaluation(
+        task,
+        names,
+        rows,
+        tests,
+        against=tuple(row.name for row in rows),
+        in_log=np.any(masks, axis=0) if masks else None,
+        overlaps={name: log_overlap(task, log) for name, log in known_logs.items()},
+    )
     if not judged_only:
         return evaluation
-    return replace(
-        evaluation, judged_only=evaluate_judged_titles(task, condensed_rows, evaluation.against)
-    )
+    condensed = evaluate_judged_titles(task, condensed_rows, evaluation.against)
+    return replace(evaluation, judged_only=replace(condensed, overlaps=evaluation.overlaps))
 
 
 def with_judgment_rate(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Values, quality_metrics
+from dssm_tf.evaluation.overlap import LogOverlap
 from dssm_tf.evaluation.significance import Comparison
 from dssm_tf.evaluation.task import RankingTask
 
@@ -113,6 +114,9 @@ class Evaluation:
         settings: inputs, models, versions and options of the evaluation.
         judged_only: the same systems on judged titles only, if requested; see
             `evaluate.evaluate_judged_titles`.
+        overlaps: by row name, what the judgments have in common with the log that the system was
+            trained on; without the systems that learn from `log_overlap`, or from no clicks.
+        log_overlap: the same for the click log of a benchmark, from which its systems learn.
     """
 
     task: RankingTask
@@ -124,6 +128,8 @@ class Evaluation:
     fold: NDArray[np.int64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     judged_only: Evaluation | None = None
+    overlaps: Mapping[str, LogOverlap] = field(default_factory=dict)
+    log_overlap: LogOverlap | None = None
 
     @property
     def compared_metrics(self) -> tuple[str, ...]:
@@ -190,6 +196,16 @@ class Evaluation:
         if self.in_log is None:
             return np.zeros_like(self.task.has_relevant)
         return self.task.has_relevant & ~self.in_log
+
+    def marked(self, subset: str | None = None) -> frozenset[str]:
+        """The rows whose figures are too high, because they were trained on judged queries.
+
+        Args:
+            subset: a key of `query_subsets`. No row is marked in `new`.
+        """
+        if subset == "new":
+            return frozenset()
+        return frozenset(name for name, overlap in self.overlaps.items() if overlap.marked)
 
     @cached_property
     def query_subsets(self) -> Mapping[str, NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC, Spec
-from dssm_tf.model.run_files import CONFIG, EXTRA
+from dssm_tf.model.run_files import CONFIG, EXTRA, training_log
 from dssm_tf.runtime.compact_files import COMPACT, INDEX_MODEL
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import read_rules
@@ -115,6 +115,7 @@ def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[
             f"wrote.{hint}"
         )
     ranker = _load_ranker(location)
+    ranker.training_log = training_log(location.run_files)
     if name or not (in_index or location.kind == "run"):
         ranker.name = name or location.path.resolve().parent.name
     return ranker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,13 @@ from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, Title
 from dssm_tf.tables.writer import write_table
+from dssm_tf.text.training_log import TrainingLog
 
 CONFIG = "config.yaml"
 TITLES = "titles.tsv"
 WEIGHTS = "model.weights.h5"
 QUERY_IDS = "query_ids.npy"
+PAIR_IDS = "pair_ids.npy"
 EXTRA = "assets.extra"  # folder of an export with copies of the run's files
 RANKING = "ranking.json"
 HISTORY = "history.json"
@@ -64,17 +66,40 @@ def training_query_ids(run: Path) -> NDArray[np.int64]:
     Raises:
         UserError: the file is missing or damaged.
     """
-    ids: NDArray[np.int64] = map_array(run / QUERY_IDS, _REBUILD_HINT)
+    return _ids(run / QUERY_IDS)
+
+
+def training_pair_ids(run: Path) -> NDArray[np.int64] | None:
+    """The ids of all pairs of query and title that a finished run was trained on, increasing.
+
+    None if the directory has no such file: exports and runs of earlier versions have none.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    return _ids(run / PAIR_IDS) if (run / PAIR_IDS).exists() else None
+
+
+def training_log(directory: Path) -> TrainingLog | None:
+    """The ids of a model's training log; None if its directory has none.
+
+    Args:
+        directory: a finished run, or the directory of an export that has copies of its files.
+
+    Raises:
+        UserError: a file is damaged.
+    """
+    if not (directory / QUERY_IDS).exists():
+        return None
+    rules = Spec.load(directory).rules
+    return TrainingLog(rules, training_query_ids(directory), training_pair_ids(directory))
+
+
+def _ids(path: Path) -> NDArray[np.int64]:
+    ids: NDArray[np.int64] = map_array(path, _REBUILD_HINT)
     if ids.ndim != 1 or ids.dtype != np.int64:
-        raise UserError(
-            f"{run / QUERY_IDS} is {ids.dtype} {ids.shape}; expected ids. {_REBUILD_HINT}"
-        )
+        raise UserError(f"{path} is {ids.dtype} {ids.shape}; expected ids. {_REBUILD_HINT}")
     return ids
-
-
-def were_learned(queries: Sequence[str], run: Path) -> NDArray[np.bool_]:
-    """Whether a finished run was trained on each query, `(queries,)`."""
-    return np.isin(Spec.load(run).rules.column(queries), training_query_ids(run))
 
 
 def check_run(run: Path) -> None:
@@ -88,5 +113,5 @@ def check_run(run: Path) -> None:
 
 def _files(run: Path) -> tuple[str, ...]:
     """The checked files of a run, with those that only some runs have."""
-    others = [name for name in (EARLIER_RUN, FREQUENCIES) if (run / name).exists()]
+    others = [name for name in (EARLIER_RUN, FREQUENCIES, PAIR_IDS) if (run / name).exists()]
     return (*_CHECKED, *others)

@@ -71,6 +71,7 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         },
         "metrics": list(evaluation.metrics),
         "against": list(evaluation.against),
+        "log_overlap": None if evaluation.log_overlap is None else evaluation.log_overlap._asdict(),
         "systems": {
             row.name: _row(evaluation, row, means.get(row.name), first) for row in evaluation.rows
         },
@@ -109,6 +110,9 @@ def _row(
             "subsets": means,
             **({name: row.cost(name) for name in COSTS} if has_costs(evaluation) else {}),
             "notes": row.notes,
+            "log_overlap": overlap._asdict()
+            if (overlap := evaluation.overlaps.get(row.name))
+            else None,
             "about": [{"seed": result.seed, **result.about} for result in row.seeds],
             "top_1_grades": Counter(first[row.name]),
         }

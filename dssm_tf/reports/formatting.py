@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import interval, small_sample_warning
 from dssm_tf.evaluation.metrics import CONCORDANCE, is_judgment_rate, metric_label
 from dssm_tf.evaluation.metrics.concordance import GRADE_DIFFERENCE
+from dssm_tf.evaluation.overlap import LogOverlap
 from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL
 from dssm_tf.text.rules import FOLDED
 
@@ -26,6 +28,9 @@ SUBSET_HEADINGS = {
     "new": "Queries that are not in the log",
 }
 """Headings of the subsets of queries, `Evaluation.query_subsets`."""
+
+MARK = "†"
+"""Follows the figures of systems that were trained on judged queries."""
 
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no superscript q
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -48,14 +53,21 @@ def mean_cells(
         By system, the rows of its summary with these additional keys: `text`, the mean with three
         digits; `interval`; `best`, whether the text is the highest of at least two in its column
         and its metric measures quality; and `significantly_worse`, the systems that it is
-        significantly better than.
+        significantly better than. A system that was trained on judged queries has `MARK` after its
+        text; it is not compared with others.
     """
+    marked = evaluation.marked(subset)
     cells = evaluation.summary(subset).rows_by_key("system", named=True, include_key=True)
     for column in zip(*cells.values(), strict=True):
         texts = [f"{cell['mean']:.3f}" for cell in column]
+        compared = [
+            text for cell, text in zip(column, texts, strict=True) if cell["system"] not in marked
+        ]
         for cell, text in zip(column, texts, strict=True):
-            comparable = len(texts) > 1 and cell["metric"] in evaluation.compared_metrics
-            cell["text"], cell["best"] = text, comparable and text == max(texts)
+            comparable = cell["system"] not in marked and len(compared) > 1
+            comparable = comparable and cell["metric"] in evaluation.compared_metrics
+            cell["text"] = f"{text}{MARK}" if cell["system"] in marked else text
+            cell["best"] = comparable and text == max(compared)
             cell["interval"] = interval(cell["low"], cell["high"])
             cell["significantly_worse"] = (
                 [] if subset else significantly_worse(evaluation, cell["system"], cell["metric"])
@@ -63,14 +75,23 @@ def mean_cells(
     return cells
 
 
+def marked_name(evaluation: Evaluation, system: str, subset: str | None = None) -> str:
+    """The name of a system, with `MARK` if it was trained on judged queries."""
+    return f"{system} {MARK}" if system in evaluation.marked(subset) else system
+
+
 def significantly_worse(evaluation: Evaluation, system: str, metric: str) -> list[str]:
-    """The systems of `against` that are worse than `system` with an adjusted p below 0.05."""
+    """The systems of `against` that are worse than `system` with an adjusted p below 0.05.
+
+    A system that was trained on judged queries is neither better nor worse.
+    """
+    marked = evaluation.marked()
     worse_systems = {
         worse
         for test in evaluation.comparisons
         if test.metric == metric and test.p_adjusted < SIGNIFICANCE_LEVEL
         for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
-        if better == system
+        if better == system and marked.isdisjoint((better, worse))
     }
     return [name for name in evaluation.against if name in worse_systems]
 
@@ -169,6 +190,53 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "?")) else f"{text}."
 
 
+def overlap_lines(evaluation: Evaluation) -> list[str]:
+    """What the judgments have in common with the training logs, in sentences.
+
+    Reports state this first: figures of queries that a system was trained on are too high.
+    """
+    queries = plural(evaluation.measured_queries, "measured query", "measured queries")
+    task = evaluation.task
+    pairs = f"{len(task.relevant):,} judged pairs (a query and a title with a grade above 0)"
+
+    def counts(overlap: LogOverlap) -> str:
+        known_pairs = "an unknown number" if overlap.pairs is None else f"{overlap.pairs:,}"
+        return f"{overlap.queries or 0:,} of the {queries} and {known_pairs} of the {pairs}"
+
+    lines, systems = [], defaultdict[LogOverlap, list[str]](list)
+    for name, overlap in evaluation.overlaps.items():
+        systems[overlap].append(name)
+    for overlap, names in sorted(systems.items(), key=lambda item: not item[0].marked):
+        who = _joined(names)
+        if overlap.queries is None:
+            lines.append(
+                f"The training data of {who} are unknown, and so is their overlap with the "
+                "judgments."
+            )
+        elif overlap.marked:
+            lines.append(
+                f"WARNING: the training log of {who} has {counts(overlap)}. Figures with {MARK} "
+                "are therefore too high for queries of users in general. They are not bold and "
+                "not compared."
+            )
+        else:
+            lines.append(f"The training log of {who} has {counts(overlap)}.")
+    if evaluation.log_overlap is not None:
+        lines.append(f"The click log has {counts(evaluation.log_overlap)}.")
+    return lines
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Names in a list; of many, the first three and the number of the others.
+
+    >>> _joined(["a"]), _joined(["a", "b"]), _joined(["a", "b", "c", "d", "e"])
+    ('a', 'a and b', 'a, b, c and 2 others')
+    """
+    if len(names) > 4:
+        return f"{', '.join(names[:3])} and {len(names) - 3} others"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def _noise_of_training(evaluation: Evaluation) -> list[str]:
     """A note on the variation between training seeds, which the tests do not include."""
     if not evaluation.comparisons:
@@ -238,6 +306,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "(all grades 0): left out of the means."
         )
     sentences = [
+        *overlap_lines(evaluation),
         ranks,
         f"Means over {measured}, each with its 95 % interval over queries (Student's t).",
         counts,

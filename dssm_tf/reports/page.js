@@ -95,7 +95,7 @@ function showEvaluation() {
   function matrixCell(a, b) {
     if (a === b) return make("td", { class: "same" });
     const { difference, p } = test(a, b);
-    const stars = p === null ? 0 : (p < 0.001) + (p < 0.01) + (p < 0.05);
+    const stars = p === null || data.marked[a] || data.marked[b] ? 0 : (p < 0.001) + (p < 0.01) + (p < 0.05);
     const kind = stars ? (difference > 0 ? "win" : "lose") + stars : "";
     const onclick = () => {
       Object.assign(chosen, { a, b, order: "gains" });

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.reports.formatting import deciding_metric, reference
+from dssm_tf.reports.formatting import deciding_metric, marked_name, reference
 from dssm_tf.reports.page import json_element
 
 TITLES = 5  # titles displayed per ranking
@@ -45,7 +45,8 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     }
     references = [reference(evaluation, name) for name in evaluation.systems]
     return {
-        "names": evaluation.systems,
+        "names": [marked_name(evaluation, name) for name in evaluation.systems],
+        "marked": [name in evaluation.marked() for name in evaluation.systems],
         "means": evaluation.summary()
         .filter(pl.col("metric").is_in(metrics))
         .group_by("system", maintain_order=True)

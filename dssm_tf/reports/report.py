@@ -21,7 +21,9 @@ from dssm_tf.reports.formatting import (
     deciding_metric,
     has_costs,
     judged_only_protocol,
+    marked_name,
     mean_cells,
+    overlap_lines,
     plural,
     protocol,
     query_warnings,
@@ -66,6 +68,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
     sweeps, figures = _sweeps(evaluation)
     sections = [
         "# Benchmark" if has_costs(evaluation) else "# Evaluation",
+        bullets(overlap_lines(evaluation)),
         _lead(evaluation),
         means(evaluation),
         bullets(_remarks(evaluation)),
@@ -89,7 +92,8 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
 def means(evaluation: Evaluation, subset: str | None = None, width: int | None = None) -> str:
     """Table of systems by metrics and costs.
 
-    The best means are bold. Superscripts name the systems that are significantly worse.
+    The best means are bold. Superscripts name the systems that are significantly worse. Figures of
+    systems that were trained on judged queries have a mark, and neither of both.
 
     Args:
         evaluation: the results.
@@ -111,7 +115,8 @@ def means(evaluation: Evaluation, subset: str | None = None, width: int | None =
         cells = [*map(formatted, system_cells[row.name])] if row.seeds else ["failed"]
         if row.seeds:
             cells += [plain(cost(name, row.cost(name))) for name in costs]
-        rows.append([f"{plain(row.name)} {letter if row.seeds else ''}".strip(), *cells])
+        name = plain(marked_name(evaluation, row.name, subset))
+        rows.append([f"{name} {letter if row.seeds else ''}".strip(), *cells])
     heads = ["System", *map(metric_label, evaluation.metrics), *costs.values()]
     return table(heads, rows, width=width)
 
@@ -122,8 +127,11 @@ def _lead(evaluation: Evaluation) -> str:
     index = evaluation.metrics.index(metric)
     cells = {name: system_cells[index] for name, system_cells in mean_cells(evaluation).items()}
     values = {name: f"{cell['text']} ({cell['interval']})" for name, cell in cells.items()}
-    best = max(cells, key=lambda name: cells[name]["mean"])
-    text = f"**{plain(best)}** reaches {metric_label(metric)} {values[best]}"
+    compared = cells.keys() - evaluation.marked() or cells.keys()
+    best = max((name for name in cells if name in compared), key=lambda name: cells[name]["mean"])
+    name = plain(marked_name(evaluation, best))
+    name = name if best in evaluation.marked() else f"**{name}**"
+    text = f"{name} reaches {metric_label(metric)} {values[best]}"
     if other := reference(evaluation, best):
         text += f" against {values[other]} for {plain(other)}"
     text += f" on {plural(evaluation.measured_queries, 'query', 'queries')}; "
@@ -190,13 +198,15 @@ def _tests(heading: str, evaluation: Evaluation) -> list[str]:
     )
     rows = [
         [
-            f"{plain(test.a)} minus {plain(test.b)}",
+            f"{plain(marked_name(evaluation, test.a))} minus "
+            f"{plain(marked_name(evaluation, test.b))}",
             metric_label(test.metric),
             f"{test.difference:+.3f}",
             f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]",
             p(test.p),
             f"**{p(test.p_adjusted)}**"
             if test.p_adjusted < SIGNIFICANCE_LEVEL
+            and evaluation.marked().isdisjoint((test.a, test.b))
             else p(test.p_adjusted),
         ]
         for test in tests

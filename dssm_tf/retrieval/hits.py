@@ -37,38 +37,38 @@ Split = Callable[[str], list[str]]
 
 
 class Hit(NamedTuple):
-    """A title in a ranking.
+    """A title in a ranking by BM25, by a model with vectors, or by both.
 
     Args:
         doc_id: id of the title.
         title: text of the title.
-        score: the score by which the ranking is sorted.
-        bm25_score: BM25 score of the title.
+        score: the score of the model, in every ranking: `similarity + prior`.
         similarity: cosine of the title's and the query's vectors.
-        popularity: weighted log-prior minus that of the average clicked title; positive if the
-            title has more clicks than the average.
+        prior: the part of the score that does not depend on the query, the weighted log-prior.
+        bm25_score: BM25 score of the title.
+        rank_value: the number by which the ranking is sorted: the score, the BM25 score, or both
+            combined, from 0 to 1.
     """
 
     doc_id: str
     title: str
     score: float
-    bm25_score: float
     similarity: float
-    popularity: float
+    prior: float
+    bm25_score: float
+    rank_value: float
 
     def score_breakdown(self) -> str:
-        """The parts of the score as text; popularity and BM25 are omitted if they are 0.
+        """The score of the model and its parts as text, then the BM25 score unless it is 0.
 
-        >>> hit = Hit("d1", "Red Hat", 1.0, bm25_score=2.5, similarity=0.8125, popularity=0.25)
-        >>> hit.score_breakdown()
-        'similarity 0.81, popularity +0.25, BM25 2.5'
-        >>> hit = Hit("d2", "Blue Box", 0.0, bm25_score=0.0, similarity=0.5, popularity=0.0)
-        >>> hit.score_breakdown()
-        'similarity 0.50'
+        >>> Hit("d1", "Red Hat", 0.5, 0.8125, -0.3125, 2.5, 0.9).score_breakdown()
+        'score 0.500, similarity 0.812, prior -0.312, BM25 2.5'
+        >>> Hit("d2", "Blue Box", 0.5, 0.5, 0.0, 0.0, 0.1).score_breakdown()
+        'score 0.500, similarity 0.500'
         """
-        terms = [f"similarity {self.similarity:.2f}"]
-        if round(self.popularity, 2):
-            terms.append(f"popularity {self.popularity:+.2f}")
+        terms = [f"score {self.score:.3f}", f"similarity {self.similarity:.3f}"]
+        if round(self.prior, 3):
+            terms.append(f"prior {self.prior:+.3f}")
         if self.bm25_score:
             terms.append(f"BM25 {self.bm25_score:.1f}")
         return ", ".join(terms)
@@ -168,8 +168,8 @@ class MatchHit:
         """
         matches = self.matches
         parts = {
-            "query words": sum(match.contribution for match in matches.query),
-            "title words": sum(match.contribution for match in matches.title),
+            "words of the query": sum(match.contribution for match in matches.query),
+            "words of the title": sum(match.contribution for match in matches.title),
         }
         if matches.pairs:
             parts["pairs"] = sum(pair.contribution for pair in matches.pairs)
@@ -222,15 +222,9 @@ class MatchHit:
         Pairs and the prior are omitted if they are 0. Of a query word that matches another word of
         the title, their similarity follows. Rules by hand are named by their lines.
         """
-        words = self.matches.query + self.matches.title
-        parts = {"words": sum(match.contribution for match in words)}
-        if self.matches.pairs:
-            parts["pairs"] = sum(pair.contribution for pair in self.matches.pairs)
-        if round(self.prior, 2):
-            parts["prior"] = self.prior
-        terms = [f"score {self.score:.2f}"]
-        for name, value in rounded_parts(parts, self.score, 2).items():
-            terms.append(f"{name} {value:{'+' if name == 'prior' else ''}.2f}")
+        terms = [f"score {self.score:.3f}"]
+        for name, value in self.parts().items():
+            terms.append(f"{name} {value:+.3f}")
         pinned = 0 if self.pinned is None else 1
         rules = self.applied_rules()
         title = {match.word for match in self.matches.title}

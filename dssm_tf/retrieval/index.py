@@ -181,7 +181,7 @@ class Index:
         scores, bm25_scores = self.nearest.score(vector, pool), bm25[pool]
         # The last component of a title's vector is its prior.
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
-        breakdown = bm25_scores, scores - priors, priors - self.model.mean_prior
+        breakdown = scores, scores - priors, priors, bm25_scores
         semantic = scores if known else np.zeros_like(scores)
         rankings: dict[str, list[Hit]] = {}
         for system, system_scores, count in (
@@ -191,7 +191,7 @@ class Index:
         ):
             best = np.argsort(-system_scores, kind="stable")[: min(k, count)]
             table = self.titles.take(pool[best]).to_pydict()
-            columns = (values[best].tolist() for values in (system_scores, *breakdown))
+            columns = (values[best].tolist() for values in (*breakdown, system_scores))
             rankings[system] = list(map(Hit, table["doc_id"], table["title"], *columns))
         good = any(
             hit.similarity >= self.model.cutoff or {*split(query)} <= {*split(hit.title)}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from dssm_tf.text.rules import Key
+    from dssm_tf.text.training_log import TrainingLog
     from dssm_tf.text.vocabulary import Vocabulary
 
 Vectors = NDArray[np.float32]
@@ -47,6 +48,8 @@ class TrainedRanker(ABC):
         bm25_weight: weight of BM25 in hybrid search, see `dssm_tf.evaluation.fusion`.
         cutoff: a search has no good result if all similarities are below this value and no title
             contains all words of the query; -1 if training had too few validation queries.
+        training_log: ids of the queries and pairs that it was trained on; None if unknown. Compact
+            models have none.
     """
 
     name: str
@@ -55,6 +58,7 @@ class TrainedRanker(ABC):
     mean_prior: float
     bm25_weight: float
     cutoff: float
+    training_log: TrainingLog | None = None
 
     @abstractmethod
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_ODD = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 
 
 def fingerprint64(text: str) -> int:
@@ -23,3 +30,23 @@ def hash_to_unit_interval(text: str, salt: str) -> float:
         salt=blake2b(salt.encode(), digest_size=16).digest(),
     ).digest()
     return (int.from_bytes(digest, "little") >> 11) / (1 << 53)
+
+
+def combine64(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The fingerprints of pairs: `first * 0x9e3779b97f4a7c15 + second` modulo 2^64.
+
+    The factor makes the fingerprint of a pair differ from that of the exchanged pair.
+
+    Args:
+        first: fingerprints int64 `(pairs,)`.
+        second: fingerprints int64 `(pairs,)`.
+
+    >>> import numpy as np
+    >>> one, two = np.array([1]), np.array([2])
+    >>> combine64(one, two) - combine64(one, one)
+    array([1])
+    """
+    import numpy as np
+
+    pairs = first.view(np.uint64) * np.uint64(_ODD) + second.view(np.uint64)
+    return pairs.view(np.int64)

@@ -162,9 +162,10 @@ The model ranks titles for queries like those of the log. Clicks are not relevan
 click titles that they did not see, and they click high ranks more often. Unclicked titles have the
 smallest log-prior. Titles that are neither in the log nor in a corpus were not trained on; their
 scores come from letter n-grams that they share with other titles. Queries can contain personal
-data. This run contains titles (`titles.tsv`), letter n-grams, and a hash of each query
-(`query_ids.npy`, with which an evaluation recognizes new queries), but no text of a query. A
-guessed query can be checked against the hashes; ranking does not need the file."""
+data. This run contains titles (`titles.tsv`), letter n-grams, and a hash of each query and of each
+pair of query and title (`query_ids.npy` and `pair_ids.npy`, with which an evaluation recognizes
+what the model was trained on), but no text of a query. A guessed query can be checked against the
+hashes; ranking does not need these files."""
 
 _LIMITS_WITHOUT_CLICKS = """\
 The model was trained on titles alone. It has not learned from users: neither which words they type

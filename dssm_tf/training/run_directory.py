@@ -25,6 +25,7 @@ from dssm_tf.model.run_files import (
     CONFIG,
     FREQUENCIES,
     HISTORY,
+    PAIR_IDS,
     QUERY_IDS,
     RANKING,
     STATE,
@@ -47,7 +48,7 @@ class Result:
 
     Training a finished run again returns an equal result, read from its files.
     `source_descriptions` and `validation_description` are only written into the model card, and
-    `query_ids` into a file of their own, so these three are not compared.
+    `query_ids` and `pair_ids` into files of their own, so these four are not compared.
 
     Args:
         epochs: number of epochs trained.
@@ -63,6 +64,7 @@ class Result:
         untrained: validation NDCG before the first step, without the prior.
         source_descriptions: by name of a source of labels other than clicks, one sentence.
         query_ids: ids of the queries of those sources, increasing.
+        pair_ids: ids of the pairs of query and title of those sources, increasing.
         validation_description: the validation queries and the titles they rank, in one sentence.
         start: the earlier run of a warm start; None without a warm start.
         stages: for each start, or each stage of a training without clicks: its name, the validation
@@ -81,6 +83,7 @@ class Result:
     untrained: dict[str, float] = field(default_factory=dict)
     source_descriptions: dict[str, str] = field(default_factory=dict, compare=False)
     query_ids: list[int] = field(default_factory=list, compare=False)
+    pair_ids: list[int] = field(default_factory=list, compare=False)
     validation_description: str = field(default="", compare=False)
     start: str | None = None
     stages: list[dict[str, Any]] = field(default_factory=list)
@@ -90,6 +93,8 @@ class Result:
         self.source_descriptions = {source.name: source.description for source in sources}
         ids = set[int]().union(*(source.query_ids.tolist() for source in sources))
         self.query_ids = sorted(ids)
+        pairs = set[int]().union(*(source.pair_ids.tolist() for source in sources))
+        self.pair_ids = sorted(pairs)
 
     @property
     def convergence_warning(self) -> str:
@@ -199,6 +204,11 @@ def finish_run(
     if warm_start is not None:
         query_ids.append(warm_start.query_ids)
     write_array(out / QUERY_IDS, np.unique(np.concatenate(query_ids)))
+    pair_ids = [data.pair_ids, np.array(result.pair_ids, np.int64)]
+    if warm_start is None or warm_start.pair_ids is not None:  # otherwise they are unknown
+        if warm_start is not None and warm_start.pair_ids is not None:
+            pair_ids.append(warm_start.pair_ids)
+        write_array(out / PAIR_IDS, np.unique(np.concatenate(pair_ids)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec, warm_start)

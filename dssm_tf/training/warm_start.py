@@ -18,7 +18,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_query_ids
+from dssm_tf.model.run_files import EARLIER_RUN, load_titles, training_pair_ids, training_query_ids
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.text.growth import check_grown, earlier_ids
@@ -51,6 +51,7 @@ class WarmStart:
         titles: titles of the earlier run and of the new data. Their clicks are the new ones plus
             `ranking.earlier_clicks` times those of the earlier run.
         query_ids: ids of the queries that the earlier run was trained on, increasing.
+        pair_ids: ids of the pairs that it was trained on, increasing; None if unknown.
     """
 
     run: Path
@@ -59,6 +60,7 @@ class WarmStart:
     weights: list[NDArray[np.float32]]
     titles: list[Title]
     query_ids: NDArray[np.int64]
+    pair_ids: NDArray[np.int64] | None
 
     @classmethod
     def load(
@@ -89,6 +91,7 @@ class WarmStart:
             extend_weights(earlier.model, earlier.vocabulary, data.vocabulary),
             merge_titles(load_titles(run), data.titles, config.ranking.earlier_clicks, data.rules),
             training_query_ids(run),
+            training_pair_ids(run),
         )
 
     def save(self, out: Path) -> None:

@@ -88,9 +88,13 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
     popularity = best_seller.prior - best_seller.mean_prior
     assert popularity == pytest.approx(ranker.weighted_prior([TITLE])[0] - average, abs=TOLERANCE)
     assert other.prior - other.mean_prior < 0 < popularity
+    assert best_seller.score_breakdown() == (
+        f"Score {best_seller.score:.3f}: similarity {best_seller.similarity:.3f} (the cosine), "
+        f"prior {best_seller.prior:+.3f}"
+    )
     assert (
-        best_seller.score_breakdown()
-        == f"Similarity {best_seller.similarity:.3f} (the cosine), popularity +{popularity:.3f}"
+        f"Popularity +{popularity:.3f}: the prior minus that of the average clicked title."
+        in best_seller.sentences()
     )
 
 
@@ -171,7 +175,7 @@ def test_an_index_is_explained_by_its_model(runs, exports, command, tmp_path, ca
     copy_compact(runs("dssm"), tmp_path / "index" / "model")
     code, _ = command(tmp_path / "index")
     assert code == 0
-    assert "Similarity" in capsys.readouterr().out
+    assert "similarity" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("tower", "layers"), [("bilstm", "gates and cells"), ("clsm", "neurons")])
@@ -264,7 +268,7 @@ def test_markdown_and_json_show_every_word_with_the_same_numbers(explained, name
             cells = [cell.strip() for cell in line.split("|")[1:-1]]
             assert cells[1:3] == [f"{row['adds']:+.3f}", f"{row['lost without']:+.3f}"]
             assert ("**" in cells[0]) == bool(row.get("keyword", row.get("top neurons won")))
-    assert f"- Similarity {explanation.similarity:.3f} (the cosine)" in "\n".join(lines)
+    assert f": similarity {explanation.similarity:.3f} (the cosine)" in "\n".join(lines)
     heads = " ".join(explanation.query.columns())
     assert ("keyword" in heads) == (name not in ("dssm", "clsm", "words"))
     assert ("neurons won" in heads) == (name == "clsm")

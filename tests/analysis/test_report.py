@@ -50,6 +50,15 @@ def test_a_report_has_the_sections_of_its_tower(runs, name):
     assert "These means are based on 2 queries, fewer than 200" in text_of(page)
 
 
+def test_a_report_states_the_overlap_with_the_training_log_first(runs):
+    # The log has the query "red fox" with the title "red fox", and no query without a word.
+    section = report(runs("dssm"), JUDGMENTS)[0].partition("## How well it ranks")[2]
+    counted = "has 1 of the 2 measured queries and 1 of the 2 judged pairs"
+    assert counted in section
+    assert section.index(counted) < section.index("| Metric")
+    assert re.search(r"NDCG@10\s+\|\s+[\d.]+†", section)
+
+
 def test_a_report_without_judgments_has_no_metrics_and_shows_curves_of_a_second_run(
     runs, tmp_path, capsys
 ):

@@ -8,17 +8,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dssm_tf.benchmark.external import in_training_log
+from dssm_tf.benchmark.external import saved_training_log
 from dssm_tf.benchmark.fit import KINDS, FitContext
 from dssm_tf.benchmark.prepare import Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.overlap import log_overlap
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.training_log import TrainingLog
 from tests.benchmark.colors import (
     RANDOM,
     TINY,
@@ -80,32 +83,35 @@ def test_finished_systems_are_measured_without_being_trained_again(
             rows["run"].values("ndcg@10"), nan_ok=True
         )
     # The run's query ids show that its log has no judged query; a baseline has no query ids.
-    assert not any(
-        "judged clicks" in note for name in ("run", "served") for note in rows[name].notes
-    )
-    assert (
-        "trained elsewhere, on an unknown log: it may include judged clicks"
-        in rows["words"].notes[0]
-    )
+    overlaps = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
+    for name in ("run", "served"):
+        assert overlaps[name]["log_overlap"] == {"queries": 0, "pairs": 0, "marked": False}
+    assert overlaps["words"]["log_overlap"] == {"queries": None, "pairs": None, "marked": False}
     assert "training_seconds" not in rows["run"].seeds[0].about
     models = json.loads((out / "metrics.json").read_text("utf-8"))["settings"]["models"]
     assert set(models) == {"run", "served", "small", "words"}
 
 
-def test_a_note_says_that_a_saved_model_learned_from_judged_queries(folder, tmp_path):
+def test_a_saved_model_has_the_queries_and_pairs_that_it_was_trained_on(tmp_path):
     data = write_data(tmp_path / "data", [Click("hat", "red hat", 5)], validation=())
     judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tHAT!\td00\tred hat\t1\n"
     path = tmp_path / "judgments.tsv"
     path.write_text(judgments + "q2\tbox\td02\tred box\t1\n")
     task = RankingTask(read_judgments(path), None)
     run = finished_run(tmp_path / "run", data, TINY)
-    assert in_training_log(task.queries, run).tolist() == [
-        query == "HAT!" for query in task.queries
-    ]
+    log = saved_training_log(run)
+    assert log.has_queries(task.queries).tolist() == [query == "HAT!" for query in task.queries]
+    pairs = log.has_pairs(["hat", "hat", "box"], ["Red Hat", "red box", "red box"])
+    assert pairs.tolist() == [True, False, False]
+    assert log_overlap(task, log) == (1, 1, True)
+    # The benchmark's own log has the same query and pair, so the model has no advantage.
+    own = TrainingLog.of_clicks([("hat", "red hat", 1.0)], FOLDED)
+    assert log_overlap(task, log, own) == (1, 1, False)
+    other = TrainingLog.of_clicks([("hat", "red box", 1.0)], FOLDED)
+    assert log_overlap(task, log, other) == (1, 1, True)
+    (run / "pair_ids.npy").unlink()
+    assert log_overlap(task, saved_training_log(run)) == (1, None, True)
     job = {"name": "mine", "base": str(run)}
-    (candidate,) = KINDS["model"](FitContext(job, None, task, tmp_path))
-    note = "on a log that contains 1 of the judged queries: it may include judged clicks"
-    assert note in " ".join(candidate.about["notes"])
     with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
         KINDS["model"](FitContext(job | {"base": str(tmp_path)}, None, task, tmp_path))
 

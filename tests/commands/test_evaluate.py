@@ -96,6 +96,21 @@ def test_known_and_new_queries_and_unknown_ngrams_are_reported(evaluate, capsys)
     assert "unknown_ngrams" not in systems["bm25"]["about"][0]
 
 
+def test_the_overlap_with_the_training_logs_of_models_and_baselines_is_counted(
+    evaluate, tmp_path, capsys
+):
+    data = write_data(tmp_path / "data", [Click("blue box", "Blue Box", 5)], validation=())
+    evaluation = evaluate("lstm", data=data.path)
+    # The model's query ids have "red hat". It has no file of pairs.
+    assert evaluation.overlaps == {"bm25": (1, 1, True), "lstm": (1, None, True)}
+    systems = metrics()["systems"]
+    assert systems["lstm"]["log_overlap"] == {"queries": 1, "pairs": None, "marked": True}
+    output = " ".join(capsys.readouterr().out.split())
+    assert output.startswith("WARNING: the training log of bm25 has 1 of the 2 measured queries")
+    assert "lstm †" in output
+    assert evaluate("lstm", out="without").overlaps == {"lstm": (1, None, True)}
+
+
 def test_metrics_json_names_inputs_models_and_versions(evaluate):
     Path("theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
     evaluate("mine=lstm", runs=("theirs.trec",))

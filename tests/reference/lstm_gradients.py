@@ -1,9 +1,11 @@
 """The gradients of the LSTM-RNN as printed in P16 appendix A, eq. 16 to 44, in float64.
 
-They have all terms inside a cell, `c(t) = f(t) c(t-1) + i(t) y_g(t)`. They omit the terms that
-reach a gate of a later word through `y(t-1)` and `W_rec`, or through `c(t-1)` and the peepholes:
-the formulas treat both as constants. So they equal the derivative only where `W_rec` and `W_p` are
-zero, as finite differences show. The towers are trained with the full derivative.
+Eq. 16 to 42 have all terms inside a cell, `c(t) = f(t) c(t-1) + i(t) y_g(t)`, for the last word.
+Eq. 43 and 44 send the error of each gate back to earlier words through `y(t-1)` and that gate's
+`W_rec`. They leave out the terms from one gate to another and through `c(t-1)` and the peepholes,
+and eq. 44 has no derivative of the gate that reads `y(t-1)`. So the gradients equal the derivative
+only where `W_rec` and `W_p` are zero, as finite differences show. The towers are trained with the
+full derivative.
 
 Where the printed formulas are inconsistent, the form with matching dimensions is used:
 
@@ -26,14 +28,19 @@ from tests.reference.peephole_lstm import LSTMParameters, sigmoid
 Array = NDArray[np.float64]
 
 
-def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
+def printed_gradients(
+    p: LSTMParameters, words: Sequence[Array], v: Array, *, errors_of_earlier_words: bool = False
+) -> dict[str, Array]:
     """The derivatives of R with respect to one side's parameters, by field of `LSTMParameters`.
 
     Args:
         p: parameters of the side.
         words: `l(1) .. l(t)`, at least one.
         v: `v_Q` or `v_D`, eq. 15.
+        errors_of_earlier_words: whether to add the terms of earlier words with the errors of eq.
+            43 and 44.
     """
+    steps: list[tuple[Array, Array, Array, Array, Array, dict[str, Array]]] = []
     y = np.zeros_like(p.b1)
     c = np.zeros_like(p.b1)
     kinds = ("w", "rec", "p", "b")
@@ -62,15 +69,26 @@ def printed_gradients(p: LSTMParameters, words: Sequence[Array], v: Array) -> di
             kind, error = name[:-1], errors[int(name[-1])]
             new_term = _outer(kind, error, word, y_before, c_before)
             derivatives[name] = (f[:, None] if derivative.ndim == 2 else f) * derivative + new_term
-    h = np.tanh(c)
-    delta_c = (1 - h) * (1 + h) * o * v  # eq. 22, 30, 38
-    gradients = {
-        name: (delta_c[:, None] if derivative.ndim == 2 else delta_c) * derivative
-        for name, derivative in derivatives.items()
-    }
-    delta_o = o * (1 - o) * h * v  # eq. 17
-    for kind in kinds:  # eq. 16, 18, 19, 20: the output gate reads c(t), the others c(t-1)
-        gradients[f"{kind}1"] = _outer(kind, delta_o, word, y_before, c)
+        steps.append((word, y_before, c, o, np.tanh(c), dict(derivatives)))
+    errors_of_gates = dict.fromkeys((1, 2, 3, 4), v)
+    gradients: dict[str, Array] = {}
+    for word, y_before, c, o, h, by_name in reversed(steps):
+        # The errors of the gates: eq. 17 and 22, and for earlier words eq. 43 and 44.
+        deltas = {k: (1 - h) * (1 + h) * o * errors_of_gates[k] for k in (2, 3, 4)}
+        deltas[1] = o * (1 - o) * h * errors_of_gates[1]
+        terms = {
+            name: (
+                deltas[int(name[-1])][:, None] if derivative.ndim == 2 else deltas[int(name[-1])]
+            )
+            * derivative
+            for name, derivative in by_name.items()
+        }
+        for kind in kinds:  # eq. 16, 18, 19, 20: the output gate reads c(t), the others c(t-1)
+            terms[f"{kind}1"] = _outer(kind, deltas[1], word, y_before, c)
+        gradients = {name: gradients.get(name, 0.0) + term for name, term in terms.items()}
+        if not errors_of_earlier_words:
+            break
+        errors_of_gates = {k: getattr(p, f"rec{k}").T @ delta for k, delta in deltas.items()}
     return gradients
 
 

@@ -1,7 +1,17 @@
 from dataclasses import replace
 
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.reports.formatting import mean_cells, protocol, significantly_worse, superscripts
+from dssm_tf.reports.formatting import (
+    mean_cells,
+    overlap_lines,
+    protocol,
+    significantly_worse,
+    superscripts,
+)
+from dssm_tf.reports.queries import page_data
+from dssm_tf.reports.report import means, text
+from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.training_log import TrainingLog
 from tests.rankers import GOOD, JUDGMENTS, rankers_on_many_queries
 
 
@@ -40,3 +50,57 @@ def test_the_protocol_counts_queries_without_a_relevant_title():
     assert (
         "1 further query has no relevant title (all grades 0): left out of the means." in sentences
     )
+
+
+def log_of(*rows):
+    return TrainingLog.of_clicks([(query, title, 1.0) for query, title in rows], FOLDED)
+
+
+def test_figures_of_a_system_trained_on_judged_queries_are_marked_and_not_compared():
+    rankers, *judged = rankers_on_many_queries()
+    honest = evaluate(rankers, *judged, metrics=["ndcg@1"])
+    assert means(honest).count("**") == 2
+    assert significantly_worse(honest, "better", "ndcg@1") == ["worse"]
+    logs = {"better": log_of(("QUERY 1", "title 1"), ("query 2", "title 9"))}
+    overlapping = evaluate(rankers, *judged, metrics=["ndcg@1"], logs=logs)
+    # Two of the 60 queries are in the log, and one of their relevant titles.
+    assert overlapping.overlaps["better"] == (2, 1, True)
+    row = next(line for line in means(overlapping).splitlines() if "better" in line)
+    assert "better †" in row
+    assert "† (" in row
+    assert not any(mark in row for mark in ("**", "†ᵃ"))
+    assert significantly_worse(overlapping, "better", "ndcg@1") == []
+    assert not any(cell["best"] for cells in mean_cells(overlapping).values() for cell in cells)
+    page = page_data(overlapping)
+    assert page["names"] == ["worse", "better †"]
+    assert page["marked"] == [False, True]
+    # The other queries are honest.
+    assert mean_cells(overlapping, "new")["better"][0]["best"]
+    assert "†" not in means(overlapping, "new")
+    assert "†" in means(overlapping, "known")
+
+
+def test_the_overlap_with_a_training_log_is_stated_first():
+    logs = {"good": log_of(("hat", "red hat"), ("shoe", "green tie"))}
+    evaluation = evaluate(
+        {"good": GOOD, "other": GOOD}, JUDGMENTS, logs=logs, runs={"theirs": {"q1": {"d1": 1.0}}}
+    )
+    # Measured: hat and shoe. Relevant pairs: hat with two titles, shoe with one.
+    counted = (
+        "the training log of good has 2 of the 2 measured queries and 1 of the 3 judged pairs "
+        "(a query and a title with a grade above 0)"
+    )
+    first, second = overlap_lines(evaluation)
+    assert counted in first
+    assert "The training data of other and theirs are unknown" in second
+    assert protocol(evaluation)[:2] == [first, second]
+    report = text(evaluation)[0]
+    assert report.index(counted) < report.index("reaches")
+    assert "**good" not in report
+
+
+def test_a_training_log_without_judged_queries_is_stated_and_not_marked():
+    evaluation = evaluate({"good": GOOD}, JUDGMENTS, logs={"good": log_of(("sock", "red hat"))})
+    (line,) = overlap_lines(evaluation)
+    assert line.startswith("The training log of good has 0 of the 2 measured queries and 0 of")
+    assert evaluation.marked() == frozenset()

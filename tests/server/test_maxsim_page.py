@@ -15,7 +15,7 @@ from dssm_tf.server.models import Model
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
-from tests.retrieval.test_maxsim_index import corpus_of, ranker_of
+from tests.retrieval.maxsim.conftest import corpus_of, ranker_of
 from tests.runtime.maxsim_models import example_model, write_compact_model
 from tests.server.browser import Browser, find_chromium
 from tests.server.test_page import EVIL, ParsedPage
@@ -72,9 +72,9 @@ def test_the_shown_parts_add_up_to_the_shown_score(index, ruled):
         page = page_of(searched, query)
         for rank, hit in enumerate(hits, 1):
             line = " ".join(page.texts[f"semantic-{rank}"].split())
-            score = float(re.search(r"(-?\d\.\d{3}) =", line)[1])
-            parts = re.findall(r"([=+−]) [a-z ]+ (\d\.\d{3})", line)
-            total = sum(-float(x) if sign == "−" else float(x) for sign, x in parts)
+            score = float(re.search(r"score (-?\d\.\d{3}):", line)[1])
+            parts = line.rpartition("score ")[2]
+            total = sum(map(float, re.findall(r" [a-z ]+ ([+-]\d\.\d{3})", parts)))
             assert total == approx(score, abs=1e-9)
             assert score == approx(hit.score, abs=5.001e-4)
             assert ("prior" in line) == (round(hit.prior, 3) != 0)

@@ -178,17 +178,20 @@ def test_a_title_that_is_not_a_hit_has_no_explanation(search):
     assert "true" not in {values.get("aria-expanded") for _, values in page.tags}
 
 
-def test_popularity_is_relative_to_the_average_clicked_title(index, search):
+def test_the_line_of_a_hit_and_its_explanation_have_the_same_parts_of_the_score(index, search):
     ranker = index.model
     lift = ranker.weighted_prior(["Red Fox"])[0] - ranker.mean_prior
     assert lift > 0  # it has the most clicks
     cosine = float(ranker.encode_queries(["red fox"])[0] @ ranker.encode_titles(["Red Fox"])[0])
+    prior = float(ranker.weighted_prior(["Red Fox"])[0])
     page = search("red fox", why="t1", system="semantic")
-    sentence = f"Similarity {cosine:.3f} (the cosine), popularity {lift:+.3f}"
-    assert sentence in page.texts["results"]
-    short = f"similarity {cosine:.2f} popularity {lift:+.2f}"
+    score = f"core {cosine + prior:.3f}"
+    results = page.texts["results"]
+    assert f"S{score}: similarity {cosine:.3f} (the cosine), prior {prior:+.3f}" in results
+    assert f"Popularity {lift:+.3f}: the prior minus that of the average clicked title" in results
+    short = f"s{score} similarity {cosine:.3f} prior {prior:+.3f}"
     assert short in page.texts["semantic-1"].partition("why")[0]  # the line of the hit
-    assert "Similarity" not in search("red fox", why="t1", system="bm25").html
+    assert "(the cosine)" not in search("red fox", why="t1", system="bm25").html
 
 
 def test_texts_too_long_to_explain_have_a_message(search):

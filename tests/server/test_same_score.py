@@ -1,139 +1,132 @@
-"""Terminal, page, Python and REST show the score that the definition of maxsim gives."""
+"""The score of one pair and its named parts, in every place that shows them."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlencode
 
-import numpy as np
 import pytest
 from pytest import approx
 
 from dssm_tf.cli import main
+from dssm_tf.commands.index import index as write_index
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.load import load
+from dssm_tf.export.saved_model import export_saved_model
 from dssm_tf.retrieval.opening import open_index
-from dssm_tf.runtime import load
-from dssm_tf.server.models import Model, open_models
+from dssm_tf.server.models import open_models
+from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from serving.client import Client
-from tests.runtime.maxsim_models import TITLES, oracle, random_model, write_compact_model
+from tests.clicks import write_data
+from tests.runs import finished_run
 from tests.server.asking import body_of, rest
+from tests.server.conftest import CONFIG, LOG
 
+pytest.importorskip("faiss")
 pytest.importorskip("numba")
 
-QUERIES = ["red shoe", "runing shoes", "blue box with walla", "虎 box", "shoe box lid red red"]
-PRIORS = {"shoe box": -1.5, "red running shoe": -0.5}
-UNSEEN = -7.0
-PRIOR_WEIGHT = 0.25
-TOLERANCE = 1e-5
+QUERY, TITLE, DOC_ID = "a red fox", "Red Fox", "t1"
+CORPUS = [CorpusTitle(DOC_ID, TITLE), CorpusTitle("t2", "green owl"), CorpusTitle("t3", "red bear")]
+CONFIGS = {
+    "cosine": CONFIG,
+    "maxsim": {
+        "tower": {"name": "words", "units": 8},
+        "score": {"name": "maxsim"},
+        "shared_towers": True,
+    },
+}
+ROUNDED = 0.0005 + 1e-5  # printed with three digits
 
 
 class Shop(NamedTuple):
-    """A model, its index, and a server of both.
+    """One model in all its forms, with a prior."""
 
-    Attributes:
-        model: directory of the compact model.
-        index: directory of the index.
-        server: serves them.
-        expected: the scores of each query by title, in float64, from the definition.
-    """
-
-    model: Path
+    run: Path
+    export: Path
+    compact: Path
     index: Path
-    server: Server
-    expected: dict[str, dict[str, float]]
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("same")
-    model, titles = random_model(), [title for title in TITLES if title]
-    write_compact_model(model, folder / "shop" / "1", PRIORS)
-    corpus = [CorpusTitle(f"d{row}", title) for row, title in enumerate(titles)]
-    write_corpus(folder / "corpus.tsv", corpus)
-    flags = ["--model", folder / "shop", "--corpus", folder / "corpus.tsv", "--out"]
-    assert main(["index", *map(str, [*flags, folder / "index"])]) == 0
-    split = model.vocabulary.words
-    reference = oracle(model, map(split, [*titles, *QUERIES]))
-    expected = {
-        query: {
-            title: reference.score(split(query), split(title))
-            + PRIOR_WEIGHT * PRIORS.get(" ".join(split(title)), UNSEEN)
-            for title in titles
-        }
-        for query in QUERIES
-    }
-    index = open_index(folder / "index")
-    served = [*open_models(folder / "shop"), Model("index", 1, index.model)]
-    with Server(served, port=0, rest_port=0, index=index) as server:
-        yield Shop(folder / "shop", folder / "index", server, expected)
+@pytest.fixture(scope="module", params=CONFIGS)
+def shop(request, tmp_path_factory) -> Shop:
+    folder = tmp_path_factory.mktemp(request.param)
+    data = write_data(folder / "data", LOG, validation=(), negatives=1)
+    run = finished_run(folder / "run", data, CONFIGS[request.param], prior_weight=0.1)
+    write_corpus(folder / "corpus.tsv", CORPUS)
+    write_index(model=run, corpus=folder / "corpus.tsv", out=folder / "index")
+    export = export_saved_model(run, folder / "export", "shop")
+    return Shop(run, export, export_compact(run, folder / "compact", "shop"), folder / "index")
 
 
-def terminal(shop: Shop, query: str, form: str, capsys) -> str:
-    capsys.readouterr()
-    flags = ["--index", str(shop.index), "--format", form, "--k", "20"]
-    assert main(["search", *flags, query]) == 0
-    return capsys.readouterr().out
+def printed_score(text: str) -> float:
+    """The score in a printed line, whose printed parts add up to it."""
+    part = (
+        r"(?:similarity|words of the query|words of the title|pairs|prior) [+-]?\d\.\d{3}"
+        r"(?: \(the cosine\))?"
+    )
+    found = re.search(rf"[Ss]core (-?\d\.\d{{3}}) ?[:,]?((?: ?,? {part})+)", text)
+    assert found, text
+    score, parts = found[1], re.findall(r"[+-]?\d\.\d{3}", found[2])
+    assert len(parts) >= 2
+    assert sum(map(float, parts)) == approx(float(score), abs=len(parts) * ROUNDED)
+    return float(score)
 
 
-def assert_expected(shop: Shop, query: str, scores: dict[str, float]) -> None:
-    """Asserts that the scores of titles are those of the definition."""
-    assert len(scores) > 3
-    for title, score in scores.items():
-        assert score == approx(shop.expected[query][title], abs=TOLERANCE)
+def visible(html: str) -> str:
+    """The text of an HTML page on one line."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_terminal_shows_the_score_of_the_definition(shop, query, capsys):
-    rows = list(csv.DictReader(terminal(shop, query, "tsv", capsys).splitlines(), delimiter="\t"))
-    assert [row["rank"] for row in rows] == [str(rank) for rank, _ in enumerate(rows, 1)]
-    assert {(row["query"], row["system"]) for row in rows} == {(query, "semantic")}
-    assert_expected(shop, query, {row["title"]: float(row["score"]) for row in rows})
-    (line,) = terminal(shop, query, "json", capsys).splitlines()
-    hits = json.loads(line)["rankings"]["semantic"]
-    assert_expected(shop, query, {hit["title"]: hit["score"] for hit in hits})
+def test_one_pair_has_the_same_score_and_parts_everywhere(shop, capsys):
+    expected = float(load(shop.run).score(QUERY, [TITLE])[0])
+    assert load(shop.run).weighted_prior([TITLE])[0] < -0.01
+    # Python
+    for path in shop:
+        ranker = load(path)
+        ranked = {row.title: row.score for row in ranker.rank(QUERY, [row.title for row in CORPUS])}
+        assert ranked[TITLE] == approx(expected, abs=1e-5)
+        assert ranker.score_pairs([QUERY], [TITLE])[0] == approx(expected, abs=1e-5)
+    # Index: the same score in every ranking
+    index = open_index(shop.index)
+    rankings = index.search(QUERY).rankings
+    hits = [hit for ranked in rankings.values() for hit in ranked if hit.doc_id == DOC_ID]
+    assert len(hits) == len(rankings)
     for hit in hits:
-        assert sum(hit["parts"].values()) == approx(hit["score"], abs=TOLERANCE)
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_python_returns_the_score_of_the_definition(shop, query):
-    titles = list(shop.expected[query])
-    for path in (shop.model, shop.index / "model"):
-        ranked = load(path).rank(query, titles)
-        assert_expected(shop, query, {title: score for title, score, _ in ranked})
-    hits = open_index(shop.index).search(query, 20).rankings["semantic"]
-    assert_expected(shop, query, {hit.title: hit.score for hit in hits})
-    assert_expected(shop, query, {hit.title: hit.matches.score + hit.prior for hit in hits})
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_both_protocols_return_the_score_of_the_definition(shop, query):
-    titles = list(shop.expected[query])
-    for name in ("shop", "index"):
-        body = body_of("score", queries=[query], titles=titles)
-        code, text = rest(shop.server.rest_address, f"/v1/models/{name}:predict", body)
-        assert code == 200, text
-        outputs = json.loads(text)["outputs"]
-        assert_expected(shop, query, dict(zip(titles, outputs, strict=True)))
-        with Client(shop.server.grpc_address, name) as client:
-            scores = np.asarray(client.score(query, titles)).tolist()
-        assert_expected(shop, query, dict(zip(titles, scores, strict=True)))
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_page_shows_the_score_of_the_definition(shop, query, capsys):
-    code, page = rest(shop.server.rest_address, "/?" + urlencode({"q": query}))
-    assert code == 200
-    shown = re.findall(r'<data class="score" value="([^"]+)">([^<]+)</data>', page)
-    (line,) = terminal(shop, query, "json", capsys).splitlines()
-    hits = json.loads(line)["rankings"]["semantic"]
-    assert len(shown) == len(hits)  # both in the same order
-    values = {hit["title"]: float(value) for hit, (value, _) in zip(hits, shown, strict=True)}
-    assert_expected(shop, query, values)
-    assert all(float(text) == approx(float(value), abs=5.1e-4) for value, text in shown)
+        assert hit.score == approx(expected, abs=1e-5)
+        assert printed_score(hit.score_breakdown()) == approx(expected, abs=ROUNDED)
+    # Terminal
+    assert main(["search", QUERY, "--index", str(shop.index)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if f"({DOC_ID}:" in line]
+    assert [printed_score(line) for line in lines] == approx(
+        [expected] * len(rankings), abs=ROUNDED
+    )
+    for path in (shop.run, shop.compact, shop.index):
+        flags = ["explain", "--model", str(path), "--query", QUERY, "--title", TITLE]
+        assert main(flags) == 0
+        assert printed_score(capsys.readouterr().out) == approx(expected, abs=ROUNDED)
+        assert main([*flags, "--json"]) == 0
+        explained = json.loads(capsys.readouterr().out)
+        assert explained["score"] == approx(expected, abs=1e-5)
+        assert explained["similarity"] + explained["prior"] == approx(expected, abs=1e-5)
+    # Page: the line of the hit and its explanation
+    for system in rankings:
+        if system == "bm25":  # explains the score of BM25
+            continue
+        html = render(index, QUERY, DOC_ID, system)
+        item = visible(html.partition(f'id="{system}-')[2])
+        hit, _, explanation = item[item.index(TITLE) :].partition("why?")
+        assert printed_score(hit) == approx(expected, abs=ROUNDED)
+        assert printed_score(explanation) == approx(expected, abs=ROUNDED)
+    # Server
+    with Server(open_models(shop.compact), port=0, rest_port=0) as server:
+        body = body_of("score", queries=[QUERY], titles=[TITLE])
+        status, answer = rest(server.rest_address, "/v1/models/shop:predict", body)
+        assert status == 200
+        assert json.loads(answer)["outputs"] == approx([expected], abs=1e-5)
+        with Client(server.grpc_address, "shop") as client:
+            assert client.score(QUERY, [TITLE]) == approx([expected], abs=1e-5)

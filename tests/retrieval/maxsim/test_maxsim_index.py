@@ -208,8 +208,12 @@ def test_the_parts_of_a_score_are_named():
     # The worked example of docs/maxsim.md: 0.896 + 0.3 * 0.663; the pair adds
     # 0.293 / 4.119 + 0.3 * 0.293 / 4.796 = 0.09.
     assert hit.score == approx(1.095, abs=5e-4)
-    # Rounded, 1.006 and 0.089 would add up to 1.10.
-    assert hit.score_breakdown() == "score 1.09, words 1.00, pairs 0.09, crimson → red .75"
+    # Words of the query: (1.718 * .75 + .950 + 1.159) / 4.119 without the pair, .825; of the title
+    # .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .181.
+    assert hit.score_breakdown() == (
+        "score 1.095, words of the query +0.825, words of the title +0.181, pairs +0.089, "
+        "crimson → red .75"
+    )
     parts = hit.title_parts("crimson shoe box", str.split)
     assert parts == [("red", True), ("shoe", True), ("box", True), ("lid", False)]
     assert "shoe unmatched" in other.score_breakdown()

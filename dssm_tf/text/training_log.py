@@ -1,0 +1,65 @@
+"""What a model was trained on: ids of the queries and of the pairs of its training log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dssm_tf.text.rules import Rules
+from dssm_tf.text.stable_hash import combine64
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingLog:
+    """The queries and the pairs of a query and a title that a model was trained on, as ids.
+
+    Texts are compared after normalization. The ids contain no text.
+
+    Args:
+        rules: the text rules of the ids.
+        query_ids: int64 `(queries,)`; see `Rules.id`.
+        pair_ids: int64 `(pairs,)`, see `combine64`; None if the pairs are unknown.
+    """
+
+    rules: Rules
+    query_ids: NDArray[np.int64]
+    pair_ids: NDArray[np.int64] | None
+
+    @classmethod
+    def of_clicks(cls, clicks: Iterable[tuple[str, str, float]], rules: Rules) -> TrainingLog:
+        """The log of rows `(query, title, clicks)`."""
+        rows = list(clicks)
+        queries = rules.column(query for query, _, _ in rows)
+        titles = rules.column(title for _, title, _ in rows)
+        return cls(rules, queries, combine64(queries, titles))
+
+    def has_queries(self, queries: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether the log has each query, `(queries,)`."""
+        import numpy as np
+
+        return np.isin(self.rules.column(queries), self.query_ids)
+
+    def has_pairs(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.bool_] | None:
+        """Whether the log has each query with the title at its position; None if unknown.
+
+        The pairs are known to be absent if none of the queries is in the log.
+
+        Args:
+            queries: one for each title.
+            titles: raw texts.
+
+        Returns:
+            `(titles,)`.
+        """
+        import numpy as np
+
+        query_ids = self.rules.column(queries)
+        if self.pair_ids is not None:
+            return np.isin(combine64(query_ids, self.rules.column(titles)), self.pair_ids)
+        known = np.isin(query_ids, self.query_ids)
+        return None if known.any() else known

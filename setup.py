@@ -34,7 +34,8 @@ EXTRAS = {
     "wordllama": ["wordllama>=0.4"],  # `start.vectors=wordllama`
     # Markdown as rich has it needs a myst-parser of Python 3.11 and newer.
     "docs": [
-        f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")
+        f"{package}; python_version >= '3.11'"
+        for package in ("furo", "myst-parser>=5", "sphinx>=8.2")
     ],
     "aws": ["apache-beam[aws]>=2.77,<2.78"],
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],

@@ -1,7 +1,7 @@
-"""The manifest: what workers tell the launcher, as JSON files that the launcher checks.
+"""The manifest: results that workers write for the launcher, as JSON files, which it checks.
 
-Whoever can write into the output can replace these files. So nothing in them is executed, and a
-path in them must be that of a file of `PARTS`.
+Anyone who can write into the output can replace these files. Therefore nothing in them is executed,
+and each path in them must be that of a file in `PARTS`.
 """
 
 from __future__ import annotations

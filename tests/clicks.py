@@ -141,7 +141,7 @@ def write_data(
         clicked[query].add(title)
     words = {kind: [vocabulary.words(key) for key in keys] for kind, keys in texts.items()}
     distinct_words = {word for lists in words.values() for text in lists for word in text}
-    row_of_word = _rows(sorted(distinct_words, key=_unsigned))
+    row_of_word = _rows(sorted(distinct_words, key=_unsigned_hash))
     directory.mkdir(parents=True)
     vocabulary.save(directory / VOCABULARY)
     integers = pa.list_(pa.int32())
@@ -159,8 +159,8 @@ def write_data(
             "words": pa.array(numbers, integers),
         }
         parquet.write_table(pa.table(table | columns[kind]), directory / file_name(kind, 0, 1))
-    hashed = word_records((word, vocabulary.look_up(word)) for word in row_of_word)
-    (directory / file_name("words", 0, 1)).write_bytes(hashed)
+    records_of_words = word_records((word, vocabulary.look_up(word)) for word in row_of_word)
+    (directory / file_name("words", 0, 1)).write_bytes(records_of_words)
     rows = {kind: [len(keys)] for kind, keys in (texts | {"words": row_of_word}).items()}
     for split, split_pairs in pairs.items():
         size = max(1, -(-len(split_pairs) // shards))
@@ -199,7 +199,7 @@ def _rows(keys: Iterable[str]) -> dict[str, int]:
     return {key: row for row, key in enumerate(keys)}
 
 
-def _unsigned(key: str) -> int:
+def _unsigned_hash(key: str) -> int:
     return fingerprint64(key) % (1 << 64)
 
 
@@ -208,7 +208,7 @@ def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
     text_by_key: dict[str, str] = {}
     for text in texts:
         text_by_key.setdefault(rules.key(text), text)
-    return {key: text_by_key[key] for key in sorted(text_by_key, key=_unsigned)}
+    return {key: text_by_key[key] for key in sorted(text_by_key, key=_unsigned_hash)}
 
 
 def seal(directory: Path, spec: Spec) -> Spec:
@@ -241,9 +241,9 @@ class Row(NamedTuple):
 def texts_of(inputs, size: int) -> tuple[list[Text], list[Text]]:
     """The queries and the titles of a batch with `size` rows."""
 
-    def rows(buckets) -> list[tuple[int, ...]]:
-        buckets = buckets if isinstance(buckets, tuple) else (buckets,)
-        return [tuple(int(i) for i in row if i) for bucket in buckets for row in bucket.numpy()]
+    def rows(groups) -> list[tuple[int, ...]]:
+        groups = groups if isinstance(groups, tuple) else (groups,)
+        return [tuple(int(i) for i in row if i) for group in groups for row in group.numpy()]
 
     def texts(batch) -> list[Text]:
         table, tokens = rows(batch["word_ngrams"]), rows(batch["tokens"])

@@ -1,4 +1,4 @@
-"""What a Beam worker installs: the package as it is, and of what it needs nothing of TensorFlow.
+"""Installs the package on a Beam worker, with its dependencies except TensorFlow.
 
 Runners build it from here (`--setup_file=./worker/setup.py`), images too (`worker/Dockerfile`).
 """

@@ -26,11 +26,10 @@ _SIMILAR_SPELLING = 0.5
 _MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a sentence
 _MIN_INTERACTION = 0.5  # fraction of a word's contribution that is lost without the other word
 
-
+# By tower, the values that the explanation of a run shows besides the words.
 _INNER_VALUES = {
     "clsm": "neurons", "rnn": "cells", "lstm": "gates and cells", "bilstm": "gates and cells"
 }  # fmt: skip
-# By tower, what the explanation of a run shows besides the words.
 
 
 @dataclass(frozen=True)

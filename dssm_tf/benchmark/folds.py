@@ -34,8 +34,8 @@ def assign_folds(task: RankingTask) -> NDArray[np.int64]:
     are split evenly; the others are in fold 0.
     """
     keys = [FOLDED.key(query) for query in task.queries]
-    counted = {keys[row] for row in task.relevant["query"]}
-    ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))
+    keys_with_relevant = {keys[row] for row in task.relevant["query"]}
+    ordered = sorted(keys_with_relevant, key=lambda key: (fingerprint64(key), key))
     fold_by_key = {key: index % 2 for index, key in enumerate(ordered)}
     return np.array([fold_by_key.get(key, 0) for key in keys], np.int64)
 
@@ -52,7 +52,7 @@ def grid(search_space: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
-    """The best setting on fold 1, on fold 0, and on all queries.
+    """Chooses the setting to report on each fold by the queries of the other, and a final one.
 
     If means differ only by rounding, the first setting wins.
 
@@ -64,8 +64,8 @@ def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
         Indices of the settings for fold 0, for fold 1 and `FINAL`; empty if a fold has no query
         with a value.
     """
-    counted = ~np.isnan(values[0])
-    masks = [counted & (fold == 1), counted & (fold == 0), counted]
+    has_value = ~np.isnan(values[0])
+    masks = [has_value & (fold == 1), has_value & (fold == 0), has_value]
     if not all(mask.any() for mask in masks):
         return []
     return [int(values[:, mask].mean(axis=1).round(9).argmax()) for mask in masks]
@@ -93,8 +93,8 @@ def join_folds(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def join_rankings(rankings: Sequence[Rankings]) -> Rankings:
     """Joins both runs of the rankings of folds 0, 1 and the final setting, see `join_folds`."""
     return Rankings(
-        join_folds([both.run for both in rankings]),
-        join_folds([both.condensed for both in rankings]),
+        join_folds([pair.run for pair in rankings]),
+        join_folds([pair.condensed for pair in rankings]),
     )
 
 

@@ -99,9 +99,11 @@ class Hybrid(NamedTuple):
         scaled = []
         for name in self.members:
             low, spread = pl.col(name + _LOW), pl.col(name + _HIGH) - pl.col(name + _LOW)
-            share = (pl.col(name) - low) / spread
+            fraction = (pl.col(name) - low) / spread
             # A title without a score has the lowest one, as all have if there is no spread.
-            scaled.append(pl.when(spread > 0).then(share.fill_null(0.0)).otherwise(0.0).alias(name))
+            scaled.append(
+                pl.when(spread > 0).then(fraction.fill_null(0.0)).otherwise(0.0).alias(name)
+            )
         return titles.select(scaled).to_numpy()
 
 

@@ -74,9 +74,9 @@ class QueryWords:
         mask = tf.argsort(tf.argsort(order)) < max_words[:, None]
         if self._neighboring_words:
             length = tf.math.count_nonzero(words >= 0, axis=1, dtype=tf.int32)
-            choice, place = tf.unstack(random[:, self._first_extra :], axis=1)
+            choice, start_fraction = tf.unstack(random[:, self._first_extra :], axis=1)
             starts = tf.cast(tf.maximum(length - max_words + 1, 1), random.dtype)
-            start = tf.cast(place * starts, tf.int32)[:, None]
+            start = tf.cast(start_fraction * starts, tf.int32)[:, None]
             position = tf.range(columns)[None]
             run = (position >= start) & (position < start + max_words[:, None])
             mask = tf.where((choice < self._neighboring_words)[:, None], run, mask)

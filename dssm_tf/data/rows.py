@@ -24,7 +24,7 @@ class TrainingRows(NamedTuple):
         batch_size: rows per step, over all workers and replicas.
         mean_weight: mean weight of a row, counting the padding rows of the last step as 0.
         targets: grades or scores `(rows, columns)`; None for clicks.
-        pool: number of rows at the end, each of weight 1, of which each epoch draws a sample.
+        pool: number of rows at the end, each of weight 1, from which each epoch draws a sample.
         pool_sample: number of rows that an epoch draws from the pool.
     """
 

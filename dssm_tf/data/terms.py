@@ -37,7 +37,7 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[str], frequencies: DocumentFrequencies, count: int) -> Terms:
-        """The terms of words `(words,)`, of which the first `count` can be in pairs."""
+        """The terms of words `(words,)`. The first `count` of them can be in pairs."""
         index = {word: position for position, word in enumerate(words[:count])}
         pairs = []
         for pair in frequencies.pairs:
@@ -125,8 +125,8 @@ def _titles_with(
         count: number of possible items.
     """
     distinct = np.unique(titles * count + items)
-    found, counts = np.unique(distinct % max(count, 1), return_counts=True)
-    return found, counts
+    distinct_items, counts = np.unique(distinct % max(count, 1), return_counts=True)
+    return distinct_items, counts
 
 
 def own_rows(ngrams: pa.ListArray, whole_words: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -197,12 +197,12 @@ def text_batch(
 def _without_last(lists: tf.RaggedTensor, mask: tf.Tensor) -> tf.RaggedTensor:
     """Removes the last value of each list where the mask `(lists,)` is true."""
     last = tf.boolean_mask(lists.row_limits() - 1, mask)
-    kept = tf.tensor_scatter_nd_update(
+    is_retained = tf.tensor_scatter_nd_update(
         tf.ones_like(lists.flat_values, tf.bool), last[:, None], tf.zeros_like(last, tf.bool)
     )
     lengths = lists.row_lengths() - tf.cast(mask, tf.int64)
     return tf.RaggedTensor.from_row_lengths(
-        tf.boolean_mask(lists.flat_values, kept), lengths, validate=False
+        tf.boolean_mask(lists.flat_values, is_retained), lengths, validate=False
     )
 
 

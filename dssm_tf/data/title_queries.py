@@ -125,12 +125,12 @@ def titles_with_all_words(
     """
     _, same_word = _plain_words(data)
     lists = data.words("titles").take(pa.array(titles))
-    positions, found = (
+    positions, words = (
         lists.value_parent_indices().to_numpy(),
         same_word[lists.flatten().to_numpy()],
     )
     columns = sparse.csc_array(
-        (np.ones(len(found), np.int8), (positions, found)), (len(titles), len(same_word))
+        (np.ones(len(words), np.int8), (positions, words)), (len(titles), len(same_word))
     )
     for query in queries:
         bounds = [columns.indptr[[word, word + 1]] for word in same_word[[*query.words]]]

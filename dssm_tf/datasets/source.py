@@ -29,7 +29,7 @@ _PROGRESS_ROWS = 1 << 12
 class Source:
     """A directory as it was downloaded, or one file of it.
 
-    Files are searched in the directory and two levels below it, with and without `.gz`.
+    `find` looks in the directory and two levels below it, for names with and without `.gz`.
 
     Args:
         path: the directory, or a file whose directory has the other files.
@@ -90,7 +90,7 @@ class Source:
         self,
         path: Path,
         columns: Sequence[str | Column],
-        use: Callable[..., object],
+        process_row: Callable[..., object],
         *,
         format: str = "",
         header: bool = True,
@@ -105,7 +105,7 @@ class Source:
             path: the file.
             columns: columns to read: a `Column`, or a name for unchanged strings. Nested JSON
                 values stay JSON. Columns that a JSON object lacks are None.
-            use: called with the cells of each row; raises `BadRow` if the row is malformed.
+            process_row: called with the cells of each row; raises `BadRow` if the row is malformed.
             format: format of the file, see `open_table`; by default that of its name.
             header: whether the first row has the names of the columns; else `columns` are all
                 columns of the file.
@@ -127,10 +127,10 @@ class Source:
             names=tuple(names) or None,
         )
         tally, name = Tally(), str(path)
-        wanted = [raw(column) if isinstance(column, str) else column for column in columns]
+        columns_to_read = [raw(column) if isinstance(column, str) else column for column in columns]
 
         def rows() -> Iterator[NumberedRow]:
-            for frame, rejects in table.scan(wanted, strict=False):
+            for frame, rejects in table.scan(columns_to_read, strict=False):
                 tally.reject(name, rejects)
                 self.rejected.update(f"{row.reason}, in {path.name}" for row in rejects)
                 for *cells, line in frame.iter_rows():
@@ -143,7 +143,7 @@ class Source:
         ):
             for line, cells in transform(rows()):
                 try:
-                    use(*cells)
+                    process_row(*cells)
                     tally.add(rows=1, clicks=1, most_clicks=1)
                 except BadRow as bad:
                     tally.reject(name, [reject(line, bad, bad.detail)])

@@ -32,7 +32,7 @@ class LinkTask:
         titles: `(titles, words)`.
         train: links to learn from.
         known: pairs that are never irrelevant in training.
-        ignored: pairs that are neither relevant nor irrelevant in measurements; None is `known`.
+        ignored: pairs that are neither relevant nor irrelevant in measurements; None means `known`.
         validation: links to choose the model by; None uses the last model.
         weights: relative frequency of each training link, see `TupleBatches`.
     """

@@ -14,9 +14,9 @@ from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import BOUNDARY
 
-LOWEST = 0.5
+MIN_SIMILARITY = 0.5
 """The lowest similarity of a written pair."""
-MOST = 5
+MAX_SIMILAR_WORDS = 5
 """The number of similar words that are written for each word."""
 
 _HEADER = """\
@@ -51,19 +51,19 @@ def export_learned_rules(model: Path | str, out: Path, titles: Iterable[str] | N
         words = {word for title in titles for word in ranker.vocabulary.words(title)}
     catalog = sorted(word for word in words if SEPARATOR not in word)
     ngrams = maxsim.vocabulary.whole_words
-    queried = {ngram.replace(BOUNDARY, "") for ngram in ngrams if SEPARATOR not in ngram}
-    known = [*catalog, *sorted(queried - words)]
-    similar_of_each = SimilarWords(maxsim, catalog, MOST + 1).of_each(known)
+    words_with_own_row = {ngram.replace(BOUNDARY, "") for ngram in ngrams if SEPARATOR not in ngram}
+    known = [*catalog, *sorted(words_with_own_row - words)]
+    similar_of_each = SimilarWords(maxsim, catalog, MAX_SIMILAR_WORDS + 1).of_each(known)
     written: set[frozenset[str]] = set()
     with atomic_write(out) as file:
-        file.write(_HEADER.format(name=ranker.name, most=MOST, lowest=LOWEST))
+        file.write(_HEADER.format(name=ranker.name, most=MAX_SIMILAR_WORDS, lowest=MIN_SIMILARITY))
         for word, similar in zip(known, similar_of_each, strict=True):
             others = [
                 (catalog[row], similarity)
                 for row, similarity in zip(*similar, strict=True)
-                if similarity >= LOWEST and catalog[row] != word
+                if similarity >= MIN_SIMILARITY and catalog[row] != word
             ]
-            for other, similarity in others[:MOST]:
+            for other, similarity in others[:MAX_SIMILAR_WORDS]:
                 if (pair := frozenset((word, other))) not in written:
                     written.add(pair)
                     file.write(f"{SIMILAR}\t{word}\t{other}\t{similarity:.3g}\n")

@@ -46,7 +46,7 @@ def find_model(path: Path) -> ModelLocation | None:
     """Finds the run, export or compact model of a directory; None if there is none.
 
     Args:
-        path: a run; a version of an export; a model, of which the newest version is taken; or a
+        path: a run; a version of an export; a model, whose newest version is taken; or a
             directory with exactly one model.
     """
     version = newest_version(path)

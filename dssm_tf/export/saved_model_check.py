@@ -122,8 +122,8 @@ def _graph_problem(meta: Any) -> str | None:
             )
         )
         called = set(_called(function.node_def)) | set(_called([function]))
-        if found := called & checkpoint:
-            return f"a function calls {min(found)[:60]!r}"
+        if forbidden := called & checkpoint:
+            return f"a function calls {min(forbidden)[:60]!r}"
     for more, nodes in graphs:
         for node in nodes:
             if node.op not in OPERATIONS and node.op not in more:

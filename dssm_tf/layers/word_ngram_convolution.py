@@ -17,7 +17,7 @@ class WordNgramConvolution(keras.layers.Layer):
     product with one word. These products do not depend on the word's position in the text, so
     `WordHashing` computes them once per distinct word, `window * units` numbers. The convolution
     then only shifts and adds: `W_c l_t` is the sum of block j of word `t + j` over the positions j
-    of the window. Differs from `keras.layers.Conv1D` by that, and by the padding word `<s>`.
+    of the window. `keras.layers.Conv1D` would multiply again, and has no padding word `<s>`.
 
     The paper puts `<s>` before and after the text "so that a full window for a word at any
     position can be formed", and does not define its vector. A word has the counts of its n-grams,

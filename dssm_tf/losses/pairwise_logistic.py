@@ -19,9 +19,9 @@ from dssm_tf.losses.ranking_loss import (
 class PairwiseLogistic(RankingLoss):
     """`log(1 + exp(-gamma (R(clicked) - R(negative))))`, summed over a query's negatives, in nats.
 
-    Differs from `ClickSoftmax` by comparing with one negative at a time, so many negatives with low
-    scores can have as much gradient as one with a high score. In the softmax, the negatives with
-    the highest scores have most of the gradient.
+    Differs from `ClickSoftmax` by comparing with one negative at a time. Several negatives with low
+    scores can therefore have as much gradient as one with a high score. In the softmax, the
+    negatives with the highest scores have most of the gradient.
 
     Args:
         gamma: factor that scales the cosine, above 0.

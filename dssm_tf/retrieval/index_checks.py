@@ -1,4 +1,4 @@
-"""Checks of the faiss and bm25s files of an index, whose libraries trust what they read."""
+"""Checks of the faiss and bm25s files of an index, because these libraries do not check them."""
 
 from __future__ import annotations
 

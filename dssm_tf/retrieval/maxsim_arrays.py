@@ -145,28 +145,28 @@ def _similar_words(
 
 
 def _pairs(
-    terms: TitleTerms, kept: Mapping[str, int]
+    terms: TitleTerms, known_pairs: Mapping[str, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The kept pairs of titles, with repetition.
+    """The known pairs of titles, with repetition.
 
     Args:
         terms: the words of titles, in order.
-        kept: pairs; all others are left out.
+        known_pairs: pairs with a document frequency; all others are left out.
 
     Returns:
         The keys of the pairs, see `Arrays.pair_keys`; the row of each pair and its title, int32.
     """
     words = len(terms.row_of)
     row_of = terms.row_of.get
-    rows = [tuple(map(row_of, pair.split(" "))) for pair in kept]
+    rows = [tuple(map(row_of, pair.split(" "))) for pair in known_pairs]
     candidates = np.array([row for row in rows if None not in row], np.int64).reshape(-1, 2)
     titles = terms.titles
     neighbors = titles[1:] == titles[:-1]
     rows_of_words = terms.rows.astype(np.int64)
     keys = (rows_of_words[:-1] * words + rows_of_words[1:])[neighbors]
-    is_kept = np.isin(keys, candidates[:, 0] * words + candidates[:, 1])
-    pair_keys, pair_rows = np.unique(keys[is_kept], return_inverse=True)
-    return pair_keys, pair_rows.astype(np.int32), titles[1:][neighbors][is_kept]
+    is_known = np.isin(keys, candidates[:, 0] * words + candidates[:, 1])
+    pair_keys, pair_rows = np.unique(keys[is_known], return_inverse=True)
+    return pair_keys, pair_rows.astype(np.int32), titles[1:][neighbors][is_known]
 
 
 def _distinct(

@@ -247,16 +247,16 @@ class MaxSimIndex:
         words = self.model.vocabulary.words(query)
         ruled = self._ruled.get(" ".join(words), {})
         depth = k + len(ruled)
-        found = self._entries(self.rank(words, depth, allowed), depth, allowed)
+        best = self._entries(self.rank(words, depth, allowed), depth, allowed)
         if ruled and (prepared := self._queries.prepare(words)) is not None:
-            found = put_pinned_first(
-                found,
+            best = put_pinned_first(
+                best,
                 ruled,
                 None if allowed is None else allowed.entries,
                 self.arrays,
                 lambda titles: self._scores(prepared, titles),
             )
-        entries, scores, titles = found.entries[:k], found.scores[:k], found.titles[:k]
+        entries, scores, titles = best.entries[:k], best.scores[:k], best.titles[:k]
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
         numbers = scores.tolist(), self.arrays.priors[titles].tolist()

@@ -349,10 +349,10 @@ def exact_scores(
     for title in titles:
         entries += title_starts[title + 1] - title_starts[title]
     # Titles share many words: the similarities of a word are computed once.
-    place_of_word = np.full(len(title_weights), -1, np.int32)
+    entry_of_word = np.full(len(title_weights), -1, np.int32)
     similarities = np.empty((entries, words), np.float32)
     highest = np.empty(entries, np.float32)
-    places = 0
+    computed = 0
     divisor = 1 - threshold
     scores = np.empty(len(titles), np.float32)
     best = np.empty(words, np.float32)
@@ -362,11 +362,11 @@ def exact_scores(
         query_side = title_side = 0.0
         for j in range(title_starts[title], title_starts[title + 1]):
             row = title_words[j]
-            place = place_of_word[row]
-            if place < 0:
-                place = place_of_word[row] = places
-                places += 1
-                highest[place] = 0
+            entry = entry_of_word[row]
+            if entry < 0:
+                entry = entry_of_word[row] = computed
+                computed += 1
+                highest[entry] = 0
                 for word in range(words):
                     product = np.float32(_rounded_product(rounded, row, small, word))
                     similarity = np.float32(0)
@@ -376,11 +376,11 @@ def exact_scores(
                     for k in range(set_ends[word - 1] if word else 0, set_ends[word]):
                         if set_rows[k] == row:
                             similarity = set_similarities[k]
-                    similarities[place, word] = similarity
-                    highest[place] = max(highest[place], similarity)
+                    similarities[entry, word] = similarity
+                    highest[entry] = max(highest[entry], similarity)
             for word in range(words):
-                best[word] = max(best[word], similarities[place, word])
-            title_side += title_weights[row] * highest[place]
+                best[word] = max(best[word], similarities[entry, word])
+            title_side += title_weights[row] * highest[entry]
         for word in range(words):
             query_side += query_weights[word] * best[word]
         for j in range(title_pair_starts[title], title_pair_starts[title + 1]):

@@ -1,4 +1,4 @@
-"""Builds, writes and opens the index that fits a model."""
+"""Builds or opens the index that fits a model: of word vectors or of title vectors."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def build_index(
         progress: called with the finished fraction and the current step.
 
     Raises:
-        UserError: an option is not one of this kind of model, the model has neither words nor
-            vectors, no title has a word, or a library is not installed.
+        UserError: an option does not apply to this kind of model, the model is neither a maxsim
+            model nor a cosine model, no title has a word, or a library is not installed.
     """
     if isinstance(model, MaxSimRanker):
         if kind == "fast" or queries:

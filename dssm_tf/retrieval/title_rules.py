@@ -57,11 +57,11 @@ class TitleFinder:
         one counts.
         """
         by_id = self._with_ids({rule.title for rule in rules.titles})
-        found: dict[str, dict[int, TitleRule]] = {}
+        entries: dict[str, dict[int, TitleRule]] = {}
         for rule in rules.titles:
             for entry in by_id.get(rule.title) or self._with_text(rule.title):
-                found.setdefault(rule.query, {}).setdefault(entry, rule)
-        return found
+                entries.setdefault(rule.query, {}).setdefault(entry, rule)
+        return entries
 
     def _with_ids(self, ids: set[str]) -> Mapping[str, list[int]]:
         """The entries with some ids, by id."""
@@ -69,11 +69,11 @@ class TitleFinder:
         from pyarrow import compute
 
         column = self._table["doc_id"]
-        is_there = compute.is_in(column, value_set=pyarrow.array(sorted(ids), pyarrow.string()))
-        found: dict[str, list[int]] = {}
-        for entry in np.flatnonzero(is_there.to_numpy()).tolist():
-            found.setdefault(column[entry].as_py(), []).append(entry)
-        return found
+        has_id = compute.is_in(column, value_set=pyarrow.array(sorted(ids), pyarrow.string()))
+        entries: dict[str, list[int]] = {}
+        for entry in np.flatnonzero(has_id.to_numpy()).tolist():
+            entries.setdefault(column[entry].as_py(), []).append(entry)
+        return entries
 
     def _with_text(self, text: str) -> Sequence[int]:
         """The entries whose titles have the same normalized text."""
@@ -99,16 +99,16 @@ class TitleFinder:
 
 
 def put_pinned_first(
-    found: RankedEntries,
+    best: RankedEntries,
     ruled: Mapping[int, TitleRule],
     allowed: NDArray[np.bool_] | None,
     arrays: Arrays,
     score: Callable[[NDArray[np.int32]], NDArray[np.float32]],
 ) -> RankedEntries:
-    """Puts the pinned entries of a query before the found ones, and leaves blocked ones out.
+    """Puts the pinned entries of a query before the best ones, and leaves blocked ones out.
 
     Args:
-        found: the best entries.
+        best: the best entries by score.
         ruled: the entries that have a rule, in the order of the rules.
         allowed: `(entries,)`, whether the search may return each entry; None for all.
         arrays: the numbers of the index.
@@ -120,11 +120,11 @@ def put_pinned_first(
         if rule.pinned and (allowed is None or allowed[entry])
     ]
     titles = _titles_of_entries(arrays, pinned)
-    others = [i for i, entry in enumerate(found.entries) if entry not in ruled]
+    others = [i for i, entry in enumerate(best.entries) if entry not in ruled]
     return RankedEntries(
-        pinned + [found.entries[i] for i in others],
-        np.append(score(titles), found.scores[others]),
-        np.append(titles, found.titles[others]),
+        pinned + [best.entries[i] for i in others],
+        np.append(score(titles), best.scores[others]),
+        np.append(titles, best.titles[others]),
     )
 
 

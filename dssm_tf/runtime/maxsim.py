@@ -285,7 +285,7 @@ class InvertedIndex:
         return query_side, title_side
 
     def _title_contributions(self, rows: NDArray[np.intp], similarities: Vectors) -> Vectors:
-        """For each row, what it adds to the title side: its weight times its similarity.
+        """The contribution of each row to the title side: its weight times its similarity.
 
         Of the entries of one title word, all but the most similar get 0.
 

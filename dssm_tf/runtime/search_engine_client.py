@@ -82,7 +82,7 @@ class SearchEngineClient:
         """The query DSL of a query.
 
         Args:
-            text: what the user typed.
+            text: the user's query.
             prior: whether to add the title's prior, if the model has one. A document's score is
                 then the model's score minus `manifest.prior_offset`.
             max_terms: maximum number of terms. The least similar words are dropped first.
@@ -156,11 +156,11 @@ class SearchEngineClient:
             raise UserError("there is no such index; create it with settings_and_mapping.json.")
         for name, index in indexes.items():
             meta = index.get("mappings", {}).get("_meta", {}).get(FIELDS, {})
-            if (found := meta.get("version")) != version:
+            if (written_by := meta.get("version")) != version:
                 raise UserError(
-                    f"{name} has the fields of version {found or 'none'}, the table of expansions "
-                    f"is of version {version}; use the export that the documents were made with, "
-                    "or write them again with `dssm documents`."
+                    f"{name} has the fields of version {written_by or 'none'}, the table of "
+                    f"expansions is of version {version}; use the export that the documents were "
+                    "made with, or write them again with `dssm documents`."
                 )
         if other_documents:
             raise UserError(
@@ -196,9 +196,9 @@ def query_word(
         similar: rows and similarities of similar catalog words, see `SimilarWords.of`.
     """
     vectors, weights = model.words([word])
-    own = {word: 1.0} if vectors.any() else {}
+    same_word = {word: 1.0} if vectors.any() else {}
     others = {catalog[row]: float(x) for row, x in zip(*similar, strict=True)}
-    return QueryWord(float(weights[0, QUERY]), own | others)
+    return QueryWord(float(weights[0, QUERY]), same_word | others)
 
 
 def _shortened(

@@ -134,14 +134,14 @@ class _ErrorsOfLine:
     """Turns a ValueError of a block into a UserError that names the line."""
 
     def __init__(self, source: str, number: int) -> None:
-        self._place = f"{source}:{number}"
+        self._location = f"{source}:{number}"
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, ValueError):
-            raise UserError(f"{self._place}: {error}; nothing was written.") from None
+            raise UserError(f"{self._location}: {error}; nothing was written.") from None
 
 
 def _objects(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, Json]]:

@@ -199,9 +199,9 @@ class _Parser:
         """The word of a cell."""
         words = self._vocabulary.words(text)
         if len(words) != 1:
-            found = " ".join(map(repr, words[:5]))
+            first = " ".join(map(repr, words[:5]))
             raise ValueError(
-                f"{text!r:.60} has {len(words)} words{f': {found}' if found else ''}; expected one "
+                f"{text!r:.60} has {len(words)} words{f': {first}' if first else ''}; expected one "
                 "word, as the model splits texts"
             )
         return words[0]

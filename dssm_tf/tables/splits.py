@@ -242,14 +242,14 @@ def _logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
     with_id = clicks.filter(col.doc_id != "").sort(
         "doc_id", "clicks", "title", descending=[False, True, False]
     )
-    one_per_id = with_id.unique("doc_id", keep="first", maintain_order=True)
-    one_per_id = one_per_id.select("doc_id", "title")
+    titles_with_id = with_id.unique("doc_id", keep="first", maintain_order=True)
+    titles_with_id = titles_with_id.select("doc_id", "title")
     without_id = clicks.filter(col.doc_id == "").select("title").unique()
     without_id = without_id.join(with_id.select("title").unique(), on="title", how="anti")
-    used_ids = {*one_per_id["doc_id"]}
+    used_ids = {*titles_with_id["doc_id"]}
     new_ids = (id for number in count(1) if (id := f"t{number:06d}") not in used_ids)
     numbered = [CorpusTitle(next(new_ids), title) for title in without_id["title"].sort()]
-    with_log_id = map(CorpusTitle._make, one_per_id.iter_rows())
+    with_log_id = map(CorpusTitle._make, titles_with_id.iter_rows())
     return sorted([*with_log_id, *numbered], key=lambda title: (title.title, title.doc_id))
 
 

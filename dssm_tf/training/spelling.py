@@ -44,8 +44,8 @@ def learn_spelling(
 
     The vector of a word is the sum of its letter rows and its own row. In each step, words with
     their own row are drawn, in proportion to the square root of their frequencies, and misspelled.
-    The loss is that of `spelling_loss`. Afterwards each own row becomes what the letter rows lack
-    for the vector that its word had before.
+    The loss is that of `spelling_loss`. Afterwards each own row becomes the difference between the
+    word's earlier vector and the new sum of its letter rows.
 
     Args:
         kernel: the first matrix, `(1 + vocabulary.size, columns)`; it is not changed.
@@ -173,15 +173,18 @@ def _train(
     adam = Adam(letters)
     with progress_of("spelling", len(drawn), not quiet) as task:
         for words, rows in zip(drawn, spellings.drawn, strict=True):
-            kept = random.random((len(words), letters.shape[1]), np.float32) >= DROPOUT
-            loss, gradient = spelling_loss(letters, counts[rows], targets[words], kept)
+            dropout_mask = random.random((len(words), letters.shape[1]), np.float32) >= DROPOUT
+            loss, gradient = spelling_loss(letters, counts[rows], targets[words], dropout_mask)
             adam.update(gradient)
             task.advance(state=f"loss {loss:.3f}")
     kernel[used] = letters
 
 
 def spelling_loss(
-    letters: Floats, counts: scipy.sparse.csr_matrix, targets: Floats, kept: NDArray[np.bool_]
+    letters: Floats,
+    counts: scipy.sparse.csr_matrix,
+    targets: Floats,
+    dropout_mask: NDArray[np.bool_],
 ) -> tuple[float, Floats]:
     """The mean of `-log softmax(GAMMA * cosines)` of the right words, in nats, and its gradient.
 
@@ -189,12 +192,13 @@ def spelling_loss(
         letters: letter rows, `(rows, columns)`.
         counts: how often each spelling has each row, `(words, rows)`.
         targets: unit vectors of the words, `(words, columns)`. Spelling i belongs to word i.
-        kept: the components of the spellings' sums that dropout keeps, `(words, columns)`.
+        dropout_mask: true for the components of the spellings' sums that dropout keeps,
+            `(words, columns)`.
 
     Returns:
         The loss, and its gradient with respect to `letters`.
     """
-    sums = np.where(kept, counts @ letters, 0)
+    sums = np.where(dropout_mask, counts @ letters, 0)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     lengths[lengths == 0] = 1  # a spelling without known letters is zero
     vectors = sums / lengths
@@ -205,7 +209,7 @@ def spelling_loss(
     probabilities[right] -= 1
     of_vectors = (GAMMA / len(targets)) * (probabilities @ targets)
     along = (vectors * of_vectors).sum(axis=1, keepdims=True) * vectors
-    of_sums = np.where(kept, (of_vectors - along) / lengths, 0)
+    of_sums = np.where(dropout_mask, (of_vectors - along) / lengths, 0)
     return loss, counts.T @ of_sums
 
 

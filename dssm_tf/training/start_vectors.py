@@ -125,8 +125,8 @@ def start_rows(
     if has_letters.any():
         lengths[~has_letters] = lengths[has_letters].mean()
     has_direction = directions.any(axis=1)
-    own = length * lengths[:, None] * directions
-    kernel[rows[has_direction]] = own[has_direction]
+    own_rows = length * lengths[:, None] * directions
+    kernel[rows[has_direction]] = own_rows[has_direction]
     return kernel
 
 
@@ -139,13 +139,13 @@ def _project(vectors: Floats, columns: int, seed: int) -> NDArray[np.float64]:
     centered -= centered.mean(axis=0)
     # The eigenvectors of the covariance are the right singular vectors; eigenvalues increase.
     _, directions = np.linalg.eigh(centered.T @ centered)
-    kept = min(columns, vectors.shape[1])
-    projected = centered @ directions[:, -kept:]
+    dimension = min(columns, vectors.shape[1])
+    projected = centered @ directions[:, -dimension:]
     projected[np.linalg.norm(projected, axis=1) < _NEGLIGIBLE] = 0
     random = np.random.default_rng(seed).standard_normal((columns, columns))
     rotation, triangle = np.linalg.qr(random)
     rotation *= np.sign(np.diag(triangle))  # makes all rotations equally likely (Mezzadri 2007)
-    return _unit(projected) @ rotation[:kept]
+    return _unit(projected) @ rotation[:dimension]
 
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ class Stage:
     """Weights after a stage, and their validation NDCG.
 
     Args:
-        name: what the stage did, such as `spelling`.
+        name: the kind of training, such as `spelling`.
         weights: in the order of `Siamese.weights`.
         metrics: validation NDCG at each cutoff; empty without validation queries.
     """

@@ -114,11 +114,11 @@ def _lines(path: Path) -> Generator[_Line, None, None]:
                 raise UserError(f"{path}:1 is the header {header!r}; expected two numbers above 0.")
             continue
         word, _, numbers = line.partition(b" ")
-        found = numbers.count(b" ") + 1 if numbers else 0
-        columns = columns or found
-        if not word or not numbers or found != columns:
+        fields = numbers.count(b" ") + 1 if numbers else 0
+        columns = columns or fields
+        if not word or not numbers or fields != columns:
             raise UserError(
-                f"{path}:{number} has {found} fields after the word {_quote(word)}; expected a "
+                f"{path}:{number} has {fields} fields after the word {_quote(word)}; expected a "
                 f"word without spaces and {columns or 'its'} numbers, separated by single spaces. "
                 "Correct or delete the line."
             )

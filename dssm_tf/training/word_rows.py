@@ -38,13 +38,13 @@ class WordRows:
 
     def split(self, word: str) -> tuple[list[int], int | None]:
         """The letter rows of a word, with repetition, and its own row; None if it has none."""
-        letters, own = [], None
+        letters, own_row = [], None
         for row in self._vocabulary.look_up(word):
             if row in self.words:
-                own = row
+                own_row = row
             else:
                 letters.append(row)
-        return letters, own
+        return letters, own_row
 
     def check(self, kernel: NDArray[np.floating]) -> None:
         """Raises ValueError unless a matrix has one row per id of the vocabulary."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dssm_tf.benchmark import benchmark as module
+from dssm_tf.benchmark import benchmark as benchmark_module
 from dssm_tf.benchmark.fit import fit
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
@@ -50,18 +50,20 @@ class InProcessFit:
 
 def run_command(*arguments: str):
     """Runs `dssm benchmark`; returns the evaluation, standard output and standard error."""
-    evaluations, measure_systems = [], module.measure_systems
+    evaluations, measure_systems = [], benchmark_module.measure_systems
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as monkeypatch, redirect_stdout(out), redirect_stderr(err):
         monkeypatch.setenv("COLUMNS", "160")
         # Only in this module, because importing TensorFlow starts a process too.
-        monkeypatch.setattr(module, "subprocess", SimpleNamespace(Popen=InProcessFit, PIPE=None))
+        monkeypatch.setattr(
+            benchmark_module, "subprocess", SimpleNamespace(Popen=InProcessFit, PIPE=None)
+        )
 
         def measure_and_record(*options):
             evaluations.append(measure_systems(*options))
             return evaluations[0]
 
-        monkeypatch.setattr(module, "measure_systems", measure_and_record)
+        monkeypatch.setattr(benchmark_module, "measure_systems", measure_and_record)
         code = main(["benchmark", *arguments])
     if code and not evaluations:
         raise UserError(err.getvalue().splitlines()[-1])
@@ -84,6 +86,7 @@ ARGUMENTS = (
 
 
 def arguments(folder: Path) -> tuple[str, ...]:
+    """Flags with a system that fails, an output directory, and rankings of another system."""
     return (
         *ARGUMENTS,
         "--systems", f"popularity,bm25,tfidf,broken={folder / 'broken.yaml'}",
@@ -93,4 +96,5 @@ def arguments(folder: Path) -> tuple[str, ...]:
 
 
 def with_prior(*names: str) -> list[str]:
+    """Rows of the table: each system without and with the prior."""
     return [row for name in names for row in (name, f"{name}+prior")]

@@ -75,13 +75,15 @@ def test_ids_of_one_kind_do_not_depend_on_the_kinds_that_were_written(tmp_path, 
         rules = Rules(False, hash_buckets=buckets, letter_ngrams=kinds)
         return Preprocessed(write_data(tmp_path / name, click_log(), rules=rules).path)
 
-    every, alone = read("every", NGRAM_KINDS), read("alone", ("trigrams",))
+    every, trigrams_only = read("every", NGRAM_KINDS), read("alone", ("trigrams",))
     kept = every.with_letter_ngrams(["trigrams"])
-    assert kept.distinct_words == alone.distinct_words
-    assert kept.vocabulary.fingerprint == alone.vocabulary.fingerprint == kept.spec.fingerprint
-    assert kept.rules == kept.spec.rules == alone.rules
-    assert kept.spec.vocabulary_size == kept.vocabulary.size == alone.spec.vocabulary_size
-    assert kept.with_whole_words().distinct_words == alone.with_whole_words().distinct_words
+    assert kept.distinct_words == trigrams_only.distinct_words
+    assert (
+        kept.vocabulary.fingerprint == trigrams_only.vocabulary.fingerprint == kept.spec.fingerprint
+    )
+    assert kept.rules == kept.spec.rules == trigrams_only.rules
+    assert kept.spec.vocabulary_size == kept.vocabulary.size == trigrams_only.spec.vocabulary_size
+    assert kept.with_whole_words().distinct_words == trigrams_only.with_whole_words().distinct_words
     assert every.rules.letter_ngrams == NGRAM_KINDS  # unchanged
     assert every.with_letter_ngrams(NGRAM_KINDS) is every
 

@@ -48,9 +48,9 @@ def test_a_visible_and_a_hidden_unit_by_hand():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_free_energy_sums_or_integrates_over_all_hidden_states(kind):
     reference = machine(kind)
-    every = states(4)
-    expected = [reference.free_energy(v) for v in every]
-    np.testing.assert_allclose(layer_of(reference).free_energy(every), expected, rtol=1e-9)
+    all_states = states(4)
+    expected = [reference.free_energy(v) for v in all_states]
+    np.testing.assert_allclose(layer_of(reference).free_energy(all_states), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -62,8 +62,8 @@ def test_the_difference_of_statistics_is_the_gradient_of_the_likelihood(kind):
     counts = np.round(reference.probabilities() * 200_000).astype(int)
     samples = np.repeat(states(4), counts, axis=0)
     updates = layer.statistics_difference(tf.constant(data), tf.constant(samples))
-    for ours, exact in zip(updates, reference.likelihood_gradient(data), strict=True):
-        np.testing.assert_allclose(ours, exact, atol=1e-4)
+    for received, exact in zip(updates, reference.likelihood_gradient(data), strict=True):
+        np.testing.assert_allclose(received, exact, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,22 +84,22 @@ def test_contrastive_divergence_has_the_expectation_of_its_definition():
     reference = machine(visible=3, hidden=2)
     data = states(3)[[1, 6]]
     layer = layer_of(reference, sample_visible=True)
-    many = np.repeat(data, 40_000, axis=0)
-    updates = layer.contrastive_divergence(tf.constant(many))
-    for ours, exact in zip(updates, reference.cd1_expectation(data), strict=True):
+    repeated = np.repeat(data, 40_000, axis=0)
+    updates = layer.contrastive_divergence(tf.constant(repeated))
+    for received, exact in zip(updates, reference.cd1_expectation(data), strict=True):
         # A mean of 80,000 products of values up to 1: standard error below 0.002.
-        np.testing.assert_allclose(ours, exact, atol=0.01)
+        np.testing.assert_allclose(received, exact, atol=0.01)
 
 
 def test_more_sampling_steps_approach_the_exact_gradient():
     reference = machine(visible=3, hidden=2, scale=3)
     data = states(3)[[1, 6]]
     exact = reference.likelihood_gradient(data)[0]
-    many = tf.constant(np.repeat(data, 20_000, axis=0))
+    repeated = tf.constant(np.repeat(data, 20_000, axis=0))
     error = []
     for steps in (1, 20):
         layer = layer_of(reference, sample_visible=True, steps=steps)
-        error.append(np.abs(layer.contrastive_divergence(many)[0] - exact).max())
+        error.append(np.abs(layer.contrastive_divergence(repeated)[0] - exact).max())
     assert error[1] < 0.02 < 0.04 < error[0]
 
 
@@ -107,9 +107,9 @@ def test_the_pseudo_likelihood_equals_its_definition():
     reference = machine()
     row = states(4)[[11]]
     layer = layer_of(reference)
-    many = tf.constant(np.repeat(row, 50_000, axis=0))
+    repeated = tf.constant(np.repeat(row, 50_000, axis=0))
     expected = reference.pseudo_log_likelihood(row[0])
-    assert float(layer.pseudo_log_likelihood(many)) == pytest.approx(expected, abs=0.03)
+    assert float(layer.pseudo_log_likelihood(repeated)) == pytest.approx(expected, abs=0.03)
 
 
 @pytest.mark.parametrize("kind", KINDS)

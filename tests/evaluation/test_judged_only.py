@@ -39,13 +39,13 @@ def test_the_judgment_rate_follows_the_last_ndcg_if_the_corpus_has_titles_withou
     def metrics(names, corpus):
         return evaluate(GOOD, JUDGMENTS, corpus, metrics=names).metrics
 
-    own = Metric("ndcg of my own", lambda ranks, grades: 1.0)
-    names = ["ndcg@1", "map", "ndcg@3", "mrr@10", own]
+    constant = Metric("ndcg of my own", lambda ranks, grades: 1.0)
+    names = ["ndcg@1", "map", "ndcg@3", "mrr@10", constant]
     assert metrics(names, CORPUS) == (
         "ndcg@1", "map", "ndcg@3", "judged@10", "mrr@10", "ndcg of my own",
     )  # fmt: skip
     assert "judged@10" not in metrics(names, None)
-    assert metrics(["map", own], CORPUS) == ("map", "ndcg of my own")
+    assert metrics(["map", constant], CORPUS) == ("map", "ndcg of my own")
     assert metrics(["judged@5", "ndcg@3"], CORPUS) == ("judged@5", "ndcg@3")
     judged_corpus = [title for title in CORPUS if title.doc_id in {"d2", "d3"}]
     every_title_is_judged = [row for row in JUDGMENTS if row.query == "hat"]

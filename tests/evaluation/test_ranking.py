@@ -1,3 +1,7 @@
+"""Ranks of scores: ties, missing scores and NaN."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given

@@ -39,14 +39,14 @@ def labels_for(name: str) -> dict[str, np.ndarray]:
     return GRADES if name in GRADED_LOSS_CONFIGS else LABELS
 
 
-def loss(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
+def loss(name: str, scores=SCORES, labels_of_rows=None) -> np.ndarray:
     """The loss of each query."""
-    return losses_per_query(build_loss(name), scores, given_labels or labels_for(name))
+    return losses_per_query(build_loss(name), scores, labels_of_rows or labels_for(name))
 
 
-def gradient_of(name: str, scores=SCORES, given_labels=None) -> np.ndarray:
+def gradient_of(name: str, scores=SCORES, labels_of_rows=None) -> np.ndarray:
     """The derivative of the loss by each score."""
-    return gradient(build_loss(name), scores, given_labels or labels_for(name))
+    return gradient(build_loss(name), scores, labels_of_rows or labels_for(name))
 
 
 @every_loss

@@ -1,4 +1,4 @@
-"""What workers tell the launcher, and files that somebody else planted in the output."""
+"""Manifests that workers send to the launcher, and files of other programs in the output."""
 
 from __future__ import annotations
 

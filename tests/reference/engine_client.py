@@ -127,8 +127,8 @@ class Client:
         similarities = np.maximum(0, cosines - self.threshold) / (1 - self.threshold)
         most = self.manifest["similar_words"] or len(self.catalog)
         rows = np.argsort(-similarities, kind="stable")[:most]
-        found = {self.catalog[row]: similarities[row] for row in rows if similarities[row] > 0}
-        return {word: 1.0} | found
+        similar = {self.catalog[row]: similarities[row] for row in rows if similarities[row] > 0}
+        return {word: 1.0} | similar
 
     # ------------------------------------------------------------------- queries and documents
 
@@ -139,9 +139,9 @@ class Client:
         pinned, blocked = placed["pinned"], placed["blocked"]
         terms = max(0, max_terms - len(pinned) - (1 if blocked else 0))
         should = [self.query_without_rules(text, prior, terms)]
-        for place, name in enumerate(pinned):
-            clause = {"filter": {"ids": {"values": [name]}}, "_name": f"pinned {place + 1}"}
-            should.append({"constant_score": clause | {"boost": 1000 * (len(pinned) - place)}})
+        for rank, name in enumerate(pinned):
+            clause = {"filter": {"ids": {"values": [name]}}, "_name": f"pinned {rank + 1}"}
+            should.append({"constant_score": clause | {"boost": 1000 * (len(pinned) - rank)}})
         exclusion = {"must_not": [{"ids": {"values": blocked}}]} if blocked else {}
         return {"bool": {"should": should, "minimum_should_match": 1} | exclusion}
 

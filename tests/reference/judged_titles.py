@@ -17,7 +17,7 @@ MINIMUM_DIFFERENCE = 0.5
 def judged(ranking: Sequence[float | None], k: int) -> float:
     """Judged@k: the fraction of the first k titles that have a judgment, of any grade.
 
-    Of a shorter ranking, all titles are first titles. An empty one has 0.
+    If the ranking has fewer than k titles, all of them count. An empty ranking has 0.
     """
     first = ranking[:k]
     return sum(grade is not None for grade in first) / len(first) if first else 0.0

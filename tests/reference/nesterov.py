@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def momentum(update: int, total: int, middle: float = 0.995, ends: float = 0.9) -> float:
-    """mu of an update, counted from 0: `ends` in the first and last 2 % of all, else `middle`."""
+    """mu of an update, from 0: `ends` in the first and last 2 % of the updates, else `middle`."""
     return ends if update < 0.02 * total or update >= 0.98 * total else middle
 
 
@@ -32,10 +32,10 @@ def descend(
     change = np.zeros_like(parameters[0])
     for k in range(1, updates + 1):
         mu = momentum(k - 1, total)
-        current = gradient(parameters[-1] + mu * change)
-        norm = np.linalg.norm(current)
+        slope = gradient(parameters[-1] + mu * change)
+        norm = np.linalg.norm(slope)
         if threshold is not None and norm > threshold:
-            current = threshold * current / norm
-        change = mu * change - epsilon * current
+            slope = threshold * slope / norm
+        change = mu * change - epsilon * slope
         parameters.append(parameters[-1] + change)
     return parameters

@@ -134,10 +134,10 @@ def test_a_word_without_ids_has_no_dis_max_and_lowers_the_score_of_others(tmp_pa
     assert client.query("9") == {"match_none": {}}
     queries = [client.query(query, prior=False) for query in ("red", "red 9")]
     assert [len(clauses(query)) for query in queries] == [2, 2]  # with the title side
-    alone, beside = (
+    without_others, with_others = (
         scores_of(client, text, ["red shoe"], prior=False)[0] for text in ("red", "red 9")
     )
-    assert beside < alone
+    assert with_others < without_others
 
 
 def test_repeated_words_are_one_clause(client):

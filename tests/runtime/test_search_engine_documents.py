@@ -25,8 +25,8 @@ def writer(client) -> DocumentWriter:
     return DocumentWriter(client, ("title",))
 
 
-def added(lines: list[str], writer: DocumentWriter, **options) -> list[dict]:
-    """The documents with fields, of lines of text."""
+def documents_of(lines: list[str], writer: DocumentWriter, **options) -> list[dict]:
+    """The documents of JSON lines, with the fields that a writer adds."""
     written = writer.documents([line.encode() for line in lines], "docs.jsonl", **options)
     return [json.loads(line) for line in written]
 
@@ -53,13 +53,13 @@ def test_other_fields_stay_and_earlier_fields_of_the_model_are_replaced(writer):
     line = (
         '{"title": "red shoe", "price": 1.10, "tags": [null], "dssm": {"old": 1}, "é": "\\ud800"}'
     )
-    (document,) = added([line], writer)
+    (document,) = documents_of([line], writer)
     assert document.pop("dssm") == writer.fields("red shoe")
     assert document == {"title": "red shoe", "price": 1.1, "tags": [None], "é": "\ud800"}
 
 
 def test_blank_lines_are_skipped(writer):
-    assert len(added(["", '{"title": "red"}', "  \n", '{"title": "shoe"}'], writer)) == 2
+    assert len(documents_of(["", '{"title": "red"}', "  \n", '{"title": "shoe"}'], writer)) == 2
 
 
 def test_a_title_has_several_fields_also_nested_and_lists(client):
@@ -74,7 +74,7 @@ def test_a_title_has_several_fields_also_nested_and_lists(client):
 
 def test_documents_become_a_bulk_request_with_their_ids(writer):
     lines = ['{"sku": 7, "title": "red"}', '{"sku": "a/b", "title": "shoe"}']
-    objects = added(lines, writer, id_field="sku")
+    objects = documents_of(lines, writer, id_field="sku")
     assert objects[::2] == [{"index": {"_id": "7"}}, {"index": {"_id": "a/b"}}]
     assert [document["dssm"]["words"] for document in objects[1::2]] == [["red"], ["shoe"]]
 
@@ -115,7 +115,7 @@ def test_actions_of_a_bulk_request_stay(writer):
 )
 def test_an_unusable_line_is_named(writer, line, message):
     with pytest.raises(UserError, match=rf"^docs.jsonl:2: .*{message}") as error:
-        added(['{"title": "red"}', line], writer)
+        documents_of(['{"title": "red"}', line], writer)
     assert "\n" not in str(error.value)
     assert str(error.value).endswith("; nothing was written.")
 
@@ -123,11 +123,11 @@ def test_an_unusable_line_is_named(writer, line, message):
 @pytest.mark.parametrize("id", ["null", '""', "1.5", "true", "[]"])
 def test_an_unusable_id_is_named(writer, id):
     with pytest.raises(UserError, match=r"docs.jsonl:1: sku is .*; expected an id"):
-        added([f'{{"sku": {id}, "title": "red"}}'], writer, id_field="sku")
+        documents_of([f'{{"sku": {id}, "title": "red"}}'], writer, id_field="sku")
 
 
 @pytest.mark.parametrize(
-    ("lines", "place", "message"),
+    ("lines", "number", "message"),
     [
         (['{"title": "red"}'], 1, "expected a bulk action, one of index, create, update, delete"),
         (["{}"], 1, "expected a bulk action"),
@@ -136,8 +136,8 @@ def test_an_unusable_id_is_named(writer, id):
         (['{"index": {}}', "", '{"name": 1}'], 3, "the document has no title"),
     ],
 )
-def test_an_unusable_line_of_a_bulk_request_is_named(writer, lines, place, message):
-    with pytest.raises(UserError, match=rf"^bulk:{place}: {message}"):
+def test_an_unusable_line_of_a_bulk_request_is_named(writer, lines, number, message):
+    with pytest.raises(UserError, match=rf"^bulk:{number}: {message}"):
         list(writer.bulk(map(str.encode, lines), "bulk"))
 
 
@@ -149,6 +149,8 @@ def test_an_update_of_a_part_of_the_title_is_refused(client):
 
 
 def test_numbers_of_documents_are_valid_json(writer):
-    (document,) = added(['{"title": "red", "n": [1e300, 12345678901234567890, 0.1]}'], writer)
+    (document,) = documents_of(
+        ['{"title": "red", "n": [1e300, 12345678901234567890, 0.1]}'], writer
+    )
     assert document["n"] == [1e300, 12345678901234567890, 0.1]
     assert inf not in document["n"]

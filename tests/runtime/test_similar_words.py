@@ -35,7 +35,7 @@ def test_similar_words_of_the_worked_example():
 
 @settings(max_examples=60, deadline=None)
 @given(word=_QUERY_WORDS, limit=st.sampled_from([None, 1, 2, 5, 100]))
-def test_they_are_the_most_similar_words_by_the_formula(word, limit):
+def test_similar_words_are_the_most_similar_ones_by_the_formula(word, limit):
     expected = oracle(MODEL, [[*WORDS, word]])
     similarities = [expected.similarity(word, other) for other in WORDS]
     best = sorted((s for s in similarities if s > 1e-6), reverse=True)[:limit]
@@ -56,7 +56,7 @@ def test_a_word_of_the_catalog_comes_first_in_its_own_list():
 
 
 @pytest.mark.parametrize("limit", [2, None])
-def test_the_words_of_each_are_those_of_one(limit):
+def test_each_of_several_words_has_the_result_of_a_single_call(limit):
     words = [*WORDS, "shoez", "qq", *WORDS * 3]  # several blocks
     similar = SimilarWords(MODEL, WORDS, limit)
     for word, (rows, similarities) in zip(words, similar.of_each(words), strict=True):

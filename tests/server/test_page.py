@@ -22,8 +22,8 @@ from tests.server.browser import Browser, find_chromium
 # Whether the title of the third hybrid hit is visible, and not covered by another element.
 ON_TOP = """(() => {
   const hit = document.getElementById("hybrid-3");
-  const at = hit.querySelector(".title").getBoundingClientRect();
-  return hit.contains(document.elementFromPoint(at.left + 5, at.top + 5));
+  const box = hit.querySelector(".title").getBoundingClientRect();
+  return hit.contains(document.elementFromPoint(box.left + 5, box.top + 5));
 })()"""
 EVIL = '<script>alert(1)</script> "fox" onmouseover=x'
 CORPUS = [

@@ -71,8 +71,8 @@ def test_the_layout_sets_encoding_delimiter_and_quotes(write):
 
 
 def test_data_without_a_header_is_read_by_the_names_of_the_layout(write):
-    later = io.BytesIO(b"\xef\xbb\xbfd4\tmore\n")
-    with open_table("t.tsv", layout=Layout(names=("doc_id", "title")), raw=later) as table:
+    file = io.BytesIO(b"\xef\xbb\xbfd4\tmore\n")
+    with open_table("t.tsv", layout=Layout(names=("doc_id", "title")), raw=file) as table:
         assert numbered_cells(table, ["title", "doc_id"]) == [(1, ("more", "d4"))]
 
 

@@ -29,7 +29,7 @@ def test_a_word_or_pair_counts_once_per_title_and_a_pair_of_one_title_is_dropped
     frequencies = DocumentFrequencies.from_titles(iter(_TITLES))
     assert frequencies.titles == 5
     assert frequencies.words == {"red": 2, "shoe": 3, "box": 2, "blue": 1, "hat": 1}
-    # "shoe red" and "blue hat" stand in one title each.
+    # "shoe red" and "blue hat" are in one title each.
     assert frequencies.pairs == {"red shoe": 2, "shoe box": 2}
 
 

@@ -117,7 +117,7 @@ def test_without_rounds_the_matrix_stays():
     assert learn(kernel, vocabulary, rounds=0) == pytest.approx(kernel, abs=1e-5)
 
 
-def test_the_only_word_has_nothing_to_be_told_from():
+def test_a_single_word_has_no_other_word_to_be_distinguished_from():
     vocabulary = vocabulary_of(["hammer"])
     kernel = random_kernel(vocabulary)
     # Its softmax is 1, so that the gradient is zero.
@@ -250,9 +250,9 @@ def test_the_gradient_is_the_slope_of_the_loss():
     counts = scipy.sparse.csr_matrix(counts)
     targets = random.normal(size=(5, 4))
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    kept = random.random((5, 4)) > 0.3
-    _, gradient = spelling_loss(letters, counts, targets, kept)
-    expected = numerical_gradient(lambda: spelling_loss(letters, counts, targets, kept)[0], letters)
+    mask = random.random((5, 4)) > 0.3
+    _, gradient = spelling_loss(letters, counts, targets, mask)
+    expected = numerical_gradient(lambda: spelling_loss(letters, counts, targets, mask)[0], letters)
     assert gradient == pytest.approx(expected, abs=1e-7)
 
 

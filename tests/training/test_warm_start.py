@@ -47,7 +47,9 @@ def warm_start(run, settings, records):
     return WarmStart.load(run, settings, records)
 
 
-def test_queries_that_the_earlier_run_was_trained_on_do_not_validate(earlier, tmp_path, data):
+def test_queries_that_the_earlier_run_was_trained_on_are_not_validation_queries(
+    earlier, tmp_path, data
+):
     known = [pair.query for pair in data.pairs["train"]][:2]
     clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
     validation = {*known, "quagga 1"}
@@ -57,12 +59,12 @@ def test_queries_that_the_earlier_run_was_trained_on_do_not_validate(earlier, tm
     records, settings = Preprocessed(today.path), parse_config(CONFIG)
     start = warm_start(earlier, settings, records)
     assert validation_task(settings.validation, records, start).queries == ("quagga 1",)
-    only = write_data(
+    known_only = write_data(
         tmp_path / "only", clicks, validation={*known}, earlier_vocabulary=data.vocabulary
     )
-    assert {*validation_task(settings.validation, Preprocessed(only.path), start).queries} == {
-        *known
-    }
+    assert {
+        *validation_task(settings.validation, Preprocessed(known_only.path), start).queries
+    } == {*known}
 
 
 @pytest.fixture(scope="module")

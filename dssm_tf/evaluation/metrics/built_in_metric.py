@@ -17,6 +17,7 @@ highest_grade = pl.col("highest_grade")
 """The highest grade of all queries, repeated in every row."""
 
 gain = 2.0**grade - 1
+"""Gain of a relevant title, `2^grade - 1`."""
 
 
 class BuiltInMetric(NamedTuple):

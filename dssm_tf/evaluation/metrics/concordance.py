@@ -30,10 +30,10 @@ def concordance(scores: NDArray[np.float64], grades: NDArray[np.float64]) -> flo
 
     Reference: with two grades this is the area under the ROC curve (Hanley and McNeil 1982).
     """
-    # Equal scores have equal places, also -inf, whose differences would be NaN.
-    place = np.unique(scores, return_inverse=True)[1].reshape(-1)
+    # Ranks of scores, because the difference of two -inf would be NaN.
+    rank = np.unique(scores, return_inverse=True)[1].reshape(-1)
     counted = grades[:, None] - grades[None, :] >= GRADE_DIFFERENCE - _ROUNDING
-    order = np.sign(place[:, None] - place[None, :])[counted]
+    order = np.sign(rank[:, None] - rank[None, :])[counted]
     return float((1 + order).mean() / 2) if order.size else np.nan
 
 

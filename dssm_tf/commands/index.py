@@ -54,7 +54,7 @@ def index(
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import add_rules, copy_compact
     from dssm_tf.retrieval.index import MODEL
-    from dssm_tf.retrieval.opening import build_index
+    from dssm_tf.retrieval.opening import build_index, name_fields
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.read import scan_texts
 
@@ -76,6 +76,7 @@ def index(
         search_index = build_index(
             ranker, model, titles, kind, query_texts, similar_words, task.update
         )
+        name_fields(search_index, layout.corpus.title_fields)
         task.update(1.0, "writing")
         search_index.save(temporary)
     say(f"{len(titles):,} titles; {search_index.summary}. Written: {out}", to=sys.stderr)

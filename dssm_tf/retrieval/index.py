@@ -21,6 +21,7 @@ from dssm_tf.retrieval.index_checks import check_bm25
 from dssm_tf.retrieval.lexical import build_bm25
 from dssm_tf.retrieval.maxsim_files import read_table
 from dssm_tf.retrieval.nearest import Nearest
+from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.cells import one_line
@@ -156,7 +157,12 @@ class Index:
         """Queries to try, made from titles."""
         return examples_of(self.titles)
 
-    def search(self, query: str, k: int = 10) -> SearchResult:
+    @cached_property
+    def filters(self) -> TitleFilters:
+        """Filters by id and by the fields of titles."""
+        return TitleFilters(self.titles, self.model.vocabulary.rules)
+
+    def search(self, query: str, k: int = 10, filters: Filters | None = None) -> SearchResult:
         """Returns the best `k` titles by each system.
 
         BM25 has no hits if no title has a word of the query. The model has none if its vocabulary
@@ -165,17 +171,24 @@ class Index:
         Args:
             query: any text.
             k: number of titles per system, at least 1.
+            filters: the accepted values of fields, see `TitleFilters`; None for all titles.
+
+        Raises:
+            UserError: a filter is not one of this index.
         """
+        allowed = self.filters.mask(filters) if filters else None
         query, depth, split = one_line(query), max(k, DEPTH), self.model.vocabulary.words
         words = [word for word in FOLDED.words(query) if word in self.lexical.vocab_dict]
         bm25 = self.lexical.get_scores(words) if words else np.zeros(len(self))
-        matching = np.flatnonzero(bm25)
+        matching = np.flatnonzero(bm25 if allowed is None else bm25 * allowed)
         lexical_rows = matching[top_columns(bm25[matching], depth)]
 
         # The query's unit vector (zeros if it has no known n-gram), followed by 1.
         vector = self.model.encode_queries([query], prior=True)[0]
         known = bool(vector[:-1].any())
-        semantic_rows = self.nearest.search(vector, depth)[1] if known else np.zeros(0, np.int64)
+        semantic_rows = np.zeros(0, np.int64)
+        if known:
+            semantic_rows = self.nearest.search(vector, depth, allowed)[1]
 
         pool = np.union1d(lexical_rows, semantic_rows)
         scores, bm25_scores = self.nearest.score(vector, pool), bm25[pool]

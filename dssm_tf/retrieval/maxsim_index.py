@@ -46,6 +46,7 @@ from dssm_tf.retrieval.maxsim_files import (
 )
 from dssm_tf.retrieval.maxsim_query import PreparedQuery, QueryPreparer
 from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
+from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.retrieval.title_rules import (
     EntriesOfQuery,
     RankedEntries,
@@ -58,6 +59,7 @@ from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.text.fields import MAX_OWN_FIELDS, mark_word
 
 RESCORED = 200
 """The number of titles that are scored by the full formula, if not set otherwise."""
@@ -231,19 +233,40 @@ class MaxSimIndex:
         starts = self.arrays.doc_starts
         return Filter(allowed, counts[starts[1:]] > counts[starts[:-1]])
 
-    def search(self, query: str, k: int = 10, allowed: Filter | None = None) -> SearchResult:
+    @cached_property
+    def filters(self) -> TitleFilters:
+        """Filters by id and by the fields of titles."""
+        return TitleFilters(self.table, self.model.vocabulary.rules)
+
+    def has_word(self, word: str) -> bool:
+        """Whether a title has a word, in any of its fields."""
+        return any(mark_word(word, field) in self._row_of for field in range(MAX_OWN_FIELDS + 1))
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        allowed: Filter | None = None,
+        filters: Filters | None = None,
+    ) -> SearchResult:
         """Returns the best `k` entries of the corpus.
 
         Args:
             query: any text.
             k: number of entries, at least 1.
             allowed: the entries that may be returned; None for all.
+            filters: the accepted values of fields instead, see `TitleFilters`; None for all.
 
         Returns:
             One ranking. Of titles with equal scores, the order is that of `tie_key`; of equal
             titles, that of the corpus. Pinned titles come first, in the order of their rules.
+
+        Raises:
+            UserError: a filter is not one of this index.
         """
         query = one_line(query)
+        if filters:
+            allowed = self.filter(self.filters.mask(filters))
         words = self.model.vocabulary.words(query)
         ruled = self._ruled.get(" ".join(words), {})
         depth = k + len(ruled)

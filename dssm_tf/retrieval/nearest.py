@@ -77,18 +77,31 @@ class Nearest:
             )
         return nearest
 
-    def search(self, query: Vectors, k: int) -> tuple[Vectors, RowIndices]:
+    def search(
+        self, query: Vectors, k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[Vectors, RowIndices]:
         """Returns the best titles for a query.
 
         Args:
             query: query vector, `(dimension,)`.
             k: maximum number of titles, at least 1.
+            allowed: `(titles,)`, whether each title may be returned; None for all.
 
         Returns:
             Scores and row indices, both `(min(k, titles),)`, best first, ties by row.
         """
         extended = np.append(query, 0).astype(np.float32)[None]
-        rows = self.index.search(extended, min(k + _EXTRA, self.index.ntotal))[1][0]
+        most = min(k + _EXTRA, self.index.ntotal)
+        if allowed is None:
+            rows = self.index.search(extended, most)[1][0]
+        else:
+            faiss = load_faiss()
+            selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
+            if hasattr(self.index, "hnsw"):
+                parameters = faiss.SearchParametersHNSW(sel=selector, efSearch=EF_SEARCH)
+            else:
+                parameters = faiss.SearchParameters(sel=selector)
+            rows = self.index.search(extended, most, params=parameters)[1][0]
         rows = rows[rows >= 0]
         scores = self.score(query, rows)
         order = np.lexsort((rows, -scores))[:k]

@@ -10,12 +10,13 @@ from dssm_tf.retrieval.index import Index
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_files import SETTINGS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
+from dssm_tf.retrieval.title_filters import with_field_names
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
 AnyIndex = Index | MaxSimIndex
-"""Both have `search`, `save`, `model`, `summary` and a length."""
+"""Both have `search`, `save`, `model`, `filters`, `summary` and a length."""
 
 
 def build_index(
@@ -55,6 +56,14 @@ def build_index(
         raise UserError(f"{source} is not a maxsim model; leave --similar-words out.")
     progress(0.0, "encoding titles")
     return Index.build(require_vectors(model, source), corpus, kind, queries)
+
+
+def name_fields(index: AnyIndex, names: Sequence[str]) -> None:
+    """Stores the names of the fields of the titles in an index; filters use them."""
+    if isinstance(index, MaxSimIndex):
+        index.table = with_field_names(index.table, names)
+    else:
+        index.titles = with_field_names(index.titles, names)
 
 
 def open_index(directory: Path | str) -> AnyIndex:

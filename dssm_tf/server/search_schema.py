@@ -1,0 +1,92 @@
+"""Requests and responses of `/v1/search`. Their JSON Schema is part of `/openapi.json`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_QUERY_LENGTH = 1000  # characters
+MAX_TITLES = 100
+MAX_EXPLAINED_TITLES = 10
+_MAX_VALUES = 1000  # of a filter
+_MAX_FIELDS = 10
+
+_Value = Annotated[str, Field(max_length=MAX_QUERY_LENGTH)]
+_Values = Annotated[list[_Value], Field(max_length=_MAX_VALUES, fail_fast=True)]
+
+
+class SearchRequest(BaseModel):
+    """A search."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    query: str = Field(max_length=MAX_QUERY_LENGTH, description="What the user typed.")
+    k: int = Field(10, ge=1, le=MAX_TITLES, description="Number of titles.")
+    filters: dict[str, _Value | _Values] = Field(
+        {},
+        max_length=_MAX_FIELDS,
+        description=(
+            "Accepted values by field: `doc_id`, or a field of the titles. A title needs one of the "
+            'values of each field, such as {"brand": ["Sony", "LG"]}.'
+        ),
+    )
+    explain: bool = Field(
+        False, description=f"Explain the first {MAX_EXPLAINED_TITLES} titles word by word."
+    )
+    ranking: Literal["hybrid", "bm25", "semantic"] | None = Field(
+        None,
+        description=(
+            "For a cosine model, the ranking: hybrid (the default), bm25, or semantic, that of the "
+            "model alone. A maxsim model has semantic only."
+        ),
+    )
+
+
+class MatchedWord(BaseModel):
+    """A word of the query and the most similar word of a title."""
+
+    word: str = Field(description="The word of the query.")
+    match: str | None = Field(description="The word of the title; null if none is similar.")
+    similarity: float = Field(description="From 0 to 1.")
+
+
+class Result(BaseModel):
+    """A title that was found."""
+
+    doc_id: str
+    title: str = Field(description="The title; a long one is cut.")
+    score: float = Field(description="The score by which the titles are sorted.")
+    parts: dict[str, float] = Field(
+        description=(
+            "Maxsim: query_words, title_words, pairs and prior, which add up to the score. Cosine: "
+            "similarity and popularity, and bm25_score; hybrid combines them."
+        )
+    )
+    words: list[MatchedWord] = Field([], description="The words of the query; maxsim only.")
+    rules: list[dict[str, Any]] = Field([], description="Rules by hand that apply to the title.")
+    explanation: dict[str, Any] | None = Field(
+        None, description="With `explain`: as `dssm explain --json` has it, or `error`."
+    )
+
+
+class SearchResponse(BaseModel):
+    """The result of a search."""
+
+    query: str = Field(description="The query, on one line.")
+    model: str
+    version: int
+    ranking: str = Field(description="The ranking that `results` is.")
+    no_good_match: bool = Field(description="Whether nothing matches well.")
+    note: str = Field(description="A sentence for the user if nothing matches well, or empty.")
+    corrected: list[MatchedWord] = Field(
+        description="Words of the query that no title has, and the alike words searched instead."
+    )
+    rules: list[str] = Field(description="Rules by hand that block titles for the query.")
+    results: list[Result] = Field(description="The best titles, best first.")
+
+
+class Error(BaseModel):
+    """A refusal."""
+
+    error: str = Field(description="One line: what was received and what was expected.")

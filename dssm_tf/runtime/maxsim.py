@@ -49,7 +49,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -228,7 +228,9 @@ class InvertedIndex:
         pair_weights = model.pair_weights(list(self._row_of_pair))[:, TITLE]
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
         self._inverse_totals = model.side_weights[TITLE] / np.where(totals > 0, totals, 1)
-        self._similar_words = lru_cache(_CACHED_SIMILAR)(self._compute_similar_words)
+        # The cache holds no reference to this index, which would keep a replaced one in memory.
+        find = partial(_similar_words, model, self._vectors, self._row_of_word)
+        self._similar_words = lru_cache(_CACHED_SIMILAR)(find)
 
     def __len__(self) -> int:
         return self._title_count
@@ -304,15 +306,24 @@ class InvertedIndex:
         added[entries] = similarities[entries] * self._title_weights[rows[entries]]
         return added
 
-    def _compute_similar_words(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
-        """The title words that are similar to a word, as rows and similarities, increasing."""
-        cosines = self._vectors @ self._model.words([word]).vectors[0]
-        similarities = self._model.similarities(cosines).astype(np.float32)
-        set_rows, set_similarities = self._model.set_similarities(word, self._row_of_word)
-        similarities[set_rows] = set_similarities
-        rows = np.flatnonzero(similarities)
-        rows = rows[np.argsort(similarities[rows])]
-        return rows, similarities[rows]
+
+def _similar_words(
+    model: MaxSim, vectors: Floats, row_of_word: Mapping[str, int], word: str
+) -> tuple[NDArray[np.intp], Vectors]:
+    """The title words that are similar to a word, as rows and similarities, increasing.
+
+    Args:
+        model: the trained model.
+        vectors: unit vectors of the title words, `(words, dimension)`.
+        row_of_word: the row of each title word.
+        word: the word.
+    """
+    similarities = model.similarities(vectors @ model.words([word]).vectors[0]).astype(np.float32)
+    set_rows, set_similarities = model.set_similarities(word, row_of_word)
+    similarities[set_rows] = set_similarities
+    rows = np.flatnonzero(similarities)
+    rows = rows[np.argsort(similarities[rows])]
+    return rows, similarities[rows]
 
 
 def softplus(x: Floats) -> Floats:

@@ -179,6 +179,8 @@ class TrainingLoop:
                     logs |= self._validate(iter(validation), validation_batches.steps, calls)
                 calls.on_epoch_end(epoch, logs)
             calls.on_train_end(logs)
+        del iterator, validation
+        gc.collect()  # datasets are in reference cycles and hold all texts
         assign_all(self.ranking_model.weights, best_weights.weights)
         return best_weights
 
@@ -207,7 +209,6 @@ class TrainingLoop:
             weights: weights to start from; None for the initial weights.
         """
         model = self.model
-        gc.collect()  # datasets of an earlier call are in reference cycles and hold all texts
         assign_all(model.variables, self._initial_weights)
         if self._optimizer.depends_on_total_steps and total_steps != self._total_steps:
             self._compile(total_steps)

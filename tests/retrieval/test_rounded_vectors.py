@@ -14,7 +14,7 @@ from dssm_tf.retrieval.rounded_vectors import RoundedVectors
 from tests.retrieval.conftest import random_unit_vectors
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 999),
     dimension=st.sampled_from([1, 2, 3, 16, 128]),

@@ -72,10 +72,8 @@ def test_a_directory_without_a_compact_model_is_an_error(lstm_run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "key", "message"),
     [
-        ({}, "query_tower/recurrence/bias", "encode_queries of "),
         ({"table": "int8"}, "title_tower/hashing/scale", "encode_titles of "),
         ({"table": "float16"}, "query_tower/hashing/kernel", "encode_queries of "),
-        ({"table": "int8"}, "title_tower/recurrence/bias", "encode_titles of "),
     ],
 )
 def test_an_export_whose_vectors_differ_from_the_model_s_is_rejected(

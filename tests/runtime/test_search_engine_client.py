@@ -300,7 +300,6 @@ def test_two_exports_of_a_model_have_equal_files(tmp_path):
 @pytest.mark.parametrize(
     "rules",
     [
-        FOLDED,
         replace(FOLDED, letter_ngrams=("pairs", "trigrams", "sorted_trigrams")),
         replace(FOLDED, keep_accents=True, max_words=3, max_letters=4),
     ],

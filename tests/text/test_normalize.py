@@ -102,6 +102,7 @@ def test_the_character_map_never_maps_twice(keep):
         assert not {code for code in codes if code != characters.SPACE} & set(target)
 
 
+@pytest.mark.slow
 def test_the_frozen_table_equals_the_generated_table():
     if unicodedata.unidata_version != derived.UNICODE_VERSION:
         pytest.skip(

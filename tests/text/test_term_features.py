@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
@@ -49,6 +49,7 @@ def test_the_pair_of_a_further_field_is_its_own():
 def test_terms_are_those_of_the_words_of_each_text(fields):
     vocabulary, frequencies, features = MODELS[fields]
 
+    @settings(max_examples=30)  # each new shape is traced
     @given(st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size=5))
     def check(texts):
         batch = features(tf.constant(texts))

@@ -170,6 +170,7 @@ def test_opening_and_searching_loads_no_tensorflow(directory):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_search_works_if_no_directory_can_keep_the_machine_code(directory, index):
     code = (
         "import sys; from numba.core import caching\n"

@@ -17,13 +17,13 @@ from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = [".[serving,serve,search,tune,baselines,docs,dev]", "setuptools"]
+REQUIREMENTS = [".[serving,serve,search,tune,baselines,wordllama,docs,dev]", "setuptools"]
 
 HEADER = """\
 # Versions that work together, for `pip install -e .[...] -c constraints.txt`: the set the tests run
 # with. It limits versions and installs nothing; setup.py says what is needed and how loosely.
 # Written by `make constraints`, not by hand, for the extras serving, serve, search,
-# tune, baselines, docs and dev.
+# tune, baselines, wordllama, docs and dev.
 # Resolved on Python {pythons}.
 """
 

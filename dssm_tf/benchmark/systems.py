@@ -12,7 +12,7 @@ from dssm_tf.benchmark.prepare import RECORDED
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
-from dssm_tf.config import config_directories, find_config, load_baseline, load_config
+from dssm_tf.config import DEFAULT_CONFIG, config_directories, find_config, load_baseline, load_config
 
 POPULARITY = "popularity"
 _GROUPS = ("all", "baselines", "towers")
@@ -96,9 +96,10 @@ def choose_systems(
 
 
 def shipped_configs() -> list[str]:
-    """Names of the towers' configurations at the top of configs/, one per model."""
+    """Names of the models' configurations at the top of configs/; the default one is the first."""
     paths = [path for folder in config_directories() for path in sorted(folder.glob("*.yaml"))]
-    return [*dict.fromkeys(path.stem for path in paths if load_baseline(path) is None)]
+    names = dict.fromkeys(path.stem for path in paths if load_baseline(path) is None)
+    return sorted(names, key=lambda name: name != DEFAULT_CONFIG)
 
 
 def _system(

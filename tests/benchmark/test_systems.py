@@ -56,6 +56,7 @@ def test_groups_contain_every_baseline_and_every_shipped_configuration():
     assert names(["all"]) == ["popularity", *BASELINES, *shipped_configs()]
     assert names(["lstm", "bm25", "lstm"]) == ["lstm", "bm25"]  # as named, once
     assert {"dssm", "lstm"} <= set(shipped_configs())
+    assert shipped_configs()[0] == "maxsim"  # the recommended one
 
 
 def test_only_random_systems_have_seeds(config):

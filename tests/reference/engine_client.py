@@ -43,41 +43,43 @@ class Client:
             )
         frequencies = json.loads((directory / "model" / "document_frequencies.json").read_bytes())
         self.titles = frequencies["titles"]
-        self.characters = [
-            line.split("\t")
-            for line in (directory / "characters.tsv").read_text("utf-8").splitlines()[1:]
-        ]
+        self.read_characters(directory / "characters.tsv")
         self.vectors = np.array([self.vector(word) for word in self.catalog])
 
     # ------------------------------------------------------------------------------------ words
 
-    def all_words(self, text: str) -> list[str]:
-        mapping: dict[int, str] = {}
-        voiced: dict[str, str] = {}
-        script_of: dict[str, str] = {}
-        marks: set[str] = set()
-        for first, last, step, rule, becomes in self.characters:
+    def read_characters(self, path: Path) -> None:
+        """Reads what happens to each character, and to which script it belongs."""
+        self.mapping: dict[int, str] = {}
+        self.voiced: dict[str, str] = {}
+        self.script_of: dict[str, str] = {}
+        self.marks: set[str] = set()
+        for line in path.read_text("utf-8").splitlines()[1:]:
+            first, last, step, rule, becomes = line.split("\t")
             for code in range(int(first, 16), int(last, 16) + 1, int(step)):
                 if rule == "accent" and not self.rules["keep_accents"]:
-                    mapping[code] = becomes
+                    self.mapping[code] = becomes
                 elif rule in ("deleted", "separator"):
-                    mapping[code] = " " if rule == "separator" else ""
+                    self.mapping[code] = " " if rule == "separator" else ""
                 elif rule == "lower":
-                    mapping[code] = mapping.get(code + int(becomes), chr(code + int(becomes)))
+                    lower = code + int(becomes)
+                    self.mapping[code] = self.mapping.get(lower, chr(lower))
                 elif rule == "width":
-                    mapping[code] = chr(code + int(becomes))
+                    self.mapping[code] = chr(code + int(becomes))
                 elif rule in ("voiced", "semivoiced"):
                     mark = "\u3099" if rule == "voiced" else "\u309a"
-                    voiced[chr(code) + mark] = chr(code + int(becomes))
+                    self.voiced[chr(code) + mark] = chr(code + int(becomes))
                 elif rule in ("letter", "mark"):
-                    script_of[chr(code)] = becomes
+                    self.script_of[chr(code)] = becomes
                     if rule == "mark":
-                        marks.add(chr(code))
-        text = "".join(mapping.get(ord(character), character) for character in text)
-        for pair, character in voiced.items():
+                        self.marks.add(chr(code))
+
+    def all_words(self, text: str) -> list[str]:
+        text = "".join(self.mapping.get(ord(character), character) for character in text)
+        for pair, character in self.voiced.items():
             text = text.replace(pair, character)
         text = HANGUL.sub(lambda run: normalize("NFC", run[0]), text)
-        words = " ".join(_unspaced(text, script_of, marks)).split()
+        words = " ".join(_unspaced(text, self.script_of, self.marks)).split()
         return [word[: self.rules["max_letters"]] for word in words[: self.rules["max_words"]]]
 
     def words(self, text: str) -> list[str]:

@@ -15,7 +15,7 @@ from dssm_tf.config.start import StartConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.terms import document_frequencies
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.first_matrices import with_first_matrices
+from dssm_tf.training.first_matrices import weights_with_changed_first_matrices
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.spelling import learn_spelling
@@ -108,7 +108,9 @@ class Starts:
             rows = start_rows(kernel, self._data.vocabulary, self._words, vectors, seed=self._seed)
             return rows.astype(np.float32)
 
-        return self._stage(f"start vectors ({source})", with_first_matrices(model, with_vectors))
+        return self._stage(
+            f"start vectors ({source})", weights_with_changed_first_matrices(model, with_vectors)
+        )
 
     def _spelled(self, stage: Stage) -> Stage:
         """The weights after spelling, from those of a stage."""
@@ -125,7 +127,7 @@ class Starts:
                 quiet=self._console.quiet,
             )
 
-        return self._stage("spelling", with_first_matrices(model, spell))
+        return self._stage("spelling", weights_with_changed_first_matrices(model, spell))
 
     def _stage(self, name: str, weights: Weights) -> Stage:
         """Ranks the validation queries with some weights and prints the result."""

@@ -108,7 +108,7 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[PendingOutput]:
                 with create(FileSystems.join(path, file.name)) as target, file.open("rb") as source:
                     shutil.copyfileobj(source, target)
         finally:
-            with suppress(BeamIOError):  # a store without directories no longer has it
+            with suppress(BeamIOError):  # a store without directories has nothing left to delete
                 FileSystems.delete([parts + "/"])
 
 

@@ -28,7 +28,7 @@ _PAIRS = 256  # processed at once: their topics fit a CPU's cache
 
 @dataclass(frozen=True, eq=False)
 class BilingualTopics(EMTopics):
-    """Topics with the words of both sides.
+    """Topics with the words of queries and of titles.
 
     Attributes:
         terms: see `Topics`.
@@ -47,9 +47,9 @@ class BLTM(TopicEM[BilingualTopics]):
     """A topic model of clicked pairs: one mixture, two sets of words per topic.
 
     A pair draws its query's words from `p(w|z)` of queries and its title's words
-    from `p(w|z)` of titles, the topics of both from one mixture. EM holds the
-    posterior to the constraint that in every pair each topic has the same
-    fraction of the query's words and of the title's. A title is scored as in
+    from `p(w|z)` of titles, the topics of both from one mixture. EM constrains
+    the posterior: in every pair, each topic has the same fraction of the query's
+    words as of the title's. A title is scored as in
     `TopicModel`: its mixture from the title's words, the query from the words
     that queries have for the same topics. The objective is log-likelihood, less the divergence
     that the constraint costs, plus log-prior; a pair counts once per click.
@@ -108,7 +108,7 @@ class PairSide:
 
     Args:
         counts: `(pairs, words)`, every row with a word.
-        chosen: the pairs that each topic starts from, `(topics, few)`.
+        chosen: indices of the pairs that each topic starts from, `(topics, pairs per topic)`.
 
     Attributes:
         words: `p(w|z)`, `(words, topics)`.
@@ -147,7 +147,7 @@ class PairSide:
 
 
 class BilingualEM:
-    """EM on pairs: both sides, the mixtures, and the multipliers of the constraint.
+    """EM on pairs: queries, titles, mixtures, and the multipliers of the constraint.
 
     Args:
         query: the queries.

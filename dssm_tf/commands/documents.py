@@ -55,7 +55,7 @@ def documents(
     fields = _names(title_fields) if title_fields else client.manifest.title_fields
     writer = DocumentWriter(client, fields)
     with (
-        _opened(input) as lines,
+        _open_lines(input) as lines,
         atomic_write(out, "wb") as file,
         progress_of("documents", None, unit="lines") as task,
     ):
@@ -75,7 +75,7 @@ def documents(
 
 
 def _names(title_fields: str) -> tuple[str, ...]:
-    """The names of fields, in which case counts."""
+    """The names of fields; upper and lower case differ."""
     names = tuple(name.strip() for name in title_fields.split(","))
     if "" in names or len({*names}) < len(names):
         raise UserError(
@@ -86,7 +86,7 @@ def _names(title_fields: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open_lines(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file of lines, also a compressed one.
 
     Raises:

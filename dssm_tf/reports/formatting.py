@@ -237,7 +237,7 @@ def _joined(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _noise_of_training(evaluation: Evaluation) -> list[str]:
+def _seed_variation_note(evaluation: Evaluation) -> list[str]:
     """A note on the variation between training seeds, which the tests do not include."""
     if not evaluation.comparisons:
         return []
@@ -339,7 +339,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "each query's mean over seeds. Run files, first titles and examples are of the "
             "first seed; the runs of further seeds are in separate files."
         )
-    sentences += _noise_of_training(evaluation)
+    sentences += _seed_variation_note(evaluation)
     if any(row.prior for row in evaluation.rows):
         sentences.append(
             "A row NAME+prior ranks by the score of NAME plus a weight times the logarithm of the "

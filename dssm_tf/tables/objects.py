@@ -60,7 +60,7 @@ def open_objects(lines: Lines, layout: Layout, where: str) -> Contents:
 def _object(text: str) -> dict[str, Any]:
     """Parses the object of a line; raises `BadRow` if it is not a JSON object."""
     try:
-        value = json.loads(text, object_pairs_hook=_pairs)
+        value = json.loads(text, object_pairs_hook=_object_of_pairs)
     except (ValueError, RecursionError) as error:
         raise BadRow("not JSON", f"not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -75,7 +75,7 @@ class _ObjectWithRepeats(dict[str, Any]):
     repeated_keys: frozenset[str]
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Builds the object of a list of keys and values."""
     values = dict(pairs)
     if len(values) < len(pairs):
@@ -87,9 +87,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], where: str) -> Batch:
-    wanted = {column.name: column for column in columns}
+    """Reads the objects of a block of lines; bad lines become rejects."""
+    columns_by_name = {column.name: column for column in columns}
     numbers: list[int] = []
-    cells: dict[str, list[str | None]] = {name: [] for name in wanted}
+    cells: dict[str, list[str | None]] = {name: [] for name in columns_by_name}
     rejects: list[Reject] = []
     columns_by_key: dict[str, Column | None] = {}
     block_lines = block.data.removesuffix(b"\n").split(b"\n")
@@ -108,7 +109,7 @@ def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], w
             )
             for key, cell in value.items():
                 if key not in columns_by_key:
-                    columns_by_key[key] = wanted.get(layout.name(key))
+                    columns_by_key[key] = columns_by_name.get(layout.name(key))
                 column = columns_by_key[key]
                 if column is None:
                     continue
@@ -121,7 +122,9 @@ def _object_batch(block: LineBlock, layout: Layout, columns: Sequence[Column], w
                 keys[column.name] = key
                 row[column.name] = _cell(cell, column, layout)
         except BadRow as bad:
-            rejects.append(reject(number, bad, data, _clicks_of_object(data, row, wanted, layout)))
+            rejects.append(
+                reject(number, bad, data, _clicks_of_object(data, row, columns_by_name, layout))
+            )
             continue
         numbers.append(number)
         for name, values in cells.items():
@@ -151,10 +154,13 @@ def _cell(value: Any, column: Column, layout: Layout) -> str | None:
 
 
 def _clicks_of_object(
-    data: bytes, row: Mapping[str, str | None], wanted: Mapping[str, Column], layout: Layout
+    data: bytes,
+    row: Mapping[str, str | None],
+    columns_by_name: Mapping[str, Column],
+    layout: Layout,
 ) -> int | None:
     """The clicks of a rejected line, which may not be JSON; None if they are unknown."""
-    if "clicks" not in wanted:
+    if "clicks" not in columns_by_name:
         return 1
     if "clicks" in row:
         return lost_clicks(row["clicks"])

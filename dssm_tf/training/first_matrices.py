@@ -1,4 +1,4 @@
-"""Changes the matrices of a model that have one row per n-gram."""
+"""The matrices of a model that have one row per n-gram, and weights with changes to them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def importance_matrices(model: Siamese) -> list[Any]:
     return [model.score.importance] if isinstance(model.score, MaxSim) else []
 
 
-def with_first_matrices(model: Siamese, change: Change) -> list[NDArray[np.float32]]:
+def weights_with_changed_first_matrices(
+    model: Siamese, change: Change
+) -> list[NDArray[np.float32]]:
     """The weights of a model, with `change` applied to its first matrices."""
-    return with_changed(model, first_matrices(model), change)
+    return weights_with_change(model, first_matrices(model), change)
 
 
-def with_changed(
+def weights_with_change(
     model: Siamese, matrices: Sequence[Any], change: Change
 ) -> list[NDArray[np.float32]]:
     """The weights of a model, with `change` applied to some of them."""

@@ -15,7 +15,7 @@ from dssm_tf.config.start import StartConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.terms import document_frequencies
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.first_matrices import with_first_matrices
+from dssm_tf.training.first_matrices import weights_with_changed_first_matrices
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.model_state import assign_all
 from dssm_tf.training.spelling import learn_spelling
@@ -145,7 +145,7 @@ def weights_of_vectors(source: str, model: Siamese, data: Preprocessed, seed: in
     def with_vectors(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
         return start_rows(kernel, data.vocabulary, words, vectors, seed=seed).astype(np.float32)
 
-    return with_first_matrices(model, with_vectors)
+    return weights_with_changed_first_matrices(model, with_vectors)
 
 
 def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: bool) -> Weights:
@@ -163,7 +163,7 @@ def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: boo
     def spell(kernel: NDArray[np.float32]) -> NDArray[np.float32]:
         return learn_spelling(kernel, data.vocabulary, words, counts, seed=seed, quiet=quiet)
 
-    return with_first_matrices(model, spell)
+    return weights_with_changed_first_matrices(model, spell)
 
 
 def current_weights(model: Siamese) -> Weights:

@@ -27,8 +27,8 @@ from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.first_matrices import (
     first_matrices,
     importance_matrices,
-    with_changed,
-    with_first_matrices,
+    weights_with_change,
+    weights_with_changed_first_matrices,
 )
 
 _FREE_SETTINGS = ("dropout", "initializer")  # settings of a tower that do not affect its shape
@@ -169,7 +169,7 @@ def extend_weights(
     earlier_rows = earlier_ids(before, now)
     rows = np.array([0 if row is None else row for row in earlier_rows])
     is_known = np.array([row is not None for row in earlier_rows])
-    return with_changed(
+    return weights_with_change(
         model,
         [*first_matrices(model), *importance_matrices(model)],
         lambda matrix: matrix[rows] * is_known[:, None],
@@ -239,4 +239,4 @@ def idf_scaled_weights(
     """
     factor = smoothed_idf(titles, vocabulary)
     factor /= np.sqrt((factor[1:] ** 2).mean())
-    return with_first_matrices(model, lambda matrix: matrix * factor[:, None])
+    return weights_with_changed_first_matrices(model, lambda matrix: matrix * factor[:, None])

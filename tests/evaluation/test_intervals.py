@@ -15,7 +15,7 @@ def column(values):
     return np.array(values, dtype=float)[:, None]
 
 
-def test_the_interval_is_students():
+def test_the_interval_is_that_of_students_t_distribution():
     values = np.random.default_rng(0).random((30, 2))
     expected = stats.t.interval(0.95, 29, values.mean(axis=0), stats.sem(values, axis=0))
     assert mean_intervals(values) == pytest.approx(np.transpose(expected))

@@ -202,9 +202,9 @@ def test_records_without_any_negatives_are_refused(tmp_path):
     data = write_data(tmp_path / "data", log, validation=())
     with pytest.raises(UserError, match="negatives: there are none"):
         trained(data, tmp_path / "run", negatives=RECORDED)
-    none = write_data(tmp_path / "none", log, validation={"fox", "red", "fur"})
+    validation_only = write_data(tmp_path / "none", log, validation={"fox", "red", "fur"})
     with pytest.raises(UserError, match="has no training records"):
-        trained(none, tmp_path / "run")
+        trained(validation_only, tmp_path / "run")
 
 
 EVERY_TITLE = [Click(query, title) for query in ("fox", "red") for title in ("red fox", "fox fur")]
@@ -252,8 +252,8 @@ def test_an_unusable_tf_config_is_explained(monkeypatch, value):
 )
 def test_an_automatic_gamma_grows_with_the_catalog(data, titles, gamma):
     raw = config(loss={"gamma": "auto"})
-    read = Preprocessed(data.path)
-    read.spec = replace(read.spec, rows={"titles": [titles]})
-    assert resolve_config(parse_config(raw), read)[0].loss.gamma == gamma
+    preprocessed = Preprocessed(data.path)
+    preprocessed.spec = replace(preprocessed.spec, rows={"titles": [titles]})
+    assert resolve_config(parse_config(raw), preprocessed)[0].loss.gamma == gamma
     fixed = parse_config(config(loss={"gamma": 7}))
-    assert resolve_config(fixed, read)[0] == fixed
+    assert resolve_config(fixed, preprocessed)[0] == fixed

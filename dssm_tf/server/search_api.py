@@ -87,7 +87,7 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
         result = index.search(query, request.k, filters=filters)
     except UserError as error:
         raise Refusal(INVALID, str(error)) from None
-    ranking = request.ranking or next(iter(result.rankings))
+    ranking: str = request.ranking or next(iter(result.rankings))
     if ranking not in result.rankings:
         expected = " or ".join(result.rankings)
         raise Refusal(INVALID, f"ranking: {ranking!r}; this index has {expected}.")

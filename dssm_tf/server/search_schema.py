@@ -27,8 +27,8 @@ class SearchRequest(BaseModel):
         {},
         max_length=_MAX_FIELDS,
         description=(
-            "Accepted values by field: `doc_id`, or a field of the titles. A title needs one of the "
-            'values of each field, such as {"brand": ["Sony", "LG"]}.'
+            "Accepted values by field: `doc_id`, or a field of the titles. A title needs one of "
+            'the values of each field, such as {"brand": ["Sony", "LG"]}.'
         ),
     )
     explain: bool = Field(

@@ -33,6 +33,7 @@ def serve(
     index: Path | None = None,
     host: str = "127.0.0.1",
     allow_host: tuple[str, ...] = (),
+    allow_origin: tuple[str, ...] = (),
     port: int = 8500,
     rest_port: int = 8501,
     limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT_LIMITS,
@@ -53,6 +54,8 @@ def serve(
         host: address to listen on; there is no authentication, so keep it inside your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
+        allow_origin: a site whose pages may send requests from a browser (CORS), such as
+            https://shop.example; * for any; may be repeated
         port: gRPC port; 0 takes a free one
         rest_port: port of REST, metrics and the page; 0 takes a free one
         limits: see `Limits`
@@ -90,7 +93,7 @@ def serve(
         check_unique_names([model.name for model in served_models], "models")
         server = Server(
             served_models, host=host, port=port, rest_port=rest_port, limits=limits,
-            hosts=allow_host, index=search_index,
+            hosts=allow_host, origins=allow_origin, index=search_index,
         )  # fmt: skip
         stop_event = _on_signal(server)
         with server:

@@ -11,14 +11,17 @@ from prometheus_client import generate_latest
 from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dssm_tf.server.limits import CLIENT_CLOSED, INVALID, TOO_LARGE, Limits, Refusal
+from dssm_tf.server.bodies import read_body
+from dssm_tf.server.limits import INVALID, Limits, Refusal
+from dssm_tf.server.openapi import openapi
+from dssm_tf.server.origins import OriginCheck
 from dssm_tf.server.service import Service
 from serving.messages import encode_texts
 from serving.predict_pb2 import PredictRequest
@@ -35,14 +38,20 @@ class _Body(BaseModel):
     signature_name: str = ""
 
 
-def rest_app(service: Service, hosts: list[str], page_routes: Sequence[Route]) -> Starlette:
+def rest_app(
+    service: Service,
+    hosts: list[str],
+    page_routes: Sequence[Route],
+    origins: Sequence[str] = (),
+) -> Starlette:
     """Creates the application.
 
     Args:
         service: answers the requests.
         hosts: allowed values of the header Host; `*` for any. The check prevents web pages in a
             user's browser from reading a server on the loopback interface (DNS rebinding).
-        page_routes: routes of the search page; empty for none.
+        page_routes: routes of the search and its page; empty for none.
+        origins: sites whose pages may send requests; `*` for any.
     """
 
     def answer(model: str, raw: bytes) -> bytes:
@@ -63,17 +72,8 @@ def rest_app(service: Service, hosts: list[str], page_routes: Sequence[Route]) -
 
     async def predict(request: HttpRequest) -> Response:
         async def read_and_answer() -> bytes:
-            body, max_bytes = bytearray(), service.limits.message_bytes
-            try:
-                # A body that is too long is read to its end: clients read the response only then.
-                async for chunk in request.stream():
-                    if len(body) <= max_bytes:
-                        body += chunk
-            except ClientDisconnect:
-                raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
-            if len(body) > max_bytes:
-                raise Refusal(TOO_LARGE, f"the body has more than {max_bytes:,} bytes.")
-            return await service.compute(lambda: answer(request.path_params["model"], bytes(body)))
+            body = await read_body(request, service.limits.message_bytes)
+            return await service.compute(lambda: answer(request.path_params["model"], body))
 
         return Response(
             await service.handle("rest", read_and_answer), media_type="application/json"
@@ -93,18 +93,32 @@ def rest_app(service: Service, hosts: list[str], page_routes: Sequence[Route]) -
     async def metrics(_: HttpRequest) -> Response:
         return Response(generate_latest(service.registry), media_type="text/plain; version=0.0.4")
 
+    async def describe(_: HttpRequest) -> Response:
+        return JSONResponse(openapi(has_index=bool(page_routes)))
+
     async def refuse(_: HttpRequest, error: Any) -> Response:
         return JSONResponse({"error": str(error)}, error.http_status, {"connection": "close"})
 
+    cors = [
+        Middleware(
+            CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"],
+            allow_headers=["content-type"],
+        )
+    ] if origins else []  # fmt: skip
     return Starlette(
         routes=[
             Route("/v1/models/{model}:predict", predict, methods=["POST"]),
             Route("/v1/models/{model}", status),
             Route("/health", health),
             Route("/metrics", metrics),
+            Route("/openapi.json", describe),
             *page_routes,
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+            Middleware(OriginCheck, origins=origins),
+            *cors,
+        ],
         exception_handlers={Refusal: refuse},
     )
 

@@ -42,7 +42,8 @@ class Server:
         limits: see `Limits`.
         hosts: values of the header Host that are allowed in addition to loopback and `host`; `*`
             for any.
-        index: the index of the search page at `/`; None for no page.
+        origins: sites whose pages may send requests, such as `https://shop.example`.
+        index: the index of `/v1/search` and of the page at `/`; None for neither.
 
     Attributes:
         grpc_address: `host:port` of gRPC, set when the server has started.
@@ -59,10 +60,13 @@ class Server:
     rest_port: int = 8501
     limits: Limits = DEFAULT_LIMITS
     hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
     index: AnyIndex | None = None
     grpc_address = rest_address = ""
 
     def __enter__(self) -> Server:
+        if self.index is not None:
+            self.index.search("wizard of oz")  # the first search compiles functions
         self._service, self._stopping = Service(self.models, self.limits), threading.Event()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(started),), daemon=True)
@@ -80,10 +84,14 @@ class Server:
         page_routes = []
         if index is not None:  # importing the page takes long
             from dssm_tf.server.page import search_route
+            from dssm_tf.server.search_routes import search_api_routes
 
-            page_routes = [search_route(index, service)]
+            page_routes = [search_route(index, service), *search_api_routes(index, service)]
         self._rest = uvicorn.Server(uvicorn.Config(
-            rest_app(service, ["127.0.0.1", "localhost", self.host, *self.hosts], page_routes),
+            rest_app(
+                service, ["127.0.0.1", "localhost", self.host, *self.hosts], page_routes,
+                self.origins,
+            ),
             http=limited_protocol(self.limits), ws="none", lifespan="off", access_log=False,
             log_config=None, log_level="critical", server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS, h11_max_incomplete_event_size=1 << 14,

@@ -1,0 +1,191 @@
+"""`/v1/search`: results, filters, corrections, refusals, and its description."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+from jsonschema import Draft202012Validator
+from pytest import approx
+
+from dssm_tf import runtime
+from dssm_tf.retrieval.index import Index
+from dssm_tf.retrieval.maxsim_index import MaxSimIndex
+from dssm_tf.retrieval.opening import AnyIndex, name_fields
+from dssm_tf.runtime import CompactRanker
+from dssm_tf.runtime.search_rules import read_rules
+from dssm_tf.server.models import Model
+from dssm_tf.server.server import Server
+from dssm_tf.tables.judgments import CorpusTitle
+from tests.runtime.maxsim_models import example_model, random_model, write_compact_model
+from tests.server.asking import rest
+
+CORPUS = [
+    CorpusTitle("a", "red shoe␟Acme"),
+    CorpusTitle("b", "red box␟Bolt"),
+    CorpusTitle("c", "shoe box␟Ácme"),
+    CorpusTitle("d", "red lid"),
+]
+JSON = {"Content-Type": "application/json"}
+
+
+def served(index: AnyIndex, **options) -> Server:
+    name_fields(index, ["title", "brand"])
+    models = [Model(index.model.name, 1, index.model)]
+    return Server(models, port=0, rest_port=0, index=index, **options)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return runtime.load(
+        write_compact_model(
+            example_model(), tmp_path_factory.mktemp("m") / "shop", {"red shoe": -1.0}
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def server(model) -> Iterator[Server]:
+    with served(MaxSimIndex.build(model, CORPUS), origins=["https://shop.example"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def cosine_server(compact) -> Iterator[Server]:
+    with served(Index.build(CompactRanker.load(compact), CORPUS)) as server:
+        yield server
+
+
+def post(server: Server, **request) -> tuple[int, dict]:
+    code, text = rest(server.rest_address, "/v1/search", json.dumps(request).encode(), JSON)
+    return code, json.loads(text)
+
+
+def get(server: Server, **parameters) -> tuple[int, dict]:
+    code, text = rest(server.rest_address, f"/v1/search?{urlencode(parameters)}")
+    return code, json.loads(text)
+
+
+def ids(answer: tuple[int, dict]) -> list[str]:
+    code, body = answer
+    assert code == 200, body
+    return [result["doc_id"] for result in body["results"]]
+
+
+def test_get_and_post_return_the_titles_of_the_index_and_parts_that_add_up(server, model):
+    code, body = post(server, query="crimson shoe", k=2)
+    assert code == 200
+    assert body == get(server, query="crimson shoe", k=2)[1]
+    expected = MaxSimIndex.build(model, CORPUS).search("crimson shoe", 2).rankings["semantic"]
+    for result, hit in zip(body["results"], expected, strict=True):
+        assert (result["doc_id"], result["title"]) == (hit.doc_id, hit.title)
+        assert result["score"] == approx(hit.score)
+        assert sum(result["parts"].values()) == approx(result["score"], abs=1e-5)
+    # The vectors of the example: (0.8, 0.6) and (1, 0).
+    assert body["results"][0]["words"][0]["word"] == "crimson"
+    assert body["results"][0]["words"][0]["match"] == "red"
+    assert (body["model"], body["version"], body["ranking"]) == (model.name, 1, "semantic")
+    assert (body["no_good_match"], body["note"], body["corrected"]) == (False, "", [])
+
+
+@pytest.mark.parametrize("name", ["server", "cosine_server"])
+def test_filters_are_values_of_fields_and_ids(request, name):
+    server = request.getfixturevalue(name)
+    query = {"query": "red shoe box lid"}
+    assert sorted(ids(post(server, **query))) == ["a", "b", "c", "d"]
+    # Accents and upper case do not matter; a title without a brand has an empty one.
+    assert sorted(ids(post(server, **query, filters={"brand": "acme"}))) == ["a", "c"]
+    assert ids(post(server, **query, filters={"brand": ["BOLT"], "doc_id": ["a", "b"]})) == ["b"]
+    assert ids(get(server, **query, filters='{"brand": ""}')) == ["d"]
+    assert ids(post(server, **query, filters={"doc_id": "x"})) == []
+    code, body = post(server, **query, filters={"color": "red"})
+    assert (code, body["error"]) == (
+        400, "filters: 'color' is not a field of this index; expected one of doc_id, title, brand.",
+    )  # fmt: skip
+
+
+def test_a_misspelled_word_is_named_with_its_correction(tmp_path):
+    titles = ["red", "shoe", "shoes"]
+    model = runtime.load(
+        write_compact_model(random_model(titles), tmp_path / "shop", {"red shoe": -1.0})
+    )
+    (tmp_path / "rules.tsv").write_text("similar\tshoes\tshoe\t0.9\n", "utf-8")
+    model = model.with_rules(read_rules(tmp_path / "rules.tsv", model.vocabulary))
+    with served(MaxSimIndex.build(model, [CorpusTitle("a", "red shoe")])) as server:
+        code, body = get(server, query="red shoes")
+    assert code == 200
+    assert body["corrected"] == [{"word": "shoes", "match": "shoe", "similarity": approx(0.9)}]
+    # `red` is in the title.
+    assert [word["word"] for word in body["results"][0]["words"]] == ["red", "shoes"]
+
+
+def test_a_search_without_a_good_match_says_so(server):
+    code, body = get(server, query="...")
+    assert (code, body["results"], body["no_good_match"]) == (200, [], True)
+    assert body["note"] == "The query has no word."
+
+
+def test_a_cosine_model_has_three_rankings(cosine_server):
+    for ranking, chosen in (("hybrid", None), ("bm25", "bm25"), ("semantic", "semantic")):
+        code, body = post(cosine_server, query="red", ranking=chosen)
+        assert (code, body["ranking"]) == (200, ranking)
+        assert set(body["results"][0]["parts"]) == {"similarity", "popularity", "bm25_score"}
+
+
+@pytest.mark.parametrize("name", ["server", "cosine_server"])
+def test_explanations_are_those_of_the_model(request, name):
+    server = request.getfixturevalue(name)
+    plain = get(server, query="red shoe")[1]["results"][0]
+    explained = get(server, query="red shoe", explain="true")[1]["results"][0]
+    assert plain["explanation"] is None
+    assert any("'red' is in the title" in line for line in explained["explanation"]["sentences"])
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({}, "query: Field required"),
+        ({"query": 3}, "query: Input should be a valid string"),
+        ({"query": "a", "k": 0}, "k: Input should be greater than or equal to 1"),
+        ({"query": "a", "k": 101}, "k: Input should be less than or equal to 100"),
+        ({"query": "a" * 1001}, "query: String should have at most 1000 characters"),
+        ({"query": "a", "x": 1}, "x: Extra inputs are not permitted"),
+        ({"query": "a", "ranking": "bm25"}, "ranking: 'bm25'; this index has semantic."),
+    ],
+)
+def test_an_invalid_search_is_refused_in_one_line(server, request_, words):
+    code, body = post(server, **request_)
+    assert (code, "\n" in body["error"]) == (400, False)
+    assert words in body["error"]
+
+
+def test_only_json_is_accepted_and_get_parameters_are_checked(server):
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
+        code, text = rest(
+            server.rest_address, "/v1/search", b'{"query": "red"}', {"Content-Type": content_type}
+        )
+        assert (code, "expected application/json" in text) == (415, True)
+    assert get(server, query="red", k="x")[0] == 400
+    assert get(server, query="red", filters="brand")[0] == 400
+
+
+def test_requests_of_other_sites_are_refused_unless_allowed(server):
+    address = server.rest_address
+    for path in ("/v1/search?query=red", "/", f"/v1/models/{server.models[0].name}"):
+        assert rest(address, path, headers={"Origin": "https://evil.example"})[0] == 403
+        assert rest(address, path, headers={"Origin": "null"})[0] == 403
+        assert rest(address, path, headers={"Origin": f"http://{address}"})[0] == 200
+        assert rest(address, path, headers={"Origin": "https://shop.example"})[0] == 200
+
+
+def test_the_description_fits_requests_and_answers(server):
+    document = json.loads(rest(server.rest_address, "/openapi.json")[1])
+    assert document["openapi"] == "3.1.0"
+    schema = {"$ref": "#/components/schemas/SearchResponse", "components": document["components"]}
+    for query in ("red shoe", "..."):
+        Draft202012Validator(schema).validate(post(server, query=query, explain=True)[1])
+    assert set(document["paths"]["/v1/search"]) == {"get", "post"}
+    names = [value["name"] for value in document["paths"]["/v1/search"]["get"]["parameters"]]
+    assert names == ["query", "k", "filters", "explain", "ranking"]

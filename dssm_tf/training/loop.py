@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from dssm_tf.common.memory import return_freed_memory
 from dssm_tf.config.optimizer import OptimizerOptions
 from dssm_tf.config.training import TrainingConfig
 from dssm_tf.data.batches import Batches
@@ -134,6 +134,7 @@ class TrainingLoop:
         batches = self._batches.with_splits(splits)
         validation_batches = None if task is None else self._batches.validation()
         self._start(batches.steps * epochs, weights)
+        return_freed_memory()
         best_weights = BestWeights(
             None if task is None else training.monitor,
             None if task is None else training.patience,
@@ -178,9 +179,10 @@ class TrainingLoop:
                 if validation_batches is not None and validation is not None:
                     logs |= self._validate(iter(validation), validation_batches.steps, calls)
                 calls.on_epoch_end(epoch, logs)
+                return_freed_memory()  # of the validation
             calls.on_train_end(logs)
         del iterator, validation
-        gc.collect()  # datasets are in reference cycles and hold all texts
+        return_freed_memory()  # datasets hold all texts
         assign_all(self.ranking_model.weights, best_weights.weights)
         return best_weights
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,10 @@ class Index:
         # bm25s logs every index that it builds, at any level of the root logger.
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         lexical = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
-        lexical.index(tokens, create_empty_token=False, show_progress=False)
+        # Without a vocabulary, bm25s numbers the words in the order of a set: at random.
+        vocabulary = {word: number for number, word in enumerate(sorted({*chain(*tokens)}))}
+        word_ids = [[vocabulary[word] for word in words] for words in tokens]
+        lexical.index((word_ids, vocabulary), create_empty_token=False, show_progress=False)
         probes = tokens[:: 1 + len(tokens) // _PROBES]
         # Titles with the same words for the model share one vector, so they tie.
         distinct, indices = model.vocabulary.rules.distinct(texts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from dssm_tf.baselines.state import read_state, restore, write_state
+from dssm_tf.baselines.state import check_arrays, read_state, restore, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
@@ -53,6 +54,8 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         search_space: values by parameter, which cross-validation tries without a new fit.
         refit_search_space: the same for parameters that need a new fit per value.
         cache_key_params: the parameters of `search_space` that `_encode_titles` reads.
+        learned_shapes: the shapes of arrays in `learned`, which `load` checks, see
+            `state.check_arrays`.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
@@ -62,6 +65,7 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
     search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
     refit_search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
     cache_key_params: ClassVar[Sequence[str]] = ()
+    learned_shapes: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     _learned: LearnedT | None = PrivateAttr(None)
     _cached_encode: Callable[[tuple[str, ...]], Any] = PrivateAttr()
@@ -169,10 +173,22 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
         check_files(path.parent, [path.name], _REFIT_HINT, f"{cls.name}.sha256")
         try:
             parameters, values = read_state(path, _REFIT_HINT)
-            return cls(**parameters)._set_learned(restore(cls.learned_type, values))
-        except (LookupError, TypeError, ValueError) as error:
+            model, learned = cls(**parameters), restore(cls.learned_type, values)
+            sizes = {name: value for name, value in parameters.items() if type(value) is int}
+            check_arrays(learned, cls.learned_shapes, sizes)
+            model._set_learned(learned)
+            # Scores show that the arrays fit each other.
+            words = " ".join(texts[0] for texts in _texts_of(learned) if texts) or "a"
+            scores = np.asarray(model.score_matrix([words], (words, "")))
+            if scores.shape != (1, 2) or np.isnan(scores).any():
+                raise ValueError(f"its scores are {scores.tolist()!r:.60}")
+            return model
+        except (MemoryError, UserError):
+            raise
+        except Exception as error:  # arrays that do not fit raise almost any kind
+            reason = " ".join(str(error).split())[:200].rstrip(".")
             raise UserError(
-                f"{path} is not a saved {cls.name} model: {error}. {_REFIT_HINT}"
+                f"{path} is not a saved {cls.name} model: {reason}. {_REFIT_HINT}"
             ) from error
 
     @abc.abstractmethod
@@ -214,3 +230,12 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
             )
         expected = first["msg"].removeprefix("Input ")
         return f"{cls.name}: {parameter} is {first['input']!r:.60}; it {expected}."
+
+
+def _texts_of(learned: Any) -> Iterator[Sequence[str]]:
+    """The lists of words or texts in a dataclass."""
+    for field in fields(learned):
+        value = getattr(learned, field.name)
+        value = getattr(value, "words", value)
+        if isinstance(value, tuple) and all(isinstance(text, str) for text in value):
+            yield value

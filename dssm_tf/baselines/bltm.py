@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,11 @@ class BLTM(TopicEM[BilingualTopics]):
 
     name = "bltm"
     learned_type = BilingualTopics
+    learned_shapes: ClassVar = {
+        "background": ("terms",),
+        "query_words": ("terms", "topics"),
+        "title_words": ("terms", "topics"),
+    }
 
     weight: Fraction = Field(
         default=0.2, description="Weight of the topics against the words of the title."

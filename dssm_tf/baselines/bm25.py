@@ -51,6 +51,11 @@ class BM25(Baseline[BM25Statistics]):
 
     name = "bm25"
     learned_type = BM25Statistics
+    learned_shapes: ClassVar = {
+        "document_frequency": ("terms",),
+        "corpus_size": (),
+        "mean_length": (),
+    }
     search_space: ClassVar = {
         "k1": (0.5, 0.9, 1.2, 1.5, 2.0),
         "b": (0.0, 0.25, 0.5, 0.75, 1.0),

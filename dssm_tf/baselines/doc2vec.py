@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,12 @@ class Doc2Vec(Baseline[ParagraphVectors]):
 
     name = "doc2vec"
     learned_type = ParagraphVectors
+    learned_shapes: ClassVar = {
+        "counts": ("words",),
+        "word_vectors": ("words", "size"),
+        "text_vectors": ("texts", "size"),
+        "output_vectors": ("words", "size"),
+    }
 
     size: PositiveInt = Field(default=100, description="Length of a vector.")
     window: PositiveInt = Field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field, PositiveFloat
@@ -35,6 +36,7 @@ class LDA(TopicModel[Topics]):
 
     name = "lda"
     learned_type = Topics
+    learned_shapes: ClassVar = {"background": ("terms",), "query_words": ("terms", "topics")}
 
     alpha: PositiveFloat = Field(
         default=0.1, description="Concentration of each topic in a title's mixture."

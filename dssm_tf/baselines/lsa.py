@@ -46,6 +46,11 @@ class LSA(Baseline[LSAStatistics]):
 
     name = "lsa"
     learned_type = LSAStatistics
+    learned_shapes: ClassVar = {
+        "idf": ("terms",),
+        "singular_values": ("columns",),
+        "directions": ("terms", "columns"),
+    }
     search_space: ClassVar = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
     cache_key_params = ("topics", "power")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from scipy import sparse
 
@@ -30,6 +32,7 @@ class PLSA(TopicEM[EMTopics]):
 
     name = "plsa"
     learned_type = EMTopics
+    learned_shapes: ClassVar = {"background": ("terms",), "query_words": ("terms", "topics")}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> EMTopics:
         collection = collect(clicks, titles, self.name)

@@ -65,6 +65,13 @@ class PTM(TranslationModel[PhraseTranslations]):
 
     name = "ptm"
     learned_type = PhraseTranslations
+    learned_shapes: ClassVar = {
+        "corpus_counts": ("terms",),
+        "translations": ("terms", "terms"),
+        "title_phrases": ("title phrases",),
+        "query_phrases": ("query phrases",),
+        "bi_phrases": ("title phrases", "query phrases"),
+    }
     search_space: ClassVar = {
         "mu": (1.0, 3.0, 10.0),
         "self_weight": (0.1, 0.2, 0.4, 0.8, 1.0),

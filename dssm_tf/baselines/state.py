@@ -7,7 +7,7 @@ parts of a composite field under `field/part`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -73,6 +73,44 @@ def restore(kind: type[LearnedT], values: Mapping[str, Any], prefix: str = "") -
     types = get_type_hints(kind)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: _restore(types[name], values, prefix + name) for name in names})
+
+
+def check_arrays(
+    learned: Any, shapes: Mapping[str, Sequence[str]], sizes: Mapping[str, int]
+) -> None:
+    """Checks the arrays of a dataclass.
+
+    Args:
+        learned: the dataclass.
+        shapes: the names of the dimensions of fields. Dimensions with the same name have the same
+            size; `terms` is the number of `learned.terms`, and a name of another field with texts
+            is the number of texts.
+        sizes: further sizes by name.
+
+    Raises:
+        ValueError: a number is not finite, an index of a sparse matrix is out of range, or a shape
+            is wrong.
+    """
+    known = dict(sizes)
+    for field in fields(learned):
+        value = getattr(learned, field.name)
+        is_texts = isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+        if isinstance(value, Terms) or is_texts:
+            known[field.name] = len(value)
+        if sparse.issparse(value):
+            value.check_format(full_check=True)
+    for name, array in _flat(learned).items():
+        is_float = isinstance(array, np.ndarray) and array.dtype.kind == "f"
+        if is_float and not np.isfinite(array).all():
+            raise ValueError(f"{name} has a number that is not finite")
+    for name, dimensions in shapes.items():
+        shape = np.shape(getattr(learned, name))
+        expected = tuple(
+            known.setdefault(dimension, size)
+            for dimension, size in zip(dimensions, (*shape, *[0] * len(dimensions)), strict=False)
+        )
+        if shape != expected:
+            raise ValueError(f"{name} has the shape {shape}; expected {expected}")
 
 
 def _flat(learned: Any, prefix: str = "") -> dict[str, Any]:

@@ -46,6 +46,7 @@ class TfIdf(Baseline[TfIdfStatistics]):
 
     name = "tfidf"
     learned_type: ClassVar[type[TfIdfStatistics]] = TfIdfStatistics
+    learned_shapes: ClassVar = {"idf": ("terms",)}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> TfIdfStatistics:
         terms = Terms.of_corpus(titles, self.name)

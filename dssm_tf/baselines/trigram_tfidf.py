@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.terms import Terms
@@ -43,6 +44,7 @@ class TrigramTfIdf(TfIdf):
 
     name = "trigram_tfidf"
     learned_type = TrigramStatistics
+    learned_shapes: ClassVar = {"idf": ("terms",)}
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> TrigramStatistics:
         terms = LetterTrigrams.of_corpus(titles, self.name)

@@ -43,6 +43,7 @@ class ULM(Baseline[UnigramStatistics]):
 
     name = "ulm"
     learned_type = UnigramStatistics
+    learned_shapes: ClassVar = {"background": ("terms",)}
     search_space: ClassVar = {"mu": MU_VALUES}
 
     mu: PositiveFloat = Field(

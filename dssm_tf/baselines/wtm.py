@@ -119,6 +119,7 @@ class WTM(TranslationModel[WordTranslations]):
 
     name = "wtm"
     learned_type = WordTranslations
+    learned_shapes: ClassVar = {"corpus_counts": ("terms",), "translations": ("terms", "terms")}
     search_space: ClassVar = {
         "mu": (1.0, 3.0, 10.0, 30.0, 100.0),
         "self_weight": (0.05, 0.1, 0.2, 0.4, 0.8, 1.0),

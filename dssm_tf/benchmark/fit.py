@@ -54,6 +54,7 @@ from dssm_tf.export.load import load
 from dssm_tf.tables.trec import read_run
 
 JOB, ABOUT, RUN, CONDENSED = "job.json", "about.json", "run.parquet", "condensed.parquet"
+_COMPACT = "compact"
 _MODEL = "model"
 
 
@@ -125,6 +126,8 @@ def fit(folder: Path) -> None:
     timed = final.timed or final.scores
     if not isinstance(timed, Rankings):
         about["microseconds_per_query"] = latency_us(timed, task)
+    # The compact model of a tower was needed for its size and its latency only.
+    shutil.rmtree(folder / _COMPACT, ignore_errors=True)
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
     write_rankings(join_rankings([rankings[index] for index in chosen]), folder)
@@ -198,8 +201,8 @@ def _tower(context: FitContext) -> list[Candidate]:
     loaded = load_config(config, [f"training.seed={job['seed']}"])
     result = train(loaded, context.inputs.data(job["negatives"]), model, quiet=True)
     ranker = load_run(model, job["name"])
-    shutil.rmtree(folder / "compact", ignore_errors=True)
-    compact = export_compact(model, folder / "compact")
+    shutil.rmtree(folder / _COMPACT, ignore_errors=True)
+    compact = export_compact(model, folder / _COMPACT)
     about = {
         # If the training was interrupted, only the time since its last start is known.
         "training_seconds": None if resumed else result.seconds or None,

@@ -61,6 +61,7 @@ class BagRanker(Baseline[BagWeights]):
 
     normalization: ClassVar[Normalization] = "length"
     learned_type: ClassVar[type[BagWeights]] = BagWeights
+    learned_shapes: ClassVar = {"idf": ("words",)}
 
     size: PositiveInt = Field(
         default=1000, description="D, the number of most frequent words to keep."

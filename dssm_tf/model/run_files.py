@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, Title
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.training_log import TrainingLog
@@ -32,6 +34,37 @@ FREQUENCIES = "document_frequencies.json"  # of a model that compares words
 _CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
 _REBUILD_HINT = "Copy the run again, or train it again."
+_LARGEST_WEIGHT = 1e6  # of the log-prior
+
+
+def read_ranking(path: Path) -> dict[str, Any]:
+    """Reads `ranking.json` of a run and checks its numbers.
+
+    Returns:
+        `prior_weight`, `validation`, and other entries.
+
+    Raises:
+        UserError: the file is damaged, or a number is missing or out of its range.
+    """
+    ranking = read_json(path, _REBUILD_HINT)
+    validation = ranking.get("validation", {}) if isinstance(ranking, dict) else None
+    if not isinstance(validation, dict):
+        raise UserError(f"{path} has no settings; expected a JSON object. {_REBUILD_HINT}")
+    check_number(path, "prior_weight", ranking.get("prior_weight"), 0.0, _LARGEST_WEIGHT)
+    check_number(path, "bm25_weight", validation.get("bm25_weight", 0.5), 0.0, 1.0)
+    largest = float(np.finfo(np.float32).max)
+    check_number(path, "cutoff", validation.get("cutoff", -1.0), -largest, largest)
+    return ranking
+
+
+def check_number(path: Path, name: str, value: object, low: float, high: float) -> None:
+    """Raises UserError unless a value of a file is a number from `low` to `high`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:  # type: ignore[operator]
+        raise UserError(
+            f"{path}: {name} is {value!r:.40}; expected a number from {low:g} to {high:g}. "
+            f"{_REBUILD_HINT}"
+        )
 
 
 def mark_finished(run: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.model.build import build_model
@@ -22,6 +21,7 @@ from dssm_tf.model.run_files import (
     check_run,
     is_finished,
     load_titles,
+    read_ranking,
 )
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.document_frequencies import DocumentFrequencies
@@ -86,7 +86,7 @@ class TrainedRun:
             vocabulary,
             model,
             TitlePrior(load_titles(run), vocabulary.rules),
-            read_json(run / RANKING, "Train the run again."),
+            read_ranking(run / RANKING),
             frequencies,
         )
 

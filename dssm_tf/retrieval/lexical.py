@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -27,7 +28,10 @@ def build_bm25(tokens: Sequence[Sequence[str]]) -> Any:
     # bm25s logs every index that it builds, at any level of the root logger.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     index = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
-    index.index(tokens, create_empty_token=False, show_progress=False)
+    # Without a vocabulary, bm25s numbers the words in the order of a set: at random.
+    vocabulary = {word: number for number, word in enumerate(sorted({*chain(*tokens)}))}
+    word_ids = [[vocabulary[word] for word in words] for words in tokens]
+    index.index((word_ids, vocabulary), create_empty_token=False, show_progress=False)
     return index
 
 

@@ -69,15 +69,28 @@ class Server:
             self.index.search("wizard of oz")  # the first search compiles functions
         self._service, self._stopping = Service(self.models, self.limits), threading.Event()
         started: Future[None] = Future()
-        self._thread = threading.Thread(target=asyncio.run, args=(self._run(started),), daemon=True)
+        self._thread = threading.Thread(target=self._serve, args=(started,), daemon=True)
         self._thread.start()
-        started.result()
+        try:
+            started.result()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
         self._service.pool.shutdown(wait=False, cancel_futures=True)
+
+    def _serve(self, started: Future[None]) -> None:
+        """Runs the event loop. An error before the start is passed to the thread that waits."""
+        try:
+            asyncio.run(self._run(started))
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
 
     async def _run(self, started: Future[None]) -> None:
         service, index = self._service, self.index

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.arrays import write_array
+from dssm_tf.common.arrays import map_array, write_array
 from dssm_tf.common.errors import UserError
 
 _BATCH = 256
@@ -48,7 +48,13 @@ def minilm_vectors(words: Sequence[str]) -> NDArray[np.float32]:
             errors = child.stderr.decode("utf-8", "replace").strip().splitlines()
             reason = errors[-1] if errors else f"exit code {child.returncode}"
             raise UserError(f"start.vectors is 'minilm', which cannot encode the words: {reason}")
-        return np.asarray(np.load(path, allow_pickle=False), np.float32)
+        vectors = np.array(map_array(path, "Choose other start.vectors."), np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(words) or not np.isfinite(vectors).all():
+        raise UserError(
+            f"start.vectors is 'minilm', which returned an array of the shape {vectors.shape}; "
+            f"expected {len(words)} rows of finite numbers."
+        )
+    return vectors
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ from dssm_tf.model.run_files import (
     check_run,
     is_finished,
     mark_finished,
+    read_ranking,
     save_titles,
 )
 from dssm_tf.model.siamese import Siamese
@@ -150,7 +151,7 @@ def load_finished_result(
     if not is_finished(out):
         return None
     shutil.rmtree(out / STATE, ignore_errors=True)
-    ranking = read_json(out / RANKING, "Train it again.")
+    ranking = read_ranking(out / RANKING)
     history = read_json(out / HISTORY, "Train it again.")
     return Result(
         len(history),

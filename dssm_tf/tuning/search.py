@@ -6,6 +6,7 @@ This module does not import TensorFlow, so errors in keys and values are reporte
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import Config, find_config, load_config
 
 _RANGE = re.compile(r"(log:)?([-+.\de]+):([-+.\de]+)")
+_EDGE = 0.05  # fraction of a range
 _FIXED_KEYS = ("training.refit", "training.folds", "validation")
 """Keys that change how a trial is measured."""
 
@@ -72,6 +74,40 @@ class Search:
     def build_config(self, *assignments: str) -> Config:
         """The configuration with `overrides` and further `KEY=VALUE` settings."""
         return load_config(find_config(self.config), [*self.overrides, *assignments])
+
+    @cached_property
+    def trial_overrides(self) -> list[str]:
+        """The overrides that say how trials are trained. The best configuration is without them."""
+        return [text for text in self.overrides if text.startswith("training.")]
+
+    def best_config(self, setting: Mapping[str, Any]) -> Config:
+        """The configuration with the overrides of the model, and with a setting."""
+        kept = [text for text in self.overrides if text not in self.trial_overrides]
+        return load_config(find_config(self.config), [*kept, *format_settings(setting)])
+
+    def edge_warnings(self, setting: Mapping[str, Any]) -> list[str]:
+        """One sentence per number at the edge of the values that were tried, except 0.
+
+        A value is at the edge of a range if it is in the outer 5 % of it.
+        """
+        lines = []
+        for key, distribution in self.space.items():
+            number, numbers = _number(setting[key]), [*map(_number, _values(distribution))]
+            if number is None or None in numbers or len({*numbers}) < 2:
+                continue
+            low, high = min(numbers), max(numbers)
+            position = (number - low) / (high - low)
+            if getattr(distribution, "log", False):
+                position = math.log(number / low) / math.log(high / low)
+            margin = 0.0 if isinstance(distribution, CategoricalDistribution) else _EDGE
+            side = "largest" if position >= 1 - margin else "smallest"
+            if margin < position < 1 - margin or (side == "smallest" and low == 0):
+                continue
+            lines.append(
+                f"WARNING: {format_settings({key: setting[key]})[0]} is at the edge of the values "
+                f"that were tried, the {side}; beyond it there may be better ones."
+            )
+        return lines
 
     def trial_config(self, setting: Mapping[str, Any]) -> Config:
         """A trial's configuration. Refit is off because trials are compared on validation queries.
@@ -182,3 +218,11 @@ def _values(distribution: BaseDistribution) -> list[Any]:
     if isinstance(distribution, CategoricalDistribution):
         return list(distribution.choices)
     return [distribution.low, distribution.high]  # type: ignore[attr-defined]
+
+
+def _number(value: Any) -> float | None:
+    """A value of a setting as a number; None if it is something else."""
+    if isinstance(value, str):  # choices are JSON
+        value = json.loads(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None

@@ -81,6 +81,11 @@ def tune(
         queued = len(study.get_trials(states=[TrialState.WAITING]))
         missing = (search.random or search.tpe or 0) - len(_finished_trials(study))
         for _ in range(max(queued, missing)):
+            # The seed depends on the number of trials that ended, so a search that was killed draws
+            # the settings that it would have drawn without the kill.
+            seeds = np.random.SeedSequence([search.seed, len(_ended_trials(study))])
+            sampler = TPESampler if search.tpe else RandomSampler
+            study.sampler = sampler(seed=int(seeds.generate_state(1)[0]))
             trial = study.ask(search.space)
             if console:
                 settings = " ".join(format_settings(trial.params))
@@ -118,9 +123,6 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
         direction="maximize",
         pruner=MedianPruner() if search.prune else NopPruner(),
     )
-    # With the same seed, the sampler would repeat its suggestions from before a kill.
-    sampler = TPESampler if search.tpe else RandomSampler
-    study.sampler = sampler(seed=search.seed + len(study.trials))
     retried = [trial for trial in _finished_trials(study) if trial.state == TrialState.FAIL]
     for trial in study.get_trials(states=[TrialState.RUNNING]):
         study.tell(trial.number, state=TrialState.FAIL)
@@ -134,12 +136,16 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
 
 def _finished_trials(study: optuna.Study) -> list[FrozenTrial]:
     """The last completed, pruned or failed trial of each setting."""
-    trials = {
-        str(trial.params): trial
+    return list({str(trial.params): trial for trial in _ended_trials(study)}.values())
+
+
+def _ended_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """All completed, pruned and failed trials, without interrupted ones."""
+    return [
+        trial
         for trial in study.trials
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or "reason" in trial.user_attrs
-    }
-    return list(trials.values())
+    ]
 
 
 def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet: bool) -> float:
@@ -212,9 +218,9 @@ def _fingerprint(log: Path) -> str:
 
 def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path) -> list[str]:
     """Writes `trials.tsv`, best first, and `best.yaml`; returns its comments for printing."""
-    trials = sorted(
-        _finished_trials(study), key=lambda trial: (trial.state.value, -(trial.value or 0.0))
-    )
+    trials = _in_order(_finished_trials(study), search)
+    number_of = {trial.number: number for number, trial in enumerate(trials)}
+    trials.sort(key=lambda trial: (trial.state.value, -(trial.value or 0.0)))
     completed = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     rows = []
     for trial in trials:
@@ -222,7 +228,15 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
         values = [*trial.user_attrs["values"], _by_seed(trial)] if trial in completed else []
         cells = [*map(_spread, values), *[""] * (len(data) + 1 - len(values))]
         state = trial.user_attrs.get("reason", trial.state.name.lower())
-        rows.append([str(trial.number), *settings, *cells, state, trial.user_attrs.get("runs", "")])
+        rows.append(
+            [
+                str(number_of[trial.number]),
+                *settings,
+                *cells,
+                state,
+                trial.user_attrs.get("runs", ""),
+            ]
+        )
     header = ["trial", *search.space, *(path.name for path in data), search.metric, "state", "runs"]
     write_table(out / "trials.tsv", header, rows)
     if not completed:
@@ -242,12 +256,30 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
             "" if any(map(_has_clicks, data)) else FROM_TITLES,
         ),
         f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",
+        *search.edge_warnings(best.params),
+        *(
+            [f"Trials had {' '.join(search.trial_overrides)}, which are not in this file."]
+            if search.trial_overrides
+            else []
+        ),
         f"Command:    dssm train --config {out}/best.yaml --data DATA --out RUN",
     ]
     with atomic_write(out / "best.yaml") as file:
         file.writelines(f"# {line}\n" for line in comments)
-        file.write(resolve_files(search.build_config(*format_settings(best.params))).dump())
+        file.write(resolve_files(search.best_config(best.params)).dump())
     return comments
+
+
+def _in_order(trials: Sequence[FrozenTrial], search: Search) -> list[FrozenTrial]:
+    """Trials in the order in which a search without interruption runs them.
+
+    A setting whose training was interrupted has a new trial, so Optuna's numbers differ. The trials
+    of an earlier grid come first.
+    """
+    if search.random or search.tpe:
+        return [*trials]
+    place = {str(setting): number for number, setting in enumerate(search.settings)}
+    return sorted(trials, key=lambda trial: (place.get(str(trial.params), -1), trial.number))
 
 
 def _has_clicks(directory: Path) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from dssm_tf.analysis.contributions import sampled_shapley
 from dssm_tf.analysis.explanation import explain
 from dssm_tf.common import progress
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
@@ -144,6 +145,25 @@ def test_a_missing_or_truncated_file_is_a_one_line_error(fitted, tmp_path):
             fitted.load(folder)
         assert str(folder) in str(error.value)
         assert "\n" not in str(error.value)
+
+
+def test_arrays_of_another_shape_or_with_nan_are_one_line_errors(fitted, tmp_path):
+    fitted.save(tmp_path)
+    path = tmp_path / f"{fitted.name}.npz"
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    for name, array in arrays.items():
+        if name == "json":
+            continue
+        changed = [array[:-1], np.concatenate([array, array[-1:]]), array[..., None]]
+        if array.dtype.kind == "f":
+            changed.append(np.full_like(array, np.nan))
+        for other in changed:
+            np.savez(path, **{**arrays, name: other})
+            write_checksums(tmp_path, [path.name], f"{fitted.name}.sha256")
+            with pytest.raises(UserError, match=f"not a saved {re.escape(fitted.name)} model") as e:
+                fitted.load(tmp_path)
+            assert "\n" not in str(e.value)
 
 
 def test_values_out_of_bounds_or_of_another_type_are_rejected(fitted):

@@ -121,8 +121,7 @@ def test_after_a_kill_only_the_interrupted_epoch_is_repeated(
     tune(*arguments)
     assert epochs == [0, 1, 0, 1]  # the second call trains only the second trial's second epoch
     resumed, uninterrupted = (
-        [(row["runs"], row["ndcg@10"]) for row in table(out)]
-        for out in (tmp_path / "out", finished_search[0])
+        (out / "trials.tsv").read_bytes() for out in (tmp_path / "out", finished_search[0])
     )
     assert resumed == uninterrupted
 
@@ -146,6 +145,65 @@ def test_a_killed_search_resumes_and_tries_the_same_number_of_distinct_settings(
     assert len({row["loss.gamma"] for row in rows}) == 6
     assert len(training.runs) == 7
     assert training.runs.count(training.runs[2]) == 2
+    Training(monkeypatch, by_gamma)
+    tune(requested_search, [folder / "data"], tmp_path / "uninterrupted")
+    assert rows == table(tmp_path / "uninterrupted")
+
+
+def test_a_killed_grid_has_the_same_table_as_one_that_was_not_interrupted(
+    folder, tmp_path, monkeypatch
+):
+    def equal_or_killed(config, data):
+        if len(training.runs) == 2:
+            raise Killed
+        return [0.5]
+
+    grid = search(folder, "loss.gamma=5,10,15,20")
+    training = Training(monkeypatch, equal_or_killed)
+    with pytest.raises(Killed):
+        tune(grid, [folder / "data"], tmp_path / "killed")
+    for name in ("killed", "whole"):
+        Training(monkeypatch, lambda config, data: [0.5])
+        tune(grid, [folder / "data"], tmp_path / name)
+    assert table(tmp_path / "killed") == table(tmp_path / "whole")
+    assert [row["loss.gamma"] for row in table(tmp_path / "whole")] == ["5", "10", "15", "20"]
+
+
+def test_a_best_value_at_the_edge_of_the_tried_ones_has_a_warning(folder, tmp_path, monkeypatch):
+    Training(monkeypatch, by_gamma)
+    for grid, best, warning in (
+        ("5,10,20", 20, "loss.gamma=20 is at the edge of the values that were tried, the largest"),
+        ("20", 20, ""),
+    ):
+        out = tmp_path / grid
+        tune(search(folder, f"loss.gamma={grid}"), [folder / "data"], out)
+        assert load_config(out / "best.yaml").loss.gamma == best
+        head = (out / "best.yaml").read_text("utf-8")
+        assert ("WARNING" in head) == bool(warning)
+        assert warning in head
+
+
+def test_numbers_inside_a_range_and_zero_have_no_warning(folder):
+    ranged = search(folder, "loss.gamma=log:1.0:100.0", "tower.dropout=0,0.5", random=3)
+    # The logarithm of 95 is at .989 of the range, that of 10 in the middle.
+    assert len(ranged.edge_warnings({"loss.gamma": 95.0, "tower.dropout": "0"})) == 1
+    assert ranged.edge_warnings({"loss.gamma": 10.0, "tower.dropout": "0"}) == []
+    (line,) = ranged.edge_warnings({"loss.gamma": 10.0, "tower.dropout": "0.5"})
+    assert line.startswith("WARNING: tower.dropout=0.5 is at the edge")
+
+
+def test_settings_of_how_trials_are_trained_are_not_in_the_best_configuration(
+    folder, tmp_path, monkeypatch
+):
+    training = Training(monkeypatch, by_gamma)
+    overrides = ("training.epochs=7", "ranking.prior=0.25")
+    tune(search(folder, "loss.gamma=5,10", overrides=overrides), [folder / "data"], tmp_path / "o")
+    del training
+    best = load_config(tmp_path / "o" / "best.yaml")
+    assert best.training.epochs == search(folder, "loss.gamma=5").build_config().training.epochs
+    assert best.ranking.prior == 0.25
+    head = (tmp_path / "o" / "best.yaml").read_text("utf-8")
+    assert "Trials had training.epochs=7, which are not in this file." in head
 
 
 def test_random_settings_are_in_their_ranges_and_the_first_ones_do_not_depend_on_the_number(

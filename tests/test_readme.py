@@ -11,7 +11,7 @@ from tests.clicks import click_log
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.S | re.M)
 CHATTER = re.compile(r"tensorflow/|\.cc:|Warning|WARNING|oneDNN|\x1b")
-LINES = 160
+LINES = 150
 
 
 def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_path):

@@ -22,7 +22,8 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
     Returns:
         `query`; `note`, see `SearchResult`; `rankings`, a list of hits by system, each with `rank`,
         `doc_id`, `title`, `score` and `parts`, and for a maxsim model with the words that match
-        (`words`) and the rules by hand that were applied (`rules`); `blocked`, sentences.
+        (`words`) and the rules by hand that were applied (`rules`), for other models with the
+        `bm25_score`; `blocked`, sentences.
     """
     return {
         "query": query,
@@ -36,11 +37,11 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
 
 
 def hit_record(hit: AnyHit) -> dict[str, Any]:
-    """A hit as plain data; see `result_record`. The parts of a maxsim score add up to it."""
+    """A hit as plain data; see `result_record`. The parts of a score add up to it."""
     record: dict[str, Any] = {"doc_id": hit.doc_id, "title": hit.title, "score": hit.score}
     if isinstance(hit, Hit):
-        names = ("similarity", "popularity", "bm25_score")
-        return record | {"parts": {name: getattr(hit, name) for name in names}}
+        parts = {"similarity": hit.similarity, "prior": hit.prior}
+        return record | {"parts": parts, "bm25_score": hit.bm25_score}
     if not isinstance(hit, MatchHit):
         return record
     matches = hit.matches

@@ -56,12 +56,15 @@ class Result(BaseModel):
 
     doc_id: str
     title: str = Field(description="The title; a long one is cut.")
-    score: float = Field(description="The score by which the titles are sorted.")
+    score: float = Field(description="The score of the model.")
     parts: dict[str, float] = Field(
         description=(
-            "Maxsim: query_words, title_words, pairs and prior, which add up to the score. Cosine: "
-            "similarity and popularity, and bm25_score; hybrid combines them."
+            "They add up to the score. Maxsim: query_words, title_words, pairs and prior. Cosine: "
+            "similarity and prior."
         )
+    )
+    bm25_score: float | None = Field(
+        None, description="Cosine only: the score of BM25, which the rankings hybrid and bm25 use."
     )
     words: list[MatchedWord] = Field([], description="The words of the query; maxsim only.")
     rules: list[dict[str, Any]] = Field([], description="Rules by hand that apply to the title.")

@@ -92,8 +92,9 @@ class Search:
         """
         lines = []
         for key, distribution in self.space.items():
-            number, numbers = _number(setting[key]), [*map(_number, _values(distribution))]
-            if number is None or None in numbers or len({*numbers}) < 2:
+            number, values = _number(setting[key]), _values(distribution)
+            numbers = [value for value in map(_number, values) if value is not None]
+            if number is None or len(numbers) < len(values) or len({*numbers}) < 2:
                 continue
             low, high = min(numbers), max(numbers)
             position = (number - low) / (high - low)

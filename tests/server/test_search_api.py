@@ -131,7 +131,10 @@ def test_a_cosine_model_has_three_rankings(cosine_server):
     for ranking, chosen in (("hybrid", None), ("bm25", "bm25"), ("semantic", "semantic")):
         code, body = post(cosine_server, query="red", ranking=chosen)
         assert (code, body["ranking"]) == (200, ranking)
-        assert set(body["results"][0]["parts"]) == {"similarity", "popularity", "bm25_score"}
+        first = body["results"][0]
+        assert set(first["parts"]) == {"similarity", "prior"}
+        assert sum(first["parts"].values()) == approx(first["score"], abs=1e-5)
+        assert first["bm25_score"] >= 0
 
 
 @pytest.mark.parametrize("name", ["server", "cosine_server"])

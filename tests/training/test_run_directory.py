@@ -25,7 +25,7 @@ def test_a_run_has_all_files_that_are_needed_to_use_and_to_repeat_it(run, data):
     assert files == {
         "config.yaml", "spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
         "history.json", "versions.json", "ranking.json", "MODEL_CARD.md",
-        "SHA256SUMS", "query_ids.npy",
+        "SHA256SUMS", "query_ids.npy", "pair_ids.npy",
     }  # fmt: skip
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
     assert (out / "vocabulary.txt").read_bytes() == (data.path / "vocabulary.txt").read_bytes()

@@ -29,7 +29,7 @@ FORMATS = ["tsv", "csv", "jsonl", "parquet"]
 
 
 # Each kind of row in one format; each format has two kinds.
-@pytest.mark.parametrize(("bad", "format"), zip(BAD, FORMATS * 2, strict=True))
+@pytest.mark.parametrize(("bad", "format"), [*zip(BAD, FORMATS * 2, strict=True)])
 def test_the_clicks_of_a_malformed_row_count_as_lost(error_of_run, write, tmp_path, format, bad):
     names, rows = ("query", "title", "clicks"), [*[BAD[bad]] * 5, *GOOD]
     frame = pl.DataFrame(rows, names, orient="row")

@@ -92,8 +92,10 @@ class Search:
         """
         lines = []
         for key, distribution in self.space.items():
-            number, numbers = _number(setting[key]), [*map(_number, _values(distribution))]
-            if number is None or None in numbers or len({*numbers}) < 2:
+            values = _values(distribution)
+            number, tried = _number(setting[key]), map(_number, values)
+            numbers = {value for value in tried if value is not None}
+            if number is None or len(numbers) < 2 or len(numbers) < len(values):
                 continue
             low, high = min(numbers), max(numbers)
             position = (number - low) / (high - low)

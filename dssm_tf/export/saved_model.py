@@ -13,6 +13,8 @@ import tensorflow as tf
 
 from dssm_tf.character_ops import normalize
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.forks import ForkCheck
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
@@ -24,7 +26,15 @@ from dssm_tf.id_table import IdTable, hash_texts
 from dssm_tf.model.load_run import RunRanker, load_run
 from dssm_tf.model.maxsim_run import MaxSimRun
 from dssm_tf.model.pair_scores import pair_score_function
-from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
+from dssm_tf.model.run_files import (
+    CONFIG,
+    EXTRA,
+    LARGEST_WEIGHT,
+    MODEL_CARD,
+    QUERY_IDS,
+    RANKING,
+    check_number,
+)
 from dssm_tf.model.semantic_ranker import encode_distinct
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES, TrainedRanker, Vectors, texts_of
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker
@@ -166,6 +176,7 @@ class ExportedRanker(VectorRanker):
     def __init__(self, version: Path) -> None:
         _read_settings(self, version)
         self.tower_name = load_config(version / EXTRA / CONFIG).tower.name
+        self._check_not_forked = ForkCheck()
         self._model = tf.saved_model.load(str(version))  # the signatures do not own its variables
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
@@ -175,6 +186,7 @@ class ExportedRanker(VectorRanker):
         return self._call_signature("encode_title", titles)[:, -1]
 
     def _call_signature(self, signature: str, texts: Sequence[str]) -> Vectors:
+        self._check_not_forked(self.name)
         call, (name,) = self._model.signatures[signature], INPUTS[signature]
         return encode_distinct(
             lambda raw: call(**{name: raw})["embeddings"],
@@ -192,6 +204,7 @@ class ExportedMaxSim(TrainedRanker):
 
     def __init__(self, version: Path) -> None:
         _read_settings(self, version)
+        self._check_not_forked = ForkCheck()
         self._model = tf.saved_model.load(str(version))  # the signature does not own its variables
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
@@ -219,6 +232,7 @@ class ExportedMaxSim(TrainedRanker):
         """The answer of the signature."""
         if not titles:
             return np.zeros(0, np.float32)
+        self._check_not_forked(self.name)
         call = self._model.signatures["score"]
         answer = call(queries=_strings(queries), titles=_strings(titles))
         scores: Vectors = answer["scores"].numpy()
@@ -228,8 +242,21 @@ class ExportedMaxSim(TrainedRanker):
 def _read_settings(ranker: TrainedRanker, version: Path) -> None:
     """Sets the attributes of a ranker from the files of an export."""
     extra = version / EXTRA
-    for name, value in read_json(extra / RANKING, _REBUILD_HINT).items():
-        setattr(ranker, name, value)
+    settings = read_json(extra / RANKING, _REBUILD_HINT)
+    if not isinstance(settings, dict) or not {*SETTING_NAMES} == {*settings}:
+        raise UserError(
+            f"{extra / RANKING} does not have {', '.join(SETTING_NAMES)}. {_REBUILD_HINT}"
+        )
+    largest = float(np.finfo(np.float32).max)
+    for name, low, high in (
+        ("prior_weight", 0.0, LARGEST_WEIGHT),
+        ("mean_prior", -largest, largest),
+        ("bm25_weight", 0.0, 1.0),
+        ("cutoff", -largest, largest),
+    ):
+        check_number(extra / RANKING, name, settings[name], low, high)
+    for name in SETTING_NAMES:
+        setattr(ranker, name, settings[name])
     ranker.vocabulary = load_vocabulary(extra, Spec.load(extra))
 
 

@@ -34,7 +34,7 @@ FREQUENCIES = "document_frequencies.json"  # of a model that compares words
 _CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
 _REBUILD_HINT = "Copy the run again, or train it again."
-_LARGEST_WEIGHT = 1e6  # of the log-prior
+LARGEST_WEIGHT = 1e6  # of the log-prior
 
 
 def read_ranking(path: Path) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def read_ranking(path: Path) -> dict[str, Any]:
     validation = ranking.get("validation", {}) if isinstance(ranking, dict) else None
     if not isinstance(validation, dict):
         raise UserError(f"{path} has no settings; expected a JSON object. {_REBUILD_HINT}")
-    check_number(path, "prior_weight", ranking.get("prior_weight"), 0.0, _LARGEST_WEIGHT)
+    check_number(path, "prior_weight", ranking.get("prior_weight"), 0.0, LARGEST_WEIGHT)
     check_number(path, "bm25_weight", validation.get("bm25_weight", 0.5), 0.0, 1.0)
     largest = float(np.finfo(np.float32).max)
     check_number(path, "cutoff", validation.get("cutoff", -1.0), -largest, largest)

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from dssm_tf.common.forks import ForkCheck
 from dssm_tf.config import Config
 from dssm_tf.evaluation.ranker import CACHED_TITLE_LISTS
 from dssm_tf.model.prior import TitlePrior
@@ -146,6 +147,7 @@ class SemanticRanker(VectorRanker):
         self.prior_weight = prior_weight
         self.bm25_weight, self.cutoff = bm25_weight, cutoff
         self.encoder = Encoder(model, vocabulary)
+        self._check_not_forked = ForkCheck()
         self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
 
     @classmethod
@@ -189,6 +191,7 @@ class SemanticRanker(VectorRanker):
         return self.prior_weight * self.prior.mean
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
+        self._check_not_forked(self.name)
         return self.encoder(side, texts)
 
     def _weighted_priors(self, titles: Sequence[str]) -> Vectors:

@@ -1,3 +1,4 @@
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.hits import NO_RESULTS, SYSTEMS
 from dssm_tf.retrieval.index import Index
 from dssm_tf.systems import BASELINES
-from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from dssm_tf.text.rules import FOLDED
 from tests.file_size import limited_file_size
 from tests.retrieval.conftest import TITLES
@@ -174,3 +175,22 @@ def test_a_full_disk_is_an_error_that_names_the_cause(ranker, tmp_path):
     index.titles = index.titles.slice(0, 1)
     with limited_file_size(6000), pytest.raises(UserError, match=r"words.* Is the disk full\?"):
         index.save(tmp_path)
+
+
+def test_two_builds_in_processes_with_other_hash_seeds_have_equal_bytes(run_with_prior, tmp_path):
+    write_corpus(tmp_path / "corpus.tsv", TITLES)
+    program = (
+        "import sys; from pathlib import Path; from dssm_tf.commands.index import index; "
+        "index(model=Path(sys.argv[1]), corpus=Path(sys.argv[2]), out=Path(sys.argv[3]))"
+    )
+    files = []
+    for seed in ("1", "2"):
+        arguments = [run_with_prior, tmp_path / "corpus.tsv", tmp_path / seed]
+        subprocess.run(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+        )
+        paths = sorted(path for path in (tmp_path / seed).rglob("*") if path.is_file())
+        files.append({path.relative_to(tmp_path / seed): path.read_bytes() for path in paths})
+    assert files[0] == files[1]

@@ -199,3 +199,15 @@ def test_wrong_arguments_are_a_one_line_error(
     signal.signal(signal.SIGTERM, before)
     error = capsys.readouterr().err
     assert (error.count("\n"), words.format(**names) in error) == (1, True), error
+
+
+def test_a_server_whose_thread_dies_before_it_starts_raises_the_error(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no application")
+
+    monkeypatch.setattr("dssm_tf.server.server.rest_app", fail)
+    with (
+        pytest.raises(RuntimeError, match="no application"),
+        Server([TINY], port=0, rest_port=0),
+    ):
+        pass

@@ -1,0 +1,36 @@
+"""The numbers of a run's `ranking.json` are checked when it is read."""
+
+import json
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.model.run_files import read_ranking
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"prior_weight": -1}, "prior_weight is -1; expected a number from 0 to"),
+        ({"prior_weight": 1e300}, "prior_weight is 1e\\+300; expected"),
+        ({"prior_weight": "0.1"}, "prior_weight is '0.1'; expected"),
+        ({"prior_weight": None}, "prior_weight is None; expected"),
+        ({"prior_weight": True}, "prior_weight is True; expected"),
+        ({"validation": {"bm25_weight": 1.5}}, "bm25_weight is 1.5; expected a number from 0 to 1"),
+        ({"validation": {"cutoff": 1e39}}, "cutoff is 1e\\+39; expected"),
+        ({"validation": []}, "has no settings; expected a JSON object"),
+    ],
+)
+def test_a_number_out_of_its_range_is_a_one_line_error(tmp_path, changes, message):
+    path = tmp_path / "ranking.json"
+    path.write_text(json.dumps({"prior_weight": 0.1, "validation": {}} | changes))
+    with pytest.raises(UserError, match=message) as error:
+        read_ranking(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '"text"'])
+def test_a_file_that_is_no_object_is_a_one_line_error(tmp_path, content):
+    (tmp_path / "ranking.json").write_text(content)
+    with pytest.raises(UserError, match="expected a JSON object"):
+        read_ranking(tmp_path / "ranking.json")

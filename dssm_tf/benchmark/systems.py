@@ -12,7 +12,13 @@ from dssm_tf.benchmark.prepare import RECORDED
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
-from dssm_tf.config import DEFAULT_CONFIG, config_directories, find_config, load_baseline, load_config
+from dssm_tf.config import (
+    DEFAULT_CONFIG,
+    config_directories,
+    find_config,
+    load_baseline,
+    load_config,
+)
 
 POPULARITY = "popularity"
 _GROUPS = ("all", "baselines", "towers")

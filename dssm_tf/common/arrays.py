@@ -43,7 +43,16 @@ def write_arrays(file: IO[bytes], arrays: Iterable[Any]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for index, array in enumerate(arrays):
             with archive.open(f"arr_{index}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+                _write_member(member, np.asarray(array, order="C"))
+
+
+def _write_member(member: IO[bytes], array: NDArray[Any]) -> None:
+    """Writes a contiguous array as `np.lib.format.write_array` does, but without a second copy."""
+    if array.dtype.hasobject:
+        raise ValueError(f"expected an array of numbers, received {array.dtype}")
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(member, header)
+    member.write(array.reshape(-1).view(np.uint8).data)
 
 
 def map_array(path: Path, hint: str) -> NDArray[Any]:
@@ -74,6 +83,11 @@ def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
     Raises:
         UserError: the file cannot be read, or has anything but arrays of numbers.
     """
+    return dict(read_one_by_one(path, hint))
+
+
+def read_one_by_one(path: Path, hint: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Reads an `.npz` file as `read_arrays` does, but each array only when it is asked for."""
     with _explained_errors(path, "an archive of arrays", hint), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         size, unpacked = path.stat().st_size, sum(member.file_size for member in members)
@@ -85,9 +99,8 @@ def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
         names = [member.filename.removesuffix(".npy") for member in members]
         if len({*names}) < len(names):
             raise ValueError("two arrays have the same name")
-        return {
-            name: _read_member(archive, member) for name, member in zip(names, members, strict=True)
-        }
+        for name, member in zip(names, members, strict=True):
+            yield name, _read_member(archive, member)
 
 
 class _Header(NamedTuple):

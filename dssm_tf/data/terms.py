@@ -23,16 +23,19 @@ _PADDING = 8
 class Terms(NamedTuple):
     """IDF of words and of known pairs, by the word indices of `TextTensors`.
 
+    These are tensors, because a dataset keeps several copies of the arrays in its functions.
+
     Args:
         word_idf: float32 `(words,)`, of each row of `TextTensors.ngrams`.
-        pair_keys: int64 `(pairs,)`, increasing, `first * word_count + second` of each known pair.
-        pair_idf: float32 `(pairs,)`.
+        pair_keys: int64 `(pairs + 1,)`, increasing, `first * word_count + second` of each known
+            pair; the last one is higher than any key.
+        pair_idf: float32 `(pairs + 1,)`; the last one is 0.
         word_count: number of words that pairs can have.
     """
 
-    word_idf: NDArray[np.float32]
-    pair_keys: NDArray[np.int64]
-    pair_idf: NDArray[np.float32]
+    word_idf: tf.Tensor
+    pair_keys: tf.Tensor
+    pair_idf: tf.Tensor
     word_count: int
 
     @classmethod
@@ -45,10 +48,12 @@ class Terms(NamedTuple):
             if first in index and second in index:
                 pairs.append((index[first] * count + index[second], frequencies.pair_idf(pair)))
         pairs.sort()
+        pairs.append((np.iinfo(np.int64).max, 0.0))
+        keys, idf = zip(*pairs, strict=True)
         return cls(
-            np.array([*map(frequencies.word_idf, words)], np.float32),
-            np.array([key for key, _ in pairs], np.int64),
-            np.array([idf for _, idf in pairs], np.float32),
+            tf.constant([*map(frequencies.word_idf, words)], tf.float32),
+            tf.constant(keys, tf.int64),
+            tf.constant(idf, tf.float32),
             count,
         )
 
@@ -66,11 +71,10 @@ class Terms(NamedTuple):
         first, second = tf.cast(flat[:-1], tf.int64), tf.cast(flat[1:], tf.int64)
         is_pair = (text[:-1] == text[1:]) & (first < self.word_count) & (second < self.word_count)
         keys = tf.boolean_mask(first * self.word_count + second, is_pair)
-        known = tf.constant(np.append(self.pair_keys, np.iinfo(np.int64).max))
-        index = tf.searchsorted(known, keys)
-        is_known = tf.gather(known, index) == keys
+        index = tf.searchsorted(self.pair_keys, keys)
+        is_known = tf.gather(self.pair_keys, index) == keys
         rows = tf.cast(tf.boolean_mask(tf.boolean_mask(text[:-1], is_pair), is_known), tf.int64)
-        size = len(self.pair_keys) + 1
+        size = len(self.pair_keys)
         cells, _ = tf.unique(rows * size + tf.boolean_mask(tf.cast(index, tf.int64), is_known))
         index = cells % size
         # The last row is padding: its text is the number of texts.
@@ -80,7 +84,7 @@ class Terms(NamedTuple):
         texts = tf.cast(texts, tf.int32)
         pairs = tf.stack([tf.cast(cells // size, tf.int32), 1 + tf.cast(index, tf.int32)], axis=1)
         padding = tf.tile(tf.stack([texts, 0])[None], [missing, 1])
-        idf = tf.gather(tf.constant(np.append(self.pair_idf, np.float32(0))), index)
+        idf = tf.gather(self.pair_idf, index)
         return {
             "pairs": tf.concat([pairs, padding], 0),
             "pair_idf": tf.pad(idf, [[0, missing]]),

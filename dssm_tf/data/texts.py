@@ -53,7 +53,7 @@ class TextTensors(NamedTuple):
     ngrams: tf.RaggedTensor
     clicked: tf.RaggedTensor
     first_title: int
-    has_own_row: NDArray[np.bool_] | None = None
+    has_own_row: tf.Tensor | None = None
     terms: Terms | None = None
 
 
@@ -112,7 +112,8 @@ class TextIndexer:
         has_own_row, terms = None, None
         if letters_only:
             all_ngrams = pa.concat_arrays([ngrams, new_ngrams])
-            has_own_row = own_rows(all_ngrams, np.array([*vocabulary.whole_words.values()]))
+            whole_words = np.array([*vocabulary.whole_words.values()])
+            has_own_row = tf.constant(own_rows(all_ngrams, whole_words))
         if frequencies is not None:
             terms = Terms.of([*words, *new_words], frequencies, len(word_index))
         clicked, (query_count, title_count) = self._data.clicked, map(len, word_lists)
@@ -180,7 +181,7 @@ def text_batch(
     if texts.terms is not None:
         matrices = word_ngrams if isinstance(word_ngrams, tuple) else (word_ngrams,)
         rows = tf.add_n([tf.shape(matrix)[0] for matrix in matrices])
-        idf = tf.gather(tf.constant(texts.terms.word_idf), distinct)
+        idf = tf.gather(texts.terms.word_idf, distinct)
         batch["word_idf"] = tf.scatter_nd(row_of_word[1:, None], idf, rows[None])
         batch |= texts.terms.features(words, count, shape.pairs)
     tokens = words.with_values(tf.gather(row_of_word, index + 1))

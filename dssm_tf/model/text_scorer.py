@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.runtime.maxsim import TITLE, InvertedIndex, MaxSim
+from dssm_tf.runtime.maxsim import TITLE, InvertedIndex, MaxSim, TitlePostings
 from dssm_tf.scores.maxsim import SCALAR_RATE
 from dssm_tf.scores.maxsim import MaxSim as MaxSimLayer
 from dssm_tf.text.document_frequencies import DocumentFrequencies
@@ -74,20 +74,19 @@ class WordScorer:
         self.vocabulary = vocabulary
         self.frequencies = frequencies
         self._titles: tuple[str, ...] = ()
-        self._index: InvertedIndex | None = None
+        self._postings: TitlePostings | None = None
 
     def compare(self, queries: Sequence[str], titles: Sequence[str]) -> IndexScores:
         """See `TextScorer`.
 
         The postings of the last titles are kept, because each epoch is validated on the same ones.
         """
-        words, model = self.vocabulary.words, self.maxsim()
-        if self._index is None or tuple(titles) != self._titles:
+        words = self.vocabulary.words
+        if self._postings is None or tuple(titles) != self._titles:
             self._titles = tuple(titles)
-            self._index = InvertedIndex(model, [*map(words, titles)])
-        else:
-            self._index = self._index.with_model(model)
-        return IndexScores([*map(words, queries)], self._index)
+            self._postings = TitlePostings.of([*map(words, titles)], self.frequencies)
+        index = InvertedIndex(self.maxsim(), self._postings)
+        return IndexScores([*map(words, queries)], index)
 
     def maxsim(self) -> MaxSim:
         """The model in NumPy, with its current weights."""

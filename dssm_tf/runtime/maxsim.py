@@ -190,47 +190,68 @@ class MaxSim:
         )
 
 
+class TitlePostings(NamedTuple):
+    """Titles by their words and pairs, without anything that depends on a model's weights.
+
+    Attributes:
+        titles: number of titles.
+        row_of_word: the row of each word in `words`.
+        words: the titles of each word.
+        row_of_pair: the row of each pair in `pairs`.
+        pairs: the titles of each pair.
+    """
+
+    titles: int
+    row_of_word: dict[str, int]
+    words: Postings
+    row_of_pair: dict[str, int]
+    pairs: Postings
+
+    @classmethod
+    def of(cls, titles: Sequence[Sequence[str]], frequencies: DocumentFrequencies) -> TitlePostings:
+        """The postings of titles.
+
+        Args:
+            titles: the words of each distinct title, in order.
+            frequencies: decides which pairs count.
+        """
+        words = TitleTerms.of(map(dict.fromkeys, titles))
+        pairs = TitleTerms.of(map(frequencies.pairs_of, titles))
+        return cls(
+            len(titles),
+            words.row_of,
+            Postings(words.rows, words.starts, len(words.row_of)),
+            pairs.row_of,
+            Postings(pairs.rows, pairs.starts, len(pairs.row_of)),
+        )
+
+
 class InvertedIndex:
-    """Titles by their words and pairs; scores all of them for a query.
+    """Scores all titles for a query.
 
     Several threads may use it.
 
     Args:
         model: the trained model.
-        titles: the words of each distinct title, in order.
+        postings: the titles.
     """
 
-    def __init__(self, model: MaxSim, titles: Sequence[Sequence[str]]) -> None:
-        self._title_count = len(titles)
-        words = TitleTerms.of(map(dict.fromkeys, titles))
-        self._words = Postings(words.rows, words.starts, len(words.row_of))
-        self._row_of_word = words.row_of
-        pairs = TitleTerms.of(map(model.frequencies.pairs_of, titles))
-        self._pairs = Postings(pairs.rows, pairs.starts, len(pairs.row_of))
-        self._row_of_pair = pairs.row_of
-        self._set_model(model)
-
-    def with_model(self, model: MaxSim) -> InvertedIndex:
-        """An index of the same titles for other weights, which shares the postings.
-
-        Args:
-            model: a model with the same vocabulary and document frequencies.
-        """
-        index = copy(self)
-        index._set_model(model)
-        return index
-
-    def _set_model(self, model: MaxSim) -> None:
-        """Computes what depends on the weights: vectors and weights of words, sums of titles."""
+    def __init__(self, model: MaxSim, postings: TitlePostings) -> None:
         self._model = model
+        self._title_count, self._row_of_word, self._words, self._row_of_pair, self._pairs = postings
         self._vectors, weights = model.words(list(self._row_of_word))
         self._title_weights = weights[:, TITLE]
         pair_weights = model.pair_weights(list(self._row_of_pair))[:, TITLE]
         totals = self._words.sums(self._title_weights) + self._pairs.sums(pair_weights)
         self._inverse_totals = model.side_weights[TITLE] / np.where(totals > 0, totals, 1)
-        # The cache holds no reference to this index, which would keep a replaced one in memory.
+        # The cache holds no reference to this index: a cycle would keep both in memory.
         find = partial(_similar_words, model, self._vectors, self._row_of_word)
         self._similar_words = lru_cache(_CACHED_SIMILAR)(find)
+
+    @classmethod
+    def of_titles(cls, model: MaxSim, titles: Sequence[Sequence[str]]) -> InvertedIndex:
+        """An index of titles, each the list of its words in order."""
+        return cls(model, TitlePostings.of(titles, model.frequencies))
 
     def __len__(self) -> int:
         return self._title_count

@@ -123,7 +123,7 @@ class MaxSimRanker(TrainedRanker):
         Titles with the same normalized text are one title of the index, so their scores are equal.
         """
         distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
-        index = InvertedIndex(self.maxsim, list(map(self.vocabulary.words, distinct)))
+        index = InvertedIndex.of_titles(self.maxsim, list(map(self.vocabulary.words, distinct)))
         return index, self._weighted_priors(distinct), shared
 
     def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.text.vocabulary import Vocabulary
 
-_BLOCK = 2_000  # words that are added at once; a block reads about 40 MB of rows
+_BLOCK = 500  # words that are added at once; a block reads about 10 MB of rows
 
 
 class WordVectors:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from dssm_tf.common.arrays import read_arrays, write_arrays
+from dssm_tf.common.arrays import read_one_by_one, write_arrays
 from dssm_tf.common.files import atomic_write
 from dssm_tf.training.early_stopping import BestWeights
-from dssm_tf.training.model_state import assign_all, training_state
+from dssm_tf.training.model_state import training_state
 
 
 class Checkpoint(keras.callbacks.Callback):
@@ -83,12 +84,13 @@ class Checkpoint(keras.callbacks.Callback):
             return False
         if not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
-        arrays = read_arrays(self.path, "Remove the run's directory to start again.")
-        progress, *values = arrays.values()
+        arrays = read_one_by_one(self.path, "Remove the run's directory to start again.")
+        values = (array for _, array in arrays)
+        saved = json.loads(next(values).tobytes())
         variables = [*training_state(model), *model.metrics_variables]
-        assign_all(variables, values[: len(variables)])
-        saved = json.loads(progress.tobytes())
-        self.best_weights.set_state(values[len(variables) :], saved["history"], saved["best_epoch"])
+        for variable, value in zip(variables, islice(values, len(variables)), strict=True):
+            variable.assign(value)
+        self.best_weights.set_state([*values], saved["history"], saved["best_epoch"])
         self.step, self._stopped = saved["step"], saved["stopped"]
         return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -87,12 +87,13 @@ def _fit_from_best_start(
     config: Config,
     loop: TrainingLoop,
     task: ValidationTask | None,
-    stages: Sequence[Stage],
+    stages: list[Stage],
     console: Console,
 ) -> tuple[BestWeights, Stage | None]:
     """Fits from the start whose first epochs have the best validation metric.
 
-    Each start is trained for about `COMPARED_STEPS` steps; the best one is trained further.
+    Each start is trained for about `COMPARED_STEPS` steps; the best one is trained further. The
+    weights of the others are removed from `stages`, so that they take no memory.
 
     Args:
         config: the configuration.
@@ -116,6 +117,7 @@ def _fit_from_best_start(
             f"fit_{number}", ["train"], epochs, task, stage.weights, stop_after=compared_epochs
         )
         values[stage.name] = monitored_value(best.history[best.best_epoch - 1], monitor)
+        del best
     number = _announce_choice(
         console,
         f"validation after {compared_epochs} epoch{'s' * (compared_epochs > 1)}",
@@ -124,6 +126,9 @@ def _fit_from_best_start(
     )
     # Continues from the checkpoint of the compared epochs.
     stage = stages[number]
+    for index, other in enumerate(stages):
+        if index != number:
+            stages[index] = replace(other, weights=[])
     return loop.fit(f"fit_{number}", ["train"], epochs, task, stage.weights), stage
 
 

@@ -90,10 +90,17 @@ class TrainingLoop:
         self._devices = devices
         self._xla = xla
         self._options = options
-        self._initial_weights = [
+        self._initial_values = [
             keras.ops.convert_to_numpy(variable) for variable in model.variables
         ]
         self._compile(batches.steps * self.max_epochs)
+
+    @property
+    def initial_weights(self) -> list[np.ndarray]:
+        """The weights before training, in the order of `model.weights`; not to be changed."""
+        values = zip(self.model.variables, self._initial_values, strict=True)
+        value_by_id = {id(variable): value for variable, value in values}
+        return [value_by_id[id(weight)] for weight in self.model.weights]
 
     @property
     def steps(self) -> int:
@@ -178,8 +185,9 @@ class TrainingLoop:
                 logs = self._read_metrics()
                 if validation_batches is not None and validation is not None:
                     logs |= self._validate(iter(validation), validation_batches.steps, calls)
+                return_freed_memory()  # of the steps
                 calls.on_epoch_end(epoch, logs)
-                return_freed_memory()  # of the validation
+                return_freed_memory()  # of the checkpoint
             calls.on_train_end(logs)
         del iterator, validation
         return_freed_memory()  # datasets hold all texts
@@ -198,10 +206,21 @@ class TrainingLoop:
             self._train_step = devices.distribute(self.model.train_step, self._xla)
             self._test_step = devices.distribute(self.model.test_step, self._xla)
             self._initial_optimizer = [
-                _without_zeros(keras.ops.convert_to_numpy(variable))
+                self._saved_once(keras.ops.convert_to_numpy(variable))
                 for variable in optimizer.variables
             ]
         self._total_steps = total_steps
+
+    def _saved_once(self, values: np.ndarray) -> np.ndarray:
+        """The same values, without memory of their own if all are 0 or equal an initial weight.
+
+        Most variables of an optimizer are 0 before training, and moving averages are the weights.
+        """
+        if not values.any():
+            return np.broadcast_to(values.dtype.type(0), values.shape)
+        return next(
+            (saved for saved in self._initial_values if np.array_equal(saved, values)), values
+        )
 
     def _start(self, total_steps: int, weights: Sequence[np.ndarray] | None) -> None:
         """Sets the weights, and resets the optimizer for `total_steps` updates.
@@ -211,7 +230,7 @@ class TrainingLoop:
             weights: weights to start from; None for the initial weights.
         """
         model = self.model
-        assign_all(model.variables, self._initial_weights)
+        assign_all(model.variables, self._initial_values)
         if self._optimizer.depends_on_total_steps and total_steps != self._total_steps:
             self._compile(total_steps)
         assign_all(model.optimizer.variables, self._initial_optimizer)
@@ -262,11 +281,6 @@ def build_optimizer(
         optimizer.replicas = devices.replicas
         optimizer.sum_over_replicas = all_reduce_sum
     return optimizer
-
-
-def _without_zeros(values: np.ndarray) -> np.ndarray:
-    """The same values. If all are 0, as most of an optimizer's are, they take no memory."""
-    return values if values.any() else np.broadcast_to(values.dtype.type(0), values.shape)
 
 
 class _CallbackCalls:

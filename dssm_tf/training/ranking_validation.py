@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from dssm_tf.common.memory import return_freed_memory
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_scorer import TextScorer
 from dssm_tf.training.model_state import assign_all, ranking_weights
@@ -41,3 +42,4 @@ class RankingValidation(keras.callbacks.Callback):
         assign_all(self.ranking_model.weights, ranking_weights(self.model))
         if logs is not None:
             logs.update(self.task.metrics_with_ci(score_task(self.scorer, self.task)))
+        return_freed_memory()

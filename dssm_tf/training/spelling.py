@@ -169,7 +169,7 @@ def _train(
         quiet: shows no progress.
     """
     used = np.unique(spellings.counts.indices)
-    letters, counts = kernel[used], spellings.counts[:, used].astype(kernel.dtype)
+    letters, counts = kernel[used], spellings.counts[:, used].astype(kernel.dtype, copy=False)
     adam = Adam(letters)
     with progress_of("spelling", len(drawn), not quiet) as task:
         for words, rows in zip(drawn, spellings.drawn, strict=True):

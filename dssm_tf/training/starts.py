@@ -99,7 +99,7 @@ class Starts:
         """Random rows, or start vectors."""
         source, model = self._config.vectors, self._loop.model
         if source == NONE:
-            return self._stage("random rows", current_weights(model))
+            return self._stage("random rows", self._loop.initial_weights)
         weights = weights_of_vectors(source, model, self._data, self._seed)
         return self._stage(f"start vectors ({source})", weights)
 

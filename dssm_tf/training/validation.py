@@ -45,8 +45,8 @@ FROM_TITLES = "made from titles"
 _MAX_TITLE_QUERIES = 500
 _TITLE_QUERIES_SEED = 0  # one for all trainings, so that their metrics can be compared
 
-# Scores in memory at once while validation queries are ranked: 16 MiB.
-_MAX_SCORES = 1 << 22
+# Scores in memory at once while validation queries are ranked: 4 MiB.
+_MAX_SCORES = 1 << 20
 
 Matrix = NDArray[np.float32]
 Values = NDArray[np.float64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 
 import numpy as np
@@ -58,11 +59,12 @@ class WordRows:
 
 def count_matrix(rows_of_words: Iterable[list[int]], size: int) -> scipy.sparse.csr_matrix:
     """How often each word has each row, float32 `(words, size)`."""
-    lists = [*rows_of_words]
-    ends = np.cumsum([0, *map(len, lists)])
-    rows = np.fromiter((row for rows in lists for row in rows), np.int32, ends[-1])
+    rows, ends = array("i"), array("q", [0])
+    for rows_of_word in rows_of_words:
+        rows.extend(rows_of_word)
+        ends.append(len(rows))
     ones = np.ones(len(rows), np.float32)
-    return scipy.sparse.csr_matrix((ones, rows, ends), (len(lists), size))
+    return scipy.sparse.csr_matrix((ones, rows, ends), (len(ends) - 1, size))
 
 
 def _word(ngram: str) -> str:

@@ -5,25 +5,38 @@
 reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes three tables for
 `dssm benchmark`: `clicks.tsv` without the test queries, `corpus.tsv` with every title, and
 `judgments.tsv` of the test queries that have a relevant title. Test queries are those whose CRC-32
-is a multiple of five.
+is a multiple of five. Beside them it writes random samples of the log, `clicks_1000.tsv` and
+`clicks_5000.tsv`, and `unknown_words.tsv`: the judgments of test queries with a word of four or
+more letters that no title has. Most of these words are typing errors.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from zlib import crc32
 
 from dssm_tf.common.files import atomic_write
+from dssm_tf.text.rules import FOLDED
 
+LOG_COLUMNS = ("query", "title", "clicks")
+SAMPLE_SIZES = (1000, 5000)
+MIN_LETTERS = 4
 JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
 
 
 def is_test(query: str) -> bool:
     """Whether a query is for the test and not for training."""
     return crc32(query.encode()) % 5 == 0
+
+
+def has_unknown_word(query: str, known: Collection[str]) -> bool:
+    """Whether a word of four or more letters, and nothing but letters, is not in `known`."""
+    words = (word for word in FOLDED.words(query) if word.isalpha())
+    return any(len(word) >= MIN_LETTERS and word not in known for word in words)
 
 
 def split(data: Path, out: Path) -> None:
@@ -34,11 +47,18 @@ def split(data: Path, out: Path) -> None:
     train = (
         (row["query"], row["title"], row["clicks"]) for row in clicks if not is_test(row["query"])
     )
-    _write(out / "clicks.tsv", ("query", "title", "clicks"), train)
+    log = list(train)
+    _write(out / "clicks.tsv", LOG_COLUMNS, log)
+    for size in SAMPLE_SIZES:
+        sample = random.Random(0).sample(log, min(size, len(log)))
+        _write(out / f"clicks_{size}.tsv", LOG_COLUMNS, sample)
     _write(out / "corpus.tsv", ("doc_id", "title"), sorted(corpus.items()))
     test = (row for row in judgments if is_test(row["query"]) and row["query"] in relevant)
-    rows = ([row[column] for column in JUDGMENT_COLUMNS] for row in test)
+    rows = [[row[column] for column in JUDGMENT_COLUMNS] for row in test]
     _write(out / "judgments.tsv", JUDGMENT_COLUMNS, rows)
+    known = {word for title in corpus.values() for word in FOLDED.words(title)}
+    unknown = (row for row in rows if has_unknown_word(row[1], known))
+    _write(out / "unknown_words.tsv", JUDGMENT_COLUMNS, unknown)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

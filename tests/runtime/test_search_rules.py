@@ -76,7 +76,9 @@ def test_similarities_of_rules_replace_those_of_the_model_in_both_directions(rea
         for variant, similarity in [(model, learned), (with_rules, ruled)]:
             # Of one word each, both sides are their weight times the similarity.
             expected = similarity * (1 + 0.3)
-            assert InvertedIndex(variant, [[title]]).scores([query])[0] == approx(expected)
+            assert InvertedIndex.of_titles(variant, [[title]]).scores([query])[0] == approx(
+                expected
+            )
             matches = word_matches(variant, [query], [title])
             assert matches.score == approx(expected)
         (rule,) = matches.rules
@@ -85,7 +87,9 @@ def test_similarities_of_rules_replace_those_of_the_model_in_both_directions(rea
 
 def test_a_word_without_letters_of_the_model_is_similar_by_a_rule(read):
     model = example_model().with_rules(read("similar\tqqq\tshoe\t0.9\n"))
-    assert InvertedIndex(model, [["shoe"], ["qqq"]]).scores(["qqq"]) == approx([0.9 * 1.3, 0])
+    assert InvertedIndex.of_titles(model, [["shoe"], ["qqq"]]).scores(["qqq"]) == approx(
+        [0.9 * 1.3, 0]
+    )
 
 
 def test_words_of_rules_are_similar_beyond_the_limit_and_unlisted_words_do_not_count(read):
@@ -105,4 +109,6 @@ def test_rules_hold_in_all_fields(read):
     titles = [model.vocabulary.words("red hat␟sony")]
     matches = word_matches(ruled, ["playstation"], titles[0])
     assert matches.query[0].match == "1␟sony"
-    assert InvertedIndex(ruled, titles).scores(["playstation"])[0] == approx(matches.score)
+    assert InvertedIndex.of_titles(ruled, titles).scores(["playstation"])[0] == approx(
+        matches.score
+    )

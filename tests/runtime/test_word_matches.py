@@ -77,7 +77,9 @@ def test_contributions_add_up_to_the_score(corpus, query, title):
     parts = [part.contribution for group in matches for part in group]
     assert sum(parts) == approx(matches.score)
     assert matches.score == approx(oracle(model, [query, title]).score(query, title), abs=1e-12)
-    assert matches.score == approx(InvertedIndex(model, [title]).scores(query)[0], abs=1e-5)
+    assert matches.score == approx(
+        InvertedIndex.of_titles(model, [title]).scores(query)[0], abs=1e-5
+    )
     assert [match.word for match in matches.query] == list(dict.fromkeys(query))
     assert [match.word for match in matches.title] == list(dict.fromkeys(title))
     for match in (*matches.query, *matches.title):

@@ -1,6 +1,6 @@
 """The split of Home Depot's whole catalog, on invented judgments."""
 
-from examples.studies.whole_catalog import is_test, main
+from examples.studies.whole_catalog import has_unknown_word, is_test, main
 
 QUERIES = [f"query {n}" for n in range(40)]
 LEARNED = next(query for query in QUERIES if not is_test(query))
@@ -20,6 +20,15 @@ def test_no_test_query_is_learned_and_every_title_is_ranked(tmp_path):
     main(["--data", str(data), "--out", str(out)])
     assert {path.name: path.read_text("utf-8") for path in out.iterdir()} == {
         "clicks.tsv": clicks,
+        "clicks_1000.tsv": clicks,
+        "clicks_5000.tsv": clicks,
         "corpus.tsv": 'doc_id\ttitle\nd1\t3" lamp\nd2\tred lamp\nd3\tblue lamp\nd4\trug\n',
         "judgments.tsv": head + judged,
+        "unknown_words.tsv": head + judged,  # no title has the word "query"
     }
+
+
+def test_a_query_has_an_unknown_word_if_no_title_has_a_word_of_four_letters():
+    known = {"power", "drill"}
+    assert has_unknown_word("powr drill", known)
+    assert not has_unknown_word("Power drill 3in", known)

@@ -73,7 +73,7 @@ test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread 
 
 test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this installs (JAX is in `make test`)
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
-	@$(PY) -m pytest -q tests/towers/test_backends.py $(ARGS)
+	@$(PY) -m pytest -q -m 'slow or not slow' tests/towers/test_backends.py $(ARGS)
 
 test-keras: LOWEST = $(shell sed -n 's/.*"keras>=\([0-9.]*\),.*/\1/p' setup.py)
 test-keras: $(STAMP)  ## what rests on Keras's internals, on the lowest Keras that setup.py allows

@@ -59,9 +59,9 @@ def build(
     options = context.options
     # Empty buckets become files too.
     every_bucket = pipeline | "Every bucket" >> beam.Create(
-        [(bucket, None) for bucket in range(1 << context.bits)]
+        [(bucket, None) for bucket in range(1 << context.bits)], reshuffle=False
     )
-    log = _spread(pipeline | "Pieces" >> beam.Create([*pieces]), "the log", pieces)
+    log = _create_pieces(pipeline, "the log", pieces)
     curve: Any = None
     if options.position_weights not in (NONE, HARVESTING):
         curve = read_curve(options.position_weights)
@@ -73,9 +73,9 @@ def build(
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
         parse_log.clean_sessions, context, tags=["titles"]
     )
-    corpus_titles = _spread(
-        pipeline | "Pieces of the corpus" >> beam.Create([*corpus]), "the corpus", corpus
-    ) | "ReadCorpus" >> multi_output(parse_log.read_corpus, context, tags=())
+    corpus_titles = _create_pieces(pipeline, "the corpus", corpus) | "ReadCorpus" >> multi_output(
+        parse_log.read_corpus, context, tags=()
+    )
     queries = (read.main, sessions.main, every_bucket) | "SumQueries" >> by_bucket(
         aggregate.sum_queries, context, tags=("titles", "words", "sizes")
     )
@@ -91,7 +91,7 @@ def build(
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
-        | "Count n-grams" >> beam.CombineGlobally(sum_counts)
+        | "Count n-grams" >> beam.CombineGlobally(sum_counts).without_defaults()
         | "ChooseNgrams"
         >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
     )
@@ -110,7 +110,7 @@ def build(
     counts = (
         tuple(step.counts for step in (read, corpus_titles, sessions, queries, titles, records))
         | "All counts" >> beam.Flatten()
-        | "Sum counts" >> beam.CombineGlobally(sum_counts)
+        | "Sum counts" >> beam.CombineGlobally(sum_counts).without_defaults()
     )
     files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
     _ = (
@@ -124,10 +124,13 @@ def build(
     )  # fmt: skip
 
 
-def _spread(created: Any, name: str, pieces: Sequence[Piece]) -> Any:
+def _create_pieces(pipeline: beam.Pipeline, name: str, pieces: Sequence[Piece]) -> Any:
     """Distributes pieces among workers; a CSV file with quotes becomes one piece."""
+    created = pipeline | f"Pieces of {name}" >> beam.Create([*pieces], reshuffle=False)
     if may_have_quotes(pieces):
         return created | f"Join quoted files of {name}" >> join_if_quoted()
+    if len(pieces) < 2:  # nothing to distribute
+        return created
     return created | f"Spread {name}" >> beam.Reshuffle()
 
 

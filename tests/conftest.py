@@ -37,6 +37,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
 
 
+def pytest_collection_finish():
+    """Exempts the imported libraries from garbage collection, which each training requests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     """The top directory of the source tree."""

@@ -37,6 +37,8 @@ _SPARE = 4
 # Added to a step's key, so that each purpose has its own random numbers.
 _FRESH, _MINED, _WORDS, _LETTERS = (np.array([0, purpose << 40]) for purpose in range(4))
 _POOL = np.array([0, 1 << 40])  # added to an epoch's key
+_SAMPLED = 24
+"""Elements whose sizes `Batches.with_shapes` reads."""
 _SEED_STRIDE = 8  # above the number of sources
 _Uniform = Callable[[NDArray[np.int64], int], tf.Tensor]
 """Uniform random numbers `(rows, width)` of a replica's rows, from a purpose and a width."""
@@ -113,9 +115,12 @@ class Batches:
             replicas: devices that share a step.
         """
         plain = replace(self, in_batch=False, shapes=Shapes())  # the same texts
-        sample = plain.epochs(0, 0, 1, replicas=replicas).take(24)
+        makers = [plain._batch_maker(source, 0, replicas) for source in range(len(plain.rows))]
+        keys = plain._schedule(0, 1, replicas)[:_SAMPLED]
+        with tf.device("CPU"):  # eager: tracing the graph of a dataset takes longer
+            sample = [makers[key[1]](tf.constant(key))[0] for key in keys]
         ends = GROUP_ENDS if self.texts.terms is None else WORD_GROUP_ENDS
-        return replace(self, shapes=plan_shapes([inputs for inputs, _, _ in sample], fixed, ends))
+        return replace(self, shapes=plan_shapes(sample, fixed, ends))
 
     def epochs(
         self,
@@ -144,21 +149,11 @@ class Batches:
             `RankingLoss`; weights float32 `(batch,)`. Rows that pad the last batch have weight 0,
             and their titles are not candidates of other rows.
         """
-        # Steps of all sources in the order of their progress through the epoch.
-        turns = [
-            ((at + 0.5) / rows.steps, source, at)
-            for source, rows in enumerate(self.rows)
-            for at in range(rows.steps)
-        ]
-        ordered = np.tile(np.array(sorted(turns))[:, 1:].astype(np.int64), (stop - start, 1))
-        epoch = np.repeat(np.arange(start, stop), len(turns))
-        keys = np.column_stack([epoch, ordered])[step:].repeat(replicas, axis=0)
-        replica = worker * replicas + np.arange(len(keys)) % replicas
+        keys = self._schedule(start, stop, replicas)[step * replicas :]
+        keys[:, 3] += worker * replicas
         sources, datasets = keys[:, 1], []
         for source in range(len(self.rows)):
-            steps = tf.data.Dataset.from_tensor_slices(
-                np.column_stack([keys, replica])[sources == source]
-            )
+            steps = tf.data.Dataset.from_tensor_slices(keys[sources == source])
             make_batch = tf.autograph.experimental.do_not_convert(
                 self._batch_maker(source, seed, workers * replicas)
             )
@@ -166,6 +161,19 @@ class Batches:
         turn = tf.data.Dataset.from_tensor_slices(sources)
         alternating = tf.data.Dataset.choose_from_datasets(datasets, turn)
         return alternating.prefetch(2 * replicas).with_options(WITHOUT_AUTOTUNING)
+
+    def _schedule(self, start: int, stop: int, replicas: int) -> NDArray[np.int64]:
+        """The elements of some epochs as `(epoch, source, step, replica)`, `(elements, 4)`."""
+        # Steps of all sources in the order of their progress through the epoch.
+        turns = sorted(
+            ((at + 0.5) / rows.steps, source, at)
+            for source, rows in enumerate(self.rows)
+            for at in range(rows.steps)
+        )
+        steps = np.tile(np.array(turns)[:, 1:].astype(np.int64), (stop - start, 1))
+        epoch = np.repeat(np.arange(start, stop), len(turns))
+        elements = np.column_stack([epoch, steps]).repeat(replicas, axis=0)
+        return np.column_stack([elements, np.arange(len(elements)) % replicas])
 
     def _batch_maker(
         self, source: int, seed: int | None, replicas: int

@@ -50,7 +50,9 @@ assert type(dssm_tf) is types.ModuleType
 """
 
 
-@pytest.mark.parametrize("order", ["first name first", "last name first"])
+@pytest.mark.parametrize(
+    "order", ["first name first", pytest.param("last name first", marks=pytest.mark.slow)]
+)
 def test_importing_modules_does_not_replace_public_names(order):
     python(IMPORT_ALL, order)
 

@@ -37,7 +37,11 @@ TITLES = [click.title for click in LOG] + ["a title nobody knows", "the red fox 
 TOLERANCE = 1e-5  # float32 sums in different orders
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["shared fields", "own fields"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(1, marks=pytest.mark.slow), 2],
+    ids=["shared fields", "own fields"],
+)
 def run(tmp_path_factory, request) -> Path:
     folder = tmp_path_factory.mktemp("maxsim")
     rules = Rules(False, max_words=6, max_letters=9, own_fields=request.param)

@@ -52,7 +52,13 @@ def run_signatures(directory: Path, calls: Calls) -> list[np.ndarray]:
         return outputs
 
 
-@pytest.mark.parametrize("name", TOWER_CONFIGS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("dssm", "bilstm") else pytest.param(name, marks=pytest.mark.slow)
+        for name in TOWER_CONFIGS
+    ],
+)
 def test_every_signature_and_warm_up_request_has_the_outputs_of_the_keras_model(
     data: Data, tmp_path, name
 ):

@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from pipelines import preprocess
+from tests.beam import remember_flags_and_steps
 from tests.clicks import click_log, write_data
 from tests.pipelines.written import Data
 from tests.runs import finished_run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fast_beam():
+    with pytest.MonkeyPatch.context() as patch:
+        remember_flags_and_steps(patch)
+        yield
 
 
 @pytest.fixture

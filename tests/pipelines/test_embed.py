@@ -34,25 +34,33 @@ def read(out):
     return by_id
 
 
-def check(out, model):
+@pytest.fixture(scope="module")
+def expected_vectors(model):
+    return SemanticRanker.load(model).encode_titles([row.title for row in CORPUS], prior=True)
+
+
+def check(out, expected_vectors):
     """Checks that the vectors are those of the model."""
     rows = read(out)
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
-    expected = SemanticRanker.load(model).encode_titles([row.title for row in CORPUS], prior=True)
     vectors = np.array([rows[row.doc_id][1] for row in CORPUS], np.float32)
-    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    np.testing.assert_allclose(vectors, expected_vectors, atol=1e-6)
 
 
-def test_the_pipeline_writes_the_vectors_of_the_model_and_reports_their_number(
-    model, corpus, tmp_path, capsys
+def test_the_pipeline_writes_the_vectors_of_the_model_into_several_files_and_reports_their_number(
+    model, corpus, expected_vectors, tmp_path, capsys, monkeypatch
 ):
-    assert run(["--model", str(model), "--input", *corpus, "--output", str(tmp_path / "out")]) == 0
+    monkeypatch.setattr("pipelines.encode.TITLES_PER_FILE", 16)
+    out = tmp_path / "out"
+    flags = ["--output", str(out), "--direct_num_workers=2"]
+    assert run(["--model", str(model), "--input", *corpus, *flags]) == 0
     assert "40 vectors of length 7 written" in capsys.readouterr().err
-    check(tmp_path / "out", model)
+    assert len([*out.iterdir()]) == 3
+    check(out, expected_vectors)
 
 
 def test_a_compact_model_writes_the_same_vectors_without_tensorflow(
-    model, corpus, tmp_path, checkout
+    model, corpus, expected_vectors, tmp_path, checkout
 ):
     export_compact(model, tmp_path / "compact", "fox")
     compact = tmp_path / "compact" / "fox"
@@ -65,7 +73,8 @@ sys.exit(f"{{code}} {{heavy}}" if code or heavy else 0)
 """
     out = tmp_path / "out"
     subprocess.run([sys.executable, "-c", code, out], cwd=checkout, check=True)
-    check(out, model)
+    assert len([*out.iterdir()]) == 1
+    check(out, expected_vectors)
 
 
 def test_titles_have_the_fields_of_the_training_data(write, tmp_path):
@@ -75,15 +84,6 @@ def test_titles_have_the_fields_of_the_training_data(write, tmp_path):
     corpus, out = write("c.tsv", "doc_id\ttitle\tbrand\na\tred fox\tacme\n"), tmp_path / "out"
     embed(model=str(model), input=(str(corpus),), output=str(out))
     assert read(out)["a"][0] == "red fox␟acme"
-
-
-def test_a_large_corpus_becomes_several_files(model, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.encode.TITLES_PER_FILE", 16)
-    out = tmp_path / "out"
-    arguments = {"model": str(model), "input": corpus, "output": str(out)}
-    embed("--direct_num_workers=2", **arguments)
-    assert len([*out.iterdir()]) == 3
-    check(out, model)
 
 
 def test_errors_are_a_single_line(model, corpus, write, tmp_path, capsys):

@@ -113,7 +113,7 @@ class ExpectedCounts:
         return min(texts, key=lambda text: (-texts[text], text))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(LOG, CORPUS, OPTIONS, st.randoms(use_true_random=False))
 def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, random):
     log = ExpectedCounts(rows, flags)
@@ -215,7 +215,7 @@ def test_every_table_and_record_equals_the_expected_one(rows, corpus, flags, ran
     assert counts == +expected
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     LOG, CORPUS, OPTIONS, st.randoms(use_true_random=False), st.integers(1, 3),
     st.integers(30, 300),

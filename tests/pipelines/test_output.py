@@ -14,6 +14,7 @@ import pytest
 from dssm_tf.data.format import Spec
 from pipelines import preprocess
 from pipelines.output import OUTPUT_PATTERNS
+from tests.pipelines.written import Data
 
 LOG = "query\ttitle\tclicks\n" + "".join(f"q{n}\tt{n % 7}\t{1 + n % 3}\n" for n in range(30))
 ROOT = Path(preprocess.__file__).parents[1]
@@ -77,7 +78,8 @@ def test_files_of_a_killed_run_are_private_and_removed_by_the_next_run(log, tmp_
 CONSOLE_SCRIPT = "import sys\nfrom dssm_tf.cli import main\nsys.exit(main())\n"
 
 
-def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(log, tmp_path):
+def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(run, log, tmp_path):
+    """And worker processes write the same bytes as a run in one process."""
     for name in ("pipelines", "serving"):
         (tmp_path / "work" / name).mkdir(parents=True)
         (tmp_path / "work" / name / "__init__.py").write_text("raise ImportError('not ours')")
@@ -91,7 +93,7 @@ def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(log
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "work" / "süß" / "spec.json").exists()
+    assert Data(tmp_path / "work" / "süß").bytes() == run(None, "--input", str(log)).bytes()
     lines = [line for line in done.stderr.splitlines() if " preprocess: " not in line]
     assert done.stdout == ""
     assert lines[0].startswith("30 rows in ")

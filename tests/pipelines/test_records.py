@@ -19,7 +19,7 @@ def read(path, data, features):
 
 
 @pytest.mark.parametrize("negatives", [0, 4, 300])
-@pytest.mark.parametrize("title_count", [1, 127, 128, 1 << 14, (1 << 40) + 1])
+@pytest.mark.parametrize("title_count", [1, 128, (1 << 40) + 1])
 def test_tensorflow_reads_the_pairs_and_their_checksums(tmp_path, negatives, title_count):
     rng = np.random.default_rng(0)
     query, titles = rng.integers(0, 200, 70), rng.integers(0, title_count, (70, 1 + negatives))

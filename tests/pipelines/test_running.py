@@ -53,8 +53,8 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     monkeypatch.setattr(sources, "PIECES", 40)
     monkeypatch.setattr(progress, "_write_lines", write_last_line)
     capsys.readouterr()
-    workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode"
-    assert run(mixed, *MIXED, *workers, "multi_processing").bytes() == expected
+    workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode=multi_threading"
+    assert run(mixed, *MIXED, *workers).bytes() == expected
     line = capsys.readouterr().err.splitlines()[0]
     pattern = r"preprocess: .*, (\d+) of (\d+) pieces read, 2 of 2 buckets written"
     read, total = re.fullmatch(pattern, line).groups()
@@ -63,7 +63,7 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_ROWS", 7)
     monkeypatch.setattr("pipelines.shards._MAX_PENDING_ROWS", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
-    assert run(mixed, *MIXED, *workers, "multi_threading").bytes() == expected
+    assert run(mixed, *MIXED, *workers).bytes() == expected
     assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
 
 

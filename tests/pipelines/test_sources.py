@@ -38,9 +38,9 @@ def tsv(row_count, start=0):
     return "query\ttitle\n" + rows
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
-    st.lists(st.integers(0, 30), min_size=1, max_size=30),
+    st.lists(st.integers(0, 30), min_size=1, max_size=15),
     st.integers(1, 60),
     st.integers(1, 60),
     st.booleans(),

@@ -27,8 +27,9 @@ def plain(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
-def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, tmp_path):
-    for rows in (60, 120):
+@pytest.mark.parametrize("sizes", [(60,), pytest.param((60, 120), marks=pytest.mark.slow)])
+def test_the_examples_are_the_records_of_each_output_of_preprocess(run, topics, tmp_path, sizes):
+    for rows in sizes:
         log = "".join(topics.splitlines(keepends=True)[: 1 + rows])
         written = run(log, "--negatives", "3", "--validation_fraction", "0.3")
         dataset = tfds.load(

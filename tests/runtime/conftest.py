@@ -11,6 +11,7 @@ import pytest
 from dssm_tf.export.compact import export_compact
 from dssm_tf.model.run_files import WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.model.trained_run import TrainedRun
 from dssm_tf.runtime import CompactRanker
 from dssm_tf.text.rules import Rules
 from tests.clicks import Click, write_data
@@ -30,7 +31,7 @@ LSTM = {"name": "lstm", "cells": 4}
 
 def assign_random_weights(run: Path, seed: int) -> None:
     """Replaces the weights of a run by random ones, biases included."""
-    model = SemanticRanker.load(run).model
+    model = TrainedRun.read(run).model
     rng = np.random.default_rng(seed)
     for variable in model.weights:
         variable.assign(rng.normal(0, 0.5, variable.shape))

@@ -125,13 +125,14 @@ def test_models_with_own_trigrams_for_fields_are_equal(both):
         assert len({*scores[:3].tolist()}) == 3
 
 
+@pytest.mark.slow
 def test_models_with_whole_words_are_equal(both):
     trained, compact = both(of_two_fields("fox"), whole_words=True, own_fields=2)
     assert {"#fox#", "1␟#fox#"} <= {*trained.vocabulary.whole_words}
     assert_equal(compact, trained, ["red␟fox", "red foxes", "fox␟red", "Red Fox␟fox", "a␟b␟c"])
 
 
-@pytest.mark.parametrize("fields", [1, 2])
+@pytest.mark.parametrize("fields", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_models_with_every_kind_of_letter_ngrams_are_equal(both, fields):
     log = LOG if fields == 1 else of_two_fields()
     trained, compact = both(log, True, own_fields=fields, letter_ngrams=NGRAM_KINDS)

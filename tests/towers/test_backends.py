@@ -45,6 +45,8 @@ CASES["clsm, window 1"] = ("clsm", small_sizes(TOWER_CONFIGS["clsm"]) | {"window
 # One tower for both sides, which reads one text batch in length groups.
 SHARED = {f"{name}, shared": (name, small_sizes(TOWER_CONFIGS[name])) for name in ("dssm", "lstm")}
 CASES |= SHARED
+FREQUENT = ["clsm", "lstm, shared"]
+"""Cases of the default tests."""
 
 OTHER_BACKEND = """
 import pickle, sys
@@ -132,15 +134,23 @@ def save(case: str, folder) -> None:
 
 
 @pytest.mark.parametrize("backend", ["torch", "jax"])
-def test_a_model_has_the_same_scores_and_gradients_on_another_backend(backend, tmp_path):
+@pytest.mark.parametrize(
+    "cases",
+    [
+        FREQUENT,
+        pytest.param([case for case in CASES if case not in FREQUENT], marks=pytest.mark.slow),
+    ],
+    ids=["frequent", "others"],
+)
+def test_a_model_has_the_same_scores_and_gradients_on_another_backend(cases, backend, tmp_path):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
     folder = tmp_path / f"on-{backend}"
     folder.mkdir()
-    for case in CASES:
+    for case in cases:
         save(case, folder)
     process = subprocess.run(
-        [sys.executable, "-c", OTHER_BACKEND, str(folder), ";".join(CASES)],
+        [sys.executable, "-c", OTHER_BACKEND, str(folder), ";".join(cases)],
         # JAX spends most of the time compiling, and each program runs once.
         cwd=CHECKOUT,
         env=os.environ | {"KERAS_BACKEND": backend, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"},

@@ -44,6 +44,14 @@ BATCH = text_batch(SENTENCES, KNOWN)
 TOLERANCE = rounding_bound(32, 16)
 
 every_tower = pytest.mark.parametrize("name", TOWER_CONFIGS)
+# By default, a tower of sums and a recurrent one.
+two_towers_by_default = pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("dssm", "lstm") else pytest.param(name, marks=pytest.mark.slow)
+        for name in TOWER_CONFIGS
+    ],
+)
 
 
 def in_length_groups(batch: dict) -> dict:
@@ -213,7 +221,9 @@ def test_a_loaded_model_equals_the_saved_model(name, tmp_path):
 
 @pytest.mark.numeric
 @every_tower
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "policy", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)]
+)
 def test_mixed_precision_is_finite_and_near_float32(name, policy):
     tower = random_tower(name, dtype=policy)
     assert {variable.dtype for variable in tower.trainable_variables} == {"float32"}
@@ -245,7 +255,7 @@ def test_in_bfloat16_the_gradient_of_a_trigram_sums_over_all_its_words(name):
     np.testing.assert_allclose(*rows, rtol=0.1, atol=0.1 * np.abs(rows[1]).max())
 
 
-@every_tower
+@two_towers_by_default
 def test_xla_computes_the_same_vectors_and_gradients(name):
     tower = random_tower(name)
     compiled = tf.function(lambda batch: vectors_and_gradients(tower, batch), jit_compile=True)

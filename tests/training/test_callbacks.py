@@ -71,11 +71,13 @@ def test_a_plain_fit_with_the_callbacks_equals_train(data, by_train, folder):
 
 
 @pytest.mark.numeric
-def test_a_plain_fit_that_is_interrupted_continues_from_its_checkpoint(data, tmp_path):
+def test_a_plain_fit_that_is_interrupted_continues_from_its_checkpoint(
+    data, by_train, folder, tmp_path
+):
     clicks = dssm_tf.ClickData(data.path, RANKED)
 
     def callbacks():
-        best_weights = BestWeights("ndcg@10")
+        best_weights = BestWeights("ndcg@10", patience=EPOCHS)
         checkpoint = Checkpoint(tmp_path / "state.npz", best_weights)
         return checkpoint, [clicks.ranking_validation(), best_weights, checkpoint]
 
@@ -87,15 +89,18 @@ def test_a_plain_fit_that_is_interrupted_continues_from_its_checkpoint(data, tmp
     assert checkpoint.restore(model)
     assert checkpoint.epoch == 1
     fit(clicks, rest, checkpoint.epoch, model=model)
-    uninterrupted = fit(clicks, [clicks.ranking_validation(), BestWeights("ndcg@10")])
-    for weights in zip(model.get_weights(), uninterrupted.get_weights(), strict=True):
+    uninterrupted = dssm_tf.load(folder / "ranked").model.get_weights()
+    for weights in zip(model.get_weights(), uninterrupted, strict=True):
         np.testing.assert_array_equal(*weights)
 
 
 def test_best_weights_without_the_monitored_metric_names_the_missing_callback(data):
     clicks = dssm_tf.ClickData(data.path, RANKED)
+    best_weights = BestWeights("ndcg@10")
+    best_weights.set_model(clicks.build_model())
+    best_weights.on_train_begin()
     with pytest.raises(UserError, match=r"have no ndcg@10, only loss.*RankingValidation before"):
-        fit(clicks, [BestWeights("ndcg@10")], epochs=2)
+        best_weights.on_epoch_end(0, {"loss": 1.0})
 
 
 def test_data_without_a_validation_split_cannot_be_ranked(tmp_path):
@@ -119,23 +124,22 @@ class LearningRates(keras.callbacks.Callback):
         self.phases[-1].append(float(self.model.optimizer.learning_rate))
 
 
-def test_keras_callbacks_change_the_learning_rate_of_train(data, tmp_path):
+def test_a_keras_callback_changes_the_learning_rate_of_train(data, tmp_path):
     rates = LearningRates()
-    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.01 / (1 + epoch))
     plateau = keras.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, min_delta=100)
-    trained(data, tmp_path / "scheduled", callbacks=[schedule, rates], training__epochs=2)
-    assert rates.phases == [[pytest.approx(0.01)] * 6 + [pytest.approx(0.005)] * 6]
-    rates = LearningRates()
     trained(data, tmp_path / "plateau", callbacks=[plateau, rates], training__epochs=3)
     # The optimizer's rate is .02; no epoch is better by 100, so it is halved after the second.
     assert rates.phases[0][:12] == [pytest.approx(0.02)] * 12
     assert rates.phases[0][12:] == [pytest.approx(0.01)] * 6
 
 
-def test_a_keras_callback_may_stop_train(data, tmp_path):
+def test_keras_callbacks_may_set_the_learning_rate_and_stop_train(data, tmp_path):
+    rates = LearningRates()
+    schedule = keras.callbacks.LearningRateScheduler(lambda epoch: 0.01 / (1 + epoch))
     stop = keras.callbacks.EarlyStopping("val_loss", min_delta=100, patience=1)
-    result = trained(data, tmp_path / "run", callbacks=[stop], training__epochs=9)
+    result = trained(data, tmp_path / "run", callbacks=[schedule, rates, stop], training__epochs=9)
     assert result.epochs == 2
+    assert rates.phases == [[pytest.approx(0.01)] * 6 + [pytest.approx(0.005)] * 6]
 
 
 def test_a_callback_may_stop_train_in_the_middle_of_an_epoch(data, tmp_path):
@@ -237,12 +241,17 @@ def test_a_callback_that_sets_the_rate_is_refused_beside_a_schedule(data, tmp_pa
         )  # fmt: skip
 
 
-def test_a_schedule_has_the_length_of_each_phase(data, tmp_path):
+def test_a_schedule_has_the_length_of_each_phase_and_tensorboard_a_folder(data, tmp_path):
     rates = LearningRates()
     schedule = {"name": "cosine", "warmup": 0.25, "end": 0.1}
-    trained(
-        data, tmp_path / "run", callbacks=[rates], training__epochs=2, training__refit=True,
+    settings = config(
+        training__epochs=2,
+        training__refit=True,
         optimizer={"name": "sgd", "learning_rate": 0.1, "schedule": schedule},
+    )
+    train(
+        parse_config(settings), data.path, tmp_path / "run", quiet=True, callbacks=[rates],
+        tensorboard=tmp_path / "board",
     )  # fmt: skip
     fitted, refitted = rates.phases
     for phase in (fitted, refitted):
@@ -252,11 +261,6 @@ def test_a_schedule_has_the_length_of_each_phase(data, tmp_path):
         rising = 0.1 * np.arange(1, steps + 1) / warmup
         expected = np.where(np.arange(1, steps + 1) < warmup, rising, cosine)
         assert phase == pytest.approx(expected.tolist(), rel=1e-4)
-
-
-def test_tensorboard_has_a_folder_per_phase(data, tmp_path):
-    settings = parse_config(config(training__refit=True))
-    train(settings, data.path, tmp_path / "run", quiet=True, tensorboard=tmp_path / "board")
     for phase in ("fit", "refit"):
         (events,) = (tmp_path / "board" / phase / "train").glob("events.out.tfevents.*")
         assert events.stat().st_size > 100

@@ -36,21 +36,21 @@ RANDOM_STEP = int(np.random.default_rng().integers(1, STEPS))
             2,
             False,
             [
-                ("titles.tsv", 1),  # making the run's directory
                 ("batch", 2 + RANDOM_STEP),  # two steps or more are saved
                 ("refit.npz", 1),
-                ("versions.json", 1),  # after the weights, before the last files
             ],
         ),
         pytest.param(
             1_000,
             True,
             [
+                ("titles.tsv", 1),  # making the run's directory
                 ("config.yaml", 1),
                 ("batch", STEPS + RANDOM_STEP),
                 ("fit.npz", 2),  # saving a later epoch
                 ("batch", STEPS + RANDOM_STEP),  # training after a checkpoint
                 ("model.weights.h5", 1),
+                ("versions.json", 1),  # after the weights, before the last files
                 ("SHA256SUMS", 1),
             ],
             marks=pytest.mark.slow,

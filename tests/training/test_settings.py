@@ -23,6 +23,7 @@ from dssm_tf.training.resolve import resolve_config
 from dssm_tf.training.validation import ValidationTask, score_task
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding_bound
+from tests.runs import finished_run
 from tests.training.configuration import BATCH, RECORDED, config, equal, trained
 
 
@@ -187,7 +188,7 @@ def test_a_model_learns_from_the_letter_ngrams_that_its_configuration_names(fold
     data = write_data(tmp_path / "data", click_log(), rules=rules)
     trained(data, tmp_path / "trigrams")
     assert equal(tmp_path / "trigrams", run[0])  # of data with trigrams only
-    trained(data, tmp_path / "two", letter_ngrams=["sorted_trigrams", "pairs"])
+    finished_run(tmp_path / "two", data, config(letter_ngrams=["sorted_trigrams", "pairs"]))
     ranker = SemanticRanker.load(tmp_path / "two")
     assert ranker.vocabulary.rules.letter_ngrams == ("pairs", "sorted_trigrams")
     counts = data.vocabulary.counts

@@ -23,7 +23,7 @@ from dssm_tf.training.train import validation_task
 from dssm_tf.training.warm_start import WarmStart, extend_weights, merge_titles
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
-from tests.training.configuration import CONFIG, trained
+from tests.training.configuration import CONFIG, config, trained
 
 TEXTS = ["", "red fox", "the zebra quagga", "quagga story", "blue whale 7", "xyzzy"]
 TODAY = [
@@ -109,7 +109,7 @@ def test_data_with_further_kinds_of_letter_ngrams_extend_a_run_with_some_of_them
         tmp_path / "today", TODAY, rules=rules, earlier_vocabulary=yesterday.vocabulary
     )
     changes = {"letter_ngrams": ["pairs", "trigrams"], "training__epochs": 1}
-    trained(yesterday, tmp_path / "run", **changes)
+    finished_run(tmp_path / "run", yesterday, config(**changes))
     trained(today, tmp_path / "warm", start=tmp_path / "run", **changes)
     before, now = (SemanticRanker.load(tmp_path / name).vocabulary for name in ("run", "warm"))
     assert now.ngrams[: len(before.ngrams)] == before.ngrams

@@ -12,6 +12,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.config.load import find_config
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.load_run import load_run
 from dssm_tf.text.rules import Rules
 from dssm_tf.training.loop import TrainingLoop
@@ -20,7 +21,7 @@ from dssm_tf.training.train import train
 from tests.clicks import Click, click_log, write_data
 from tests.data.graded.files import lists, write
 from tests.rounding import rounding_bound
-from tests.training.configuration import assert_near, equal
+from tests.training.configuration import assert_near, batches_of, equal
 
 CONFIG = {
     "tower": {"name": "words", "units": 8, "dropout": 0.1},
@@ -99,13 +100,14 @@ def test_the_better_start_continues_after_the_compared_epochs(data, tmp_path, mo
     assert counter.epochs == 1 + 3
 
 
-def test_training_takes_the_whole_epochs_within_max_steps(data, tmp_path):
-    start = {"spelling": False}
-    _, counter = train_and_count(data, tmp_path / "one", start, max_steps=1)
-    assert counter.epochs == 1
-    limit = 2 * counter.steps + 1
-    result, _ = train_and_count(data, tmp_path / "two", start, max_steps=limit, epochs=9)
-    assert len(result.history) == 2
+@pytest.mark.parametrize("epochs", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_training_takes_the_whole_epochs_within_max_steps_but_at_least_one(data, tmp_path, epochs):
+    steps = batches_of(parse_config(CONFIG), Preprocessed(data.path).with_whole_words()).steps
+    limit = 2 * steps + 1 if epochs == 2 else 1
+    result, counter = train_and_count(
+        data, tmp_path / "run", {"spelling": False}, max_steps=limit, epochs=9
+    )
+    assert counter.epochs == len(result.history) == epochs
 
 
 def test_a_trained_model_ranks_the_clicked_titles_first(run, data):
@@ -119,13 +121,14 @@ def test_a_trained_model_ranks_the_clicked_titles_first(run, data):
     assert sum(clicked) > 0.6 * len(clicked)
 
 
+@pytest.mark.slow
 @pytest.mark.numeric
 def test_two_trainings_are_equal_to_the_bit(run, data, tmp_path):
     train(parse_config(CONFIG), data.path, tmp_path / "again", quiet=True)
     assert equal(run, tmp_path / "again")
 
 
-def test_a_warm_start_keeps_the_scores_of_the_earlier_run(run, data, tmp_path):
+def test_a_warm_start_keeps_the_scores_and_needs_no_start_vectors(run, tmp_path):
     known = load_run(run).vocabulary
     later = write_data(
         tmp_path / "later",
@@ -134,8 +137,9 @@ def test_a_warm_start_keeps_the_scores_of_the_earlier_run(run, data, tmp_path):
         rules=known.rules,
     )
     config = {**CONFIG, "training": CONFIG["training"] | {"epochs": 1, "refit": False}}
-    config["optimizer"] = {"learning_rate": 1e-9}
-    train(parse_config(config), later.path, tmp_path / "out", start=run, quiet=True)
+    config |= {"optimizer": {"learning_rate": 1e-9}, "start": {"vectors": "missing.vec"}}
+    result = train(parse_config(config), later.path, tmp_path / "out", start=run, quiet=True)
+    assert result.epochs == 1
     before, after = load_run(run), load_run(tmp_path / "out")
     importance = [ranker.model.score.importance.numpy() for ranker in (before, after)]
     rows = len(before.vocabulary.ngrams) + 1
@@ -185,7 +189,11 @@ GRADED = {
 
 @pytest.mark.parametrize(
     ("section", "column", "clicks"),
-    [("judgments", "grade", True), ("judgments", "grade", False), ("teacher", "score", True)],
+    [
+        ("judgments", "grade", True),
+        pytest.param("judgments", "grade", False, marks=pytest.mark.slow),
+        ("teacher", "score", True),
+    ],
 )
 def test_grades_and_scores_of_a_teacher_are_learned(
     data, write_catalog, tmp_path, section, column, clicks
@@ -248,15 +256,6 @@ def test_cross_validation_chooses_the_start_and_trains_it_on_all_records(
     assert refits[0] is spelled
 
 
-def test_a_warm_start_does_not_need_the_source_of_the_first_start(run, data, tmp_path):
-    known = load_run(run).vocabulary
-    later = write_data(tmp_path / "later", click_log(), earlier_vocabulary=known, rules=known.rules)
-    training = CONFIG["training"] | {"epochs": 1, "refit": False}
-    config = CONFIG | {"start": {"vectors": "missing.vec"}, "training": training}
-    result = train(parse_config(config), later.path, tmp_path / "out", start=run, quiet=True)
-    assert result.epochs == 1
-
-
 # A small rate and no random numbers that depend on the shape of a batch: dropout's do.
 DEVICES = CONFIG | {
     "tower": {"name": "words", "units": 8},
@@ -267,6 +266,7 @@ DEVICES = CONFIG | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.numeric
 def test_two_devices_have_the_losses_and_the_weights_of_one(data, processes, tmp_path):
     runs = [
@@ -300,7 +300,7 @@ def test_a_training_killed_in_its_second_start_equals_an_uninterrupted_one(
     assert equal(tmp_path / "expected", tmp_path / "killed")
 
 
-@pytest.mark.parametrize("own_fields", [1, 2])
+@pytest.mark.parametrize("own_fields", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_titles_of_several_fields_are_trained_on(own_fields, tmp_path):
     clicks = [
         Click(click.query, f"{click.title}␟brand {click.title[0]}", click.clicks)

@@ -46,12 +46,14 @@ def write_arrays(file: IO[bytes], arrays: Iterable[Any]) -> None:
                 np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
-def map_array(path: Path, hint: str) -> NDArray[Any]:
-    """Memory-maps the array of an `.npy` file.
+def map_array(path: Path, hint: str, mapped: bool = True) -> NDArray[Any]:
+    """Memory-maps or reads the array of an `.npy` file.
 
     Args:
         path: the file.
         hint: a sentence for the error message that says how to fix the problem.
+        mapped: False to read the file into memory. A process with a memory map ends if the file is
+            truncated.
 
     Raises:
         UserError: the file cannot be read, or is not an array of numbers.
@@ -60,6 +62,8 @@ def map_array(path: Path, hint: str) -> NDArray[Any]:
         with path.open("rb") as file:
             header = _read_header(file, path.stat().st_size)
             start = file.tell()
+            if not mapped:
+                return _read_numbers(file, header, path.stat().st_size - start)
         order: Literal["F", "C"] = "F" if header.fortran else "C"
         return np.memmap(path, header.dtype, "r", start, header.shape, order)
 
@@ -129,13 +133,18 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[A
     """Reads one array of an archive."""
     with archive.open(member) as opened:
         header = _read_header(opened, member.file_size)
-        file = cast("zipfile.ZipExtFile", opened)  # has `readinto`
-        content = bytearray(member.file_size - file.tell())
-        view, end = memoryview(content), 0
-        while count := file.readinto(view[end:]):
-            end += count
-        if end < len(content):
-            raise ValueError(f"{member.filename} ends after {end} of {len(content)} bytes")
+        return _read_numbers(opened, header, member.file_size - opened.tell())
+
+
+def _read_numbers(opened: IO[bytes], header: _Header, size: int) -> NDArray[Any]:
+    """Reads the `size` bytes after a header as an array."""
+    file = cast("zipfile.ZipExtFile", opened)  # has `readinto`
+    content = bytearray(size)
+    view, end = memoryview(content), 0
+    while count := file.readinto(view[end:]):
+        end += count
+    if end < len(content):
+        raise ValueError(f"{opened.name} ends after {end} of {len(content)} bytes")
     array = np.frombuffer(content, header.dtype)
     return array.reshape(header.shape, order="F" if header.fortran else "C")
 

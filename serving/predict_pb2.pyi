@@ -20,10 +20,12 @@ DT_STRING: DataType
 class TensorShape(_message.Message):
     __slots__ = ("dim", "unknown_rank")
     class Dim(_message.Message):
-        __slots__ = ("size",)
+        __slots__ = ("size", "name")
         SIZE_FIELD_NUMBER: _ClassVar[int]
+        NAME_FIELD_NUMBER: _ClassVar[int]
         size: int
-        def __init__(self, size: _Optional[int] = ...) -> None: ...
+        name: str
+        def __init__(self, size: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
     DIM_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_RANK_FIELD_NUMBER: _ClassVar[int]
     dim: _containers.RepeatedCompositeFieldContainer[TensorShape.Dim]
@@ -164,11 +166,17 @@ class GetModelStatusRequest(_message.Message):
 
 class StatusProto(_message.Message):
     __slots__ = ("error_code", "error_message")
+    class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        OK: _ClassVar[StatusProto.Code]
+        DATA_LOSS: _ClassVar[StatusProto.Code]
+    OK: StatusProto.Code
+    DATA_LOSS: StatusProto.Code
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    error_code: int
+    error_code: StatusProto.Code
     error_message: str
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ...) -> None: ...
+    def __init__(self, error_code: _Optional[_Union[StatusProto.Code, str]] = ..., error_message: _Optional[str] = ...) -> None: ...
 
 class ModelVersionStatus(_message.Message):
     __slots__ = ("version", "state", "status")

@@ -20,8 +20,6 @@ from serving.predict_pb2 import (
 )
 
 _METHOD = "tensorflow/serving/predict"
-_DATA_LOSS = 15  # a code of google.rpc: the files of a version are damaged
-_CODES = {0: "OK", _DATA_LOSS: "DATA_LOSS"}
 
 
 def statuses(snapshot: Snapshot, name: str, version: int | None) -> GetModelStatusResponse:
@@ -41,9 +39,9 @@ def statuses(snapshot: Snapshot, name: str, version: int | None) -> GetModelStat
     for number in sorted({*available, *failures}, reverse=True):
         if version not in (None, number):
             continue
-        state, code, message = ModelVersionStatus.AVAILABLE, 0, ""
+        state, code, message = ModelVersionStatus.AVAILABLE, StatusProto.OK, ""
         if number not in available:
-            state, code, message = ModelVersionStatus.END, _DATA_LOSS, failures[number]
+            state, code, message = ModelVersionStatus.END, StatusProto.DATA_LOSS, failures[number]
         status = StatusProto(error_code=code, error_message=message)
         response.model_version_status.add(version=number, state=state, status=status)
     return response

@@ -145,5 +145,7 @@ def model_of(request: Request, snapshot: Snapshot) -> Model:
 
 def _plain(message: Any) -> dict[str, Any]:
     """A message as JSON has it, with the names of its fields."""
-    plain: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
+    plain: dict[str, Any] = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
     return plain

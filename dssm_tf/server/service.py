@@ -83,6 +83,7 @@ class Service:
         Raises:
             Refusal: too many requests are running or waiting, or what the work raises.
         """
+        work = blocks()  # may raise a refusal
         self.admission.enter(size)
         loop, entered, is_long = asyncio.get_running_loop(), perf_counter(), False
 
@@ -93,7 +94,7 @@ class Service:
                 self.admission.become_long()
 
         is_done = False
-        job = Job(blocks(), lambda: _call(loop, become_long))
+        job = Job(work, lambda: _call(loop, become_long))
         try:
             return await self.scheduler.run(job)
         finally:

@@ -13,8 +13,7 @@ class Limits:
         message_bytes: size of a request in bytes, also of an unpacked one
         texts: texts per input
         words: words of all texts of a request
-        in_flight: requests being computed or waiting, at most; fewer if answers take longer than
-            about 0.1 s
+        in_flight: requests being computed or waiting; one that waits for 0.1 s is refused
         buffer_bytes: bytes of requests being received or waiting, and of answers not yet read
         connections: connections per protocol; the longest idle one makes room for a new one
         seconds: time for a request, including its body; idle connections close after twice that

@@ -35,7 +35,7 @@ class Metrics:
         )  # fmt: skip
         self._stages = Histogram(
             "dssm_stage_seconds",
-            "Stages of answered requests: receive (the body), wait (for a worker), compute",
+            "Stages of answered requests: wait (for a place and a worker), compute",
             ["stage"], registry=self._registry, buckets=_SECONDS,
         )  # fmt: skip
         self._refusals = Counter(
@@ -51,7 +51,7 @@ class Metrics:
             registry=self._registry,
         )  # fmt: skip
         self._observers = {
-            stage: self._stages.labels(stage).observe for stage in ("receive", "wait", "compute")
+            stage: self._stages.labels(stage).observe for stage in ("wait", "compute")
         }
         self._by_status: dict[tuple[str, str], Histogram] = {}
         self._registry.register(_State(snapshot, admission, bodies))
@@ -101,10 +101,8 @@ class _State(Collector):
             versions.add_metric([model.name], model.version)
         yield versions
         for name, text, value in (
-            ("dssm_requests_running", "Short requests being computed or waiting",
-             self._admission.short),
-            ("dssm_requests_limit", "The number of such requests that are admitted now",
-             self._admission.limit),
+            ("dssm_requests_running", "Short requests being computed", self._admission.running),
+            ("dssm_requests_waiting", "Requests that wait to be computed", self._admission.waiting),
             ("dssm_request_bytes", "Bytes of requests being received or computed",
              self._bodies.total),
         ):  # fmt: skip

@@ -32,7 +32,11 @@ def signature_of(name: str) -> str:
 
 
 def compute(
-    model: Model, signature: str, inputs: Mapping[str, Sequence[bytes]], limits: Limits
+    model: Model,
+    signature: str,
+    inputs: Mapping[str, Sequence[bytes]],
+    limits: Limits,
+    number_bytes: int = 4,
 ) -> Blocks[Vectors]:
     """Computes a signature in blocks of texts.
 
@@ -41,7 +45,8 @@ def compute(
         signature: one of `INPUTS`.
         inputs: UTF-8 texts by the names of the inputs; with titles, one query for all or one per
             title.
-        limits: limits on the texts.
+        limits: limits on the texts and on the answer.
+        number_bytes: bytes of a number in the answer.
 
     Returns:
         Scores `(titles,)` or vectors `(texts, dimension)`.
@@ -70,7 +75,8 @@ def compute(
     if (words := sum(map(sum, counts.values()))) > limits.words:
         raise Refusal(INVALID, f"inputs: {words:,} words; at most {limits.words:,} are allowed.")
     if len(expected) == 1:
-        return (yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, limits))
+        most = limits.buffer_bytes // 2 // number_bytes
+        return (yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, most))
     return (yield from _score(model.ranker, texts["queries"], texts["titles"], counts["titles"]))
 
 
@@ -79,7 +85,7 @@ def _encode(
     name: str,
     texts: list[str],
     counts: Mapping[str, Sequence[int]],
-    limits: Limits,
+    max_numbers: int,
 ) -> Blocks[Vectors]:
     if not isinstance(ranker, VectorRanker):
         raise Refusal(
@@ -93,16 +99,14 @@ def _encode(
         if start:
             yield
         vectors.append(encode(texts[start:end], prior=True))
-        size = len(texts) * vectors[0].shape[1] * _NUMBER_BYTES
-        if size > limits.buffer_bytes // 2:
+        numbers = len(texts) * vectors[0].size // max(1, len(vectors[0]))
+        if numbers > max_numbers:
             raise Refusal(
                 TOO_LARGE,
-                f"{name}: the answer would have about {size:,} bytes; send fewer texts.",
+                f"{name}: the answer would have {numbers:,} numbers; at most {max_numbers:,} are "
+                "allowed; send fewer texts.",
             )
     return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
-
-
-_NUMBER_BYTES = 20  # of a number in JSON
 
 
 def _score(

@@ -126,7 +126,9 @@ class Repository:
             used |= directories
             for name in dict.fromkeys(model.name for model in models):
                 if name in versions:
-                    raise UserError(f"two models have the name {name!r}; name one with NAME=PATH.")
+                    raise UserError(
+                        f"models: two entries have the name {name!r}; rename one with NAME=PATH."
+                    )
                 versions[name] = {model.version: model for model in models if model.name == name}
         self._models = {path: self._models[path] for path in used}
         return Snapshot(versions, self.labels, self._failures, index)

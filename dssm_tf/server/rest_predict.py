@@ -19,6 +19,7 @@ from dssm_tf.server.scheduler import Blocks
 _LARGE = 1 << 18  # bytes; JSON can take many times its size in memory, so one at a time is parsed
 _LARGE_LOCK = Lock()
 _BLOCK_NUMBERS = 1 << 16  # of an answer
+_NUMBER_BYTES = 22  # of a float32 in JSON, at most
 
 _KEYS = ("signature_name", "instances", "inputs")
 
@@ -35,7 +36,7 @@ def answer(model: Model, raw: bytes, limits: Limits) -> Blocks[bytes]:
     else:
         by_row, signature, inputs = _parse(raw, limits)
     del raw
-    values = yield from compute(model, signature, inputs, limits)
+    values = yield from compute(model, signature, inputs, limits, _NUMBER_BYTES)
     del inputs
     return (yield from _encode("predictions" if by_row else "outputs", values))
 

@@ -84,8 +84,8 @@ class Service:
             Refusal: too many requests are running or waiting, or what the work raises.
         """
         work = blocks()  # may raise a refusal
-        self.admission.enter(size)
         loop, entered, is_long = asyncio.get_running_loop(), perf_counter(), False
+        await self.admission.enter(size)
 
         def become_long() -> None:
             nonlocal is_long
@@ -101,7 +101,7 @@ class Service:
             is_done = True
             ended = perf_counter()
             computed = job.computed if job.future.done() and not job.future.cancelled() else 0.0
-            self.admission.leave(size, ended - entered, computed, is_long)
+            self.admission.leave(size, computed, is_long)
             if computed:
                 self.metrics.stage("wait", job.started - entered)
                 self.metrics.stage("compute", ended - job.started)

@@ -86,7 +86,9 @@ def by_grpc(tools: Path, address: str, model: str, name: str, connections: int, 
     """Measures by ghz."""
     raw = b64encode(request_of(model, name, **INPUTS[name]).SerializeToString()).decode()
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "raw").write_bytes(request_of(model, name, **INPUTS[name]).SerializeToString())
+        (Path(folder) / "raw").write_bytes(
+            request_of(model, name, **INPUTS[name]).SerializeToString()
+        )
         result = subprocess.run(
             [tools / "ghz", "--insecure", "--proto", CHECKOUT / "tests/benchmarks/overload.proto",
              "--call", "tensorflow.serving.PredictionService.Predict", "-B", f"{folder}/raw",
@@ -102,7 +104,11 @@ def by_grpc(tools: Path, address: str, model: str, name: str, connections: int, 
 
 
 def main(
-    model: Path, *, checkout: list[Path], tools: Path, seconds: int = 4,
+    model: Path,
+    *,
+    checkout: list[Path],
+    tools: Path,
+    seconds: int = 4,
     connections: Sequence[int] = CONNECTIONS,
 ) -> None:
     """Measure `dssm serve` at many connections.
@@ -115,8 +121,10 @@ def main(
         connections: numbers of connections; may be repeated
     """  # fmt: skip
     sys.stdout.write(f"load average {load_average()}\n")
-    cells = ["checkout", "by", "request", "connections", "answered/s", "p50, ms", "p99", "refused/s",
-             "failed"]  # fmt: skip
+    cells = [
+        "checkout", "by", "request", "connections", "answered/s", "p50, ms", "p99", "refused/s",
+        "failed",
+    ]  # fmt: skip
     sys.stdout.write(f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}\n")
     for folder in checkout:
         for count in connections:

@@ -70,7 +70,7 @@ def search_route(service: Service) -> Route:
                 raise Refusal(NOT_FOUND, "no index is served; start the server with --index.")
             return render(snapshot.index[0], *arguments)
 
-        page = await service.handle("page", lambda: service.compute(0, blocks))
+        page = await service.handle("page", lambda: service.compute("page", 0, blocks))
         return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)

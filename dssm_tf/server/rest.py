@@ -53,7 +53,9 @@ def rest_app(
         async def read_and_answer() -> bytes:
             async with service.bodies.read(request) as body:
                 return await service.compute(
-                    len(body), lambda: answer(model_of(request, snapshot), body, service.limits)
+                    "rest",
+                    len(body),
+                    lambda: answer(model_of(request, snapshot), body, service.limits),
                 )
 
         return Response(await service.handle("rest", read_and_answer), media_type=_JSON)
@@ -72,7 +74,7 @@ def rest_app(
     async def metadata(request: Request) -> Response:
         model = model_of(request, service.snapshot)
         message = await service.handle(
-            "metadata", lambda: service.compute(0, lambda: signatures(model))
+            "metadata", lambda: service.compute("metadata", 0, lambda: signatures(model))
         )
         return JSONResponse({
             "model_spec": {

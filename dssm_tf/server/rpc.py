@@ -111,7 +111,7 @@ async def _predict(service: Service, raw: bytes) -> Message:
         outputs = {OUTPUTS[signature]: messages.encode_floats(values)}
         return PredictResponse(model_spec=spec, outputs=outputs)
 
-    return await service.compute(len(raw), answer)
+    return await service.compute("grpc", len(raw), answer)
 
 
 async def _metadata(service: Service, raw: bytes) -> Message:
@@ -119,7 +119,7 @@ async def _metadata(service: Service, raw: bytes) -> Message:
     model = _model_of(service.snapshot, request.model_spec)
     if list(request.metadata_field) != [_SIGNATURES]:
         raise Refusal(INVALID, f"metadata_field: expected {_SIGNATURES} only.")
-    definitions = await service.compute(len(raw), lambda: signatures(model))
+    definitions = await service.compute("metadata", len(raw), lambda: signatures(model))
     response = GetModelMetadataResponse(model_spec=_spec_of(model, ""))
     response.metadata[_SIGNATURES].type_url = _SIGNATURES_TYPE
     response.metadata[_SIGNATURES].value = definitions.SerializeToString()

@@ -74,6 +74,16 @@ class Scheduler:
         self.submit(job)
         return await asyncio.wrap_future(job.future)
 
+    async def run_here(self, job: Job[_T]) -> _T:
+        """Computes the first block in the event loop, and the rest, if any, in a worker.
+
+        For quick work: passing it to a thread and back takes longer than a millisecond when both
+        threads are busy, because only one of them can run Python at a time.
+        """
+        await asyncio.sleep(0)  # other requests are received between two of these
+        self._step(job)
+        return await asyncio.wrap_future(job.future)
+
     def stop(self) -> None:
         """Cancels all jobs. The threads end after their current blocks."""
         with self._condition:

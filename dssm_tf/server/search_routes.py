@@ -31,7 +31,7 @@ def search_api_routes(service: Service) -> list[Route]:
             response = search(index, model.version, parse())
             return response.no_good_match, response.model_dump_json().encode("utf-8", "replace")
 
-        is_poor, text = await service.compute(size, blocks)
+        is_poor, text = await service.compute("search", size, blocks)
         service.metrics.searched(is_poor)
         return text
 

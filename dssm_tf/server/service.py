@@ -21,7 +21,7 @@ _LOG = logging.getLogger("dssm_tf.server")
 _T = TypeVar("_T")
 
 
-_QUICK_SECONDS = 0.003
+_QUICK_SECONDS = 0.001
 _QUICK_COUNT = 50  # requests before a mean is trusted
 _QUICK_BYTES = 1 << 14
 

@@ -82,9 +82,10 @@ def check_arrays(
 
     Args:
         learned: the dataclass.
-        shapes: the names of the dimensions of fields. Dimensions with the same name have the same
-            size; `terms` is the number of `learned.terms`, and a name of another field with texts
-            is the number of texts.
+        shapes: the names of the dimensions of fields; a field of a dataclass within the dataclass
+            is `field/part`. Dimensions with the same name have the same size; `terms` is the
+            number of `learned.terms`, and a name of another field with texts is the number of
+            texts.
         sizes: further sizes by name.
 
     Raises:
@@ -99,11 +100,21 @@ def check_arrays(
             known[field.name] = len(value)
         if sparse.issparse(value):
             value.check_format(full_check=True)
+        if is_dataclass(value):
+            start = f"{field.name}/"
+            parts = {
+                name.removeprefix(start): dimensions
+                for name, dimensions in shapes.items()
+                if name.startswith(start)
+            }
+            check_arrays(value, parts, {})
     for name, array in _flat(learned).items():
         is_float = isinstance(array, np.ndarray) and array.dtype.kind == "f"
         if is_float and not np.isfinite(array).all():
             raise ValueError(f"{name} has a number that is not finite")
     for name, dimensions in shapes.items():
+        if "/" in name:
+            continue
         shape = np.shape(getattr(learned, name))
         expected = tuple(
             known.setdefault(dimension, size)

@@ -50,6 +50,7 @@ class DSEWithTfIdf(DSE):
 
     name = "dse+tfidf"
     learned_type = DSEWithTfIdfWeights
+    learned_shapes: ClassVar = {"idf": ("words",), "tfidf/idf": ("terms",)}
     search_space: ClassVar = {"weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
 
     weight: Fraction | None = Field(

@@ -101,12 +101,7 @@ class LexicalHit(NamedTuple):
         return f"BM25 {self.score:.1f}"
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
-        """The parts of the shown title between spaces, and whether each has a word of the query.
-
-        Args:
-            query: the query.
-            split: splits a text into words.
-        """
+        """See `Hit.title_parts`."""
         return _marked(self.title, {*split(query)}, split)
 
 

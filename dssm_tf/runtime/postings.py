@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,12 +36,12 @@ class TitleTerms(NamedTuple):
         TitleTerms(row_of={'red': 0, 'shoe': 1}, rows=array([0, 1, 1], dtype=int32),
             starts=array([0, 2, 2, 3]))
         """
-        row_of: defaultdict[str, int] = defaultdict(count().__next__)
+        row_of: dict[str, int] = {}
         rows, ends = array("i"), array("q", [0])
         for text in texts:
-            rows.extend(map(row_of.__getitem__, text))
+            rows.extend(row_of.setdefault(term, len(row_of)) for term in text)
             ends.append(len(rows))
-        return cls(dict(row_of), np.array(rows, np.int32), np.array(ends, np.int64))
+        return cls(row_of, np.array(rows, np.int32), np.array(ends, np.int64))
 
     @property
     def titles(self) -> NDArray[np.int32]:

@@ -90,7 +90,7 @@ class DocumentFrequencies:
         ['red shoe']
         """
         pairs = dict.fromkeys(map(" ".join, pairwise(words)))
-        return list(filter(self.pairs.__contains__, pairs))
+        return [pair for pair in pairs if pair in self.pairs]
 
     def save(self, path: Path) -> None:
         """Writes the numbers as JSON, one word or pair per line."""

@@ -104,10 +104,10 @@ class Vocabulary:
 
     def words(self, text: str) -> list[str]:
         """The first `max_words` words of a text, each truncated to `max_letters`."""
-        words, letters = self.rules.words(text)[: self.rules.max_words], self.rules.max_letters
-        if max(map(len, words), default=0) <= letters:  # almost always; saves time
-            return words
-        return [truncate_word(word, letters) for word in words]
+        letters = self.rules.max_letters
+        return [
+            truncate_word(word, letters) for word in self.rules.words(text)[: self.rules.max_words]
+        ]
 
     def ngram_ids(self, word: str) -> tuple[int, ...]:
         """Ids of the n-grams of a word, cached; see `look_up`."""

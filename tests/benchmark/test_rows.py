@@ -127,6 +127,8 @@ def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
         "--metrics", "recall@10", "--sweep", RANDOM, "--out", str(folder / "out"),
     )  # fmt: skip
     assert {path: path.stat().st_mtime_ns for path in modified} == modified
+    # The compact model of a tower is only for its size and latency.
+    assert not [*(folder / "out" / "work" / "systems").rglob("compact")]
     assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
     tiny = result.rows[2]
     assert tiny.error is None

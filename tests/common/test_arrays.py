@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dssm_tf.common.arrays import map_array, read_arrays, write_array
+from dssm_tf.common.arrays import map_array, read_arrays, write_array, write_arrays
 from dssm_tf.common.errors import UserError
 from tests.file_size import limited_file_size
 
@@ -72,6 +72,18 @@ def test_arrays_are_read_as_they_were_written(tmp_path):
         assert array.dtype == arrays[name].dtype
         np.testing.assert_array_equal(array, arrays.pop(name))
     assert not arrays
+
+
+def test_arrays_written_one_by_one_are_read_like_those_of_numpy(tmp_path):
+    arrays = [np.arange(6.0).reshape(2, 3), np.float32(2), np.zeros((0, 2), np.int64)]
+    with (tmp_path / "one.npz").open("wb") as file:
+        write_arrays(file, arrays)
+    np.savez(tmp_path / "numpy.npz", *arrays)
+    written, expected = (read_arrays(tmp_path / f"{name}.npz", "") for name in ("one", "numpy"))
+    assert list(written) == list(expected)
+    for name, array in expected.items():
+        assert written[name].dtype == array.dtype
+        assert np.array_equal(written[name], array)
 
 
 @pytest.mark.parametrize("kind", BAD)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -188,3 +190,29 @@ def test_several_threads_can_use_one_index():
     one_by_one = InvertedIndex(random_model(), titles)
     for query, scores in zip(queries, results, strict=True):
         assert scores == approx(one_by_one.scores(query), abs=1e-6)
+
+
+def test_an_index_with_other_weights_equals_a_new_one_and_leaves_the_first_unchanged():
+    titles = [title.split() for title in TITLES]
+    first, second = random_model(seed=0), random_model(seed=1)
+    index = InvertedIndex(first, titles)
+    query = ["red", "shoes"]
+    before = index.scores(query)
+    assert np.array_equal(
+        index.with_model(second).scores(query), InvertedIndex(second, titles).scores(query)
+    )
+    assert not np.array_equal(index.with_model(second).scores(query), before)
+    assert np.array_equal(index.scores(query), before)
+
+
+def test_a_replaced_index_is_freed_without_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        index = InvertedIndex(random_model(), [["red", "shoe"]])
+        index.scores(["red"])
+        reference = weakref.ref(index)
+        del index
+        assert reference() is None
+    finally:
+        gc.enable()

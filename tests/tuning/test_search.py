@@ -126,3 +126,12 @@ def test_the_commands_of_the_tuning_guide_are_valid():
 def test_pruning_is_refused_with_folds_which_have_no_metric_before_the_last_epoch(folder):
     with pytest.raises(UserError, match=r"--prune compares metrics after each epoch.*folds=null"):
         search(folder, "loss.gamma=5,10", overrides=["training.folds=2"], prune=True).check()
+
+
+def test_numbers_inside_a_range_and_zero_have_no_warning(folder):
+    ranged = search(folder, "loss.gamma=log:1.0:100.0", "tower.dropout=0,0.5", random=3)
+    # The logarithm of 95 is at .989 of the range, that of 10 in the middle.
+    assert len(ranged.edge_warnings({"loss.gamma": 95.0, "tower.dropout": "0"})) == 1
+    assert ranged.edge_warnings({"loss.gamma": 10.0, "tower.dropout": "0"}) == []
+    (line,) = ranged.edge_warnings({"loss.gamma": 10.0, "tower.dropout": "0.5"})
+    assert line.startswith("WARNING: tower.dropout=0.5 is at the edge")

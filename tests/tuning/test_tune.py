@@ -183,15 +183,6 @@ def test_a_best_value_at_the_edge_of_the_tried_ones_has_a_warning(folder, tmp_pa
         assert warning in head
 
 
-def test_numbers_inside_a_range_and_zero_have_no_warning(folder):
-    ranged = search(folder, "loss.gamma=log:1.0:100.0", "tower.dropout=0,0.5", random=3)
-    # The logarithm of 95 is at .989 of the range, that of 10 in the middle.
-    assert len(ranged.edge_warnings({"loss.gamma": 95.0, "tower.dropout": "0"})) == 1
-    assert ranged.edge_warnings({"loss.gamma": 10.0, "tower.dropout": "0"}) == []
-    (line,) = ranged.edge_warnings({"loss.gamma": 10.0, "tower.dropout": "0.5"})
-    assert line.startswith("WARNING: tower.dropout=0.5 is at the edge")
-
-
 def test_settings_of_how_trials_are_trained_are_not_in_the_best_configuration(
     folder, tmp_path, monkeypatch
 ):

@@ -142,6 +142,15 @@ class SkipThought(Baseline[ThoughtEncoders]):
         from dssm_tf.baselines.skip_thought.networks import make_encoder
 
         learned = self.learned
+        size = len(learned.dictionary)
+        for name, array in learned.encoders.items():
+            if not name.endswith("_table"):
+                continue
+            columns = len(learned.encoders[name.replace("table", "0")])
+            # The published tables have further rows.
+            rows = max(size, len(array)) if learned.published else size
+            if array.shape != (rows, columns):
+                raise ValueError(f"{name} is {array.shape}; expected {(rows, columns)}")
         self._rows = {word: row for row, word in enumerate(learned.dictionary)}
         self._rules = Rules(keep_accents=learned.published)
         self._layers = {

@@ -5,8 +5,9 @@
 
 prints a table. Each connection sends the next request when the last one is answered or refused
 (closed loop). The load generators and the server share the processors of this machine. A row has
-the answered requests per second, the 50th and 99th percentile of their latencies, and the refused
-requests per second; the last column has connections that failed.
+the answered requests per second, the 50th and 99th percentile of their latencies, the refused
+requests per second, the failed ones, and the processor time of the server per answered request,
+that of refusals included, which depends less on other work of the machine.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,8 +50,12 @@ class Measurement(NamedTuple):
 
 
 @contextmanager
-def serving(checkout: Path, model: Path) -> Iterator[tuple[str, str, str]]:
-    """Serves a model with the code of a checkout; yields gRPC, REST and the name of the model."""
+def serving(checkout: Path, model: Path) -> Iterator[tuple[str, str, str, int]]:
+    """Serves a model with the code of a checkout.
+
+    Yields:
+        The addresses of gRPC and REST, the name of the model and the id of the process.
+    """
     by_grpc, by_rest = free_port(), free_port()
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", str(model.resolve())]
     command += ["--port", str(by_grpc), "--rest-port", str(by_rest)]
@@ -60,10 +65,16 @@ def serving(checkout: Path, model: Path) -> Iterator[tuple[str, str, str]]:
     try:
         if not wait_until(120, lambda: process.poll() or is_listening(by_rest)):
             raise SystemExit(f"dssm serve {model} does not answer")
-        yield f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", model.name
+        yield f"127.0.0.1:{by_grpc}", f"127.0.0.1:{by_rest}", model.name, process.pid
     finally:
         process.terminate()
         process.wait(60)
+
+
+def cpu_seconds(process: int) -> float:
+    """The processor time of a process so far."""
+    fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def by_rest(tools: Path, address: str, model: str, name: str, connections: int, seconds: int):
@@ -84,19 +95,16 @@ def by_rest(tools: Path, address: str, model: str, name: str, connections: int, 
 
 def by_grpc(tools: Path, address: str, model: str, name: str, connections: int, seconds: int):
     """Measures by ghz."""
-    raw = b64encode(request_of(model, name, **INPUTS[name]).SerializeToString()).decode()
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "raw").write_bytes(
-            request_of(model, name, **INPUTS[name]).SerializeToString()
-        )
+    with tempfile.NamedTemporaryFile() as body:
+        body.write(request_of(model, name, **INPUTS[name]).SerializeToString())
+        body.flush()
         result = subprocess.run(
             [tools / "ghz", "--insecure", "--proto", CHECKOUT / "tests/benchmarks/overload.proto",
-             "--call", "tensorflow.serving.PredictionService.Predict", "-B", f"{folder}/raw",
+             "--call", "tensorflow.serving.PredictionService.Predict", "-B", body.name,
              "-c", str(connections), "--connections", str(connections), "-z", f"{seconds}s",
-             "-t", "30s", "-O", "json", address],
+             "-t", "30s", "--duration-stop", "ignore", "-O", "json", address],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-    del raw
     details = json.loads(result.stdout)["details"]
     answered = [row["latency"] / 1e9 for row in details if row["status"] == "OK"]
     refused = sum(row["status"] == "ResourceExhausted" for row in details)
@@ -123,18 +131,22 @@ def main(
     sys.stdout.write(f"load average {load_average()}\n")
     cells = [
         "checkout", "by", "request", "connections", "answered/s", "p50, ms", "p99", "refused/s",
-        "failed",
+        "failed", "CPU, ms",
     ]  # fmt: skip
     sys.stdout.write(f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}\n")
     for folder in checkout:
         for count in connections:
-            with serving(folder.resolve(), model) as (grpc_address, rest_address, name):
+            with serving(folder.resolve(), model) as (
+                grpc_address, rest_address, name, process
+            ):  # fmt: skip
                 for by, measure, address in (
                     ("REST", by_rest, rest_address), ("gRPC", by_grpc, grpc_address)
                 ):  # fmt: skip
                     for signature in INPUTS if by == "REST" else ("score",):
                         measure(tools, address, name, signature, 4, 1)  # warm up
+                        before = cpu_seconds(process)
                         values = measure(tools, address, name, signature, count, seconds)
+                        seconds_used = cpu_seconds(process) - before
                         p50, p99 = (
                             np.percentile(values.answered, [50, 99]) if values.answered else (0, 0)
                         )
@@ -142,7 +154,8 @@ def main(
                             f"| {folder.name} | {by} | {signature} | {count} "
                             f"| {len(values.answered) / seconds:,.0f} | {1000 * p50:.0f} "
                             f"| {1000 * p99:.0f} | {values.refused / seconds:,.0f} "
-                            f"| {values.failed} |\n"
+                            f"| {values.failed} "
+                            f"| {1000 * seconds_used / max(1, len(values.answered)):.2f} |\n"
                         )
                         sys.stdout.flush()
 

@@ -138,6 +138,7 @@ def test_a_connection_that_stays_open_says_for_how_long(server):
         (PREDICT, b"1" * 3000, 400, "the body"),
         (PREDICT, b"[1]", 400, "the body"),
         (PREDICT, b"{}", 400, "expected either instances or inputs"),
+        (PREDICT, b'{"instances": [], "inputs": []}', 400, "expected either instances or inputs"),
         (PREDICT, b'{"inputs": {"queries": ["a"], "titles": ["b"], "x": ["c"]}}', 400, "'x'"),
         (PREDICT, b'{"instances": [{"queries": "a", "titles": "b", "x": "c"}]}', 400, "not "),
         (PREDICT, b'{"instances": [{"queries": "a", "titles": {"b64": "?"}}]}', 400, "BASE64"),

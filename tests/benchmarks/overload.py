@@ -7,7 +7,8 @@ prints a table. Each connection sends the next request when the last one is answ
 (closed loop). The load generators and the server share the processors of this machine. A row has
 the answered requests per second, the 50th and 99th percentile of their latencies, the refused
 requests per second, the failed ones, and the processor time of the server per answered request,
-that of refusals included, which depends less on other work of the machine.
+that of refusals included, which depends less on other work of the machine. The first two seconds,
+in which the connections are opened, do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
+from threading import Timer
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +42,9 @@ INPUTS = {
     "encode_query": {"queries": [QUERY]},
     "score": {"queries": [QUERY], "titles": TITLES},
 }
+
+
+SETTLE = 2  # seconds
 
 
 class Measurement(NamedTuple):
@@ -77,17 +83,24 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def record(seconds: list[float], process: int) -> None:
+    """Appends the processor time of a process."""
+    seconds.append(cpu_seconds(process))
+
+
 def by_rest(tools: Path, address: str, model: str, name: str, connections: int, seconds: int):
     """Measures by hey."""
     with tempfile.NamedTemporaryFile() as body:
         body.write(body_of(name, **INPUTS[name]))
         body.flush()
         result = subprocess.run(
-            [tools / "hey", "-z", f"{seconds}s", "-c", str(connections), "-t", "30", "-m", "POST",
-             "-D", body.name, "-o", "csv", f"http://{address}/v1/models/{model}:predict"],
+            [tools / "hey", "-z", f"{SETTLE + seconds}s", "-c", str(connections), "-t", "30",
+             "-m", "POST", "-D", body.name, "-o", "csv", f"http://{address}/v1/models/{model}:predict"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    rows = [
+        row for row in csv.DictReader(io.StringIO(result.stdout)) if float(row["offset"]) >= SETTLE
+    ]
     answered = [float(row["response-time"]) for row in rows if row["status-code"] == "200"]
     refused = sum(row["status-code"] == "503" for row in rows)
     return Measurement(answered, refused, len(rows) - len(answered) - refused)
@@ -101,11 +114,15 @@ def by_grpc(tools: Path, address: str, model: str, name: str, connections: int, 
         result = subprocess.run(
             [tools / "ghz", "--insecure", "--proto", CHECKOUT / "tests/benchmarks/overload.proto",
              "--call", "tensorflow.serving.PredictionService.Predict", "-B", body.name,
-             "-c", str(connections), "--connections", str(connections), "-z", f"{seconds}s",
-             "-t", "30s", "--duration-stop", "ignore", "-O", "json", address],
+             "-c", str(connections), "--connections", str(connections),
+             "-z", f"{SETTLE + seconds}s", "-t", "30s", "--duration-stop", "ignore", "-O", "json",
+             address],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     details = json.loads(result.stdout)["details"]
+    times = np.array([row["timestamp"].rstrip("Z") for row in details], "datetime64[us]")
+    is_counted = times >= times.min() + np.timedelta64(SETTLE, "s")
+    details = list(compress(details, is_counted))
     answered = [row["latency"] / 1e9 for row in details if row["status"] == "OK"]
     refused = sum(row["status"] == "ResourceExhausted" for row in details)
     return Measurement(answered, refused, len(details) - len(answered) - refused)
@@ -144,9 +161,11 @@ def main(
                 ):  # fmt: skip
                     for signature in INPUTS if by == "REST" else ("score",):
                         measure(tools, address, name, signature, 4, 1)  # warm up
-                        before = cpu_seconds(process)
+                        before: list[float] = []
+                        timer = Timer(SETTLE, record, (before, process))
+                        timer.start()
                         values = measure(tools, address, name, signature, count, seconds)
-                        seconds_used = cpu_seconds(process) - before
+                        seconds_used = cpu_seconds(process) - before[0]
                         p50, p99 = (
                             np.percentile(values.answered, [50, 99]) if values.answered else (0, 0)
                         )

@@ -21,6 +21,7 @@ EXTRAS = {
     "serve": [
         "grpcio",
         "grpcio-health-checking",
+        "httptools",  # uvicorn's faster parser
         "jinja2",
         "prometheus_client",
         "protobuf>=5.26",

@@ -12,10 +12,11 @@ from google.protobuf.internal import builder as _builder
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 from google.protobuf import wrappers_pb2 as google_dot_protobuf_dot_wrappers__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15serving/predict.proto\x12\x0f\x64ssm_tf.serving\x1a\x1egoogle/protobuf/wrappers.proto\"g\n\x0bTensorShape\x12-\n\x03\x64im\x18\x02 \x03(\x0b\x32 .dssm_tf.serving.TensorShape.Dim\x12\x14\n\x0cunknown_rank\x18\x03 \x01(\x08\x1a\x13\n\x03\x44im\x12\x0c\n\x04size\x18\x01 \x01(\x03\"\xa5\x01\n\x06Tensor\x12(\n\x05\x64type\x18\x01 \x01(\x0e\x32\x19.dssm_tf.serving.DataType\x12\x32\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x1c.dssm_tf.serving.TensorShape\x12\x16\n\x0etensor_content\x18\x04 \x01(\x0c\x12\x11\n\tfloat_val\x18\x05 \x03(\x02\x12\x12\n\nstring_val\x18\x08 \x03(\x0c\"v\n\tModelSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\x07version\x18\x02 \x01(\x0b\x32\x1b.google.protobuf.Int64Value\x12\x16\n\x0esignature_name\x18\x03 \x01(\t\x12\x15\n\rversion_label\x18\x04 \x01(\t\"\xc5\x01\n\x0ePredictRequest\x12.\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\x12;\n\x06inputs\x18\x02 \x03(\x0b\x32+.dssm_tf.serving.PredictRequest.InputsEntry\x1a\x46\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dssm_tf.serving.Tensor:\x02\x38\x01\"\xca\x01\n\x0fPredictResponse\x12>\n\x07outputs\x18\x01 \x03(\x0b\x32-.dssm_tf.serving.PredictResponse.OutputsEntry\x12.\n\nmodel_spec\x18\x02 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\x1aG\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dssm_tf.serving.Tensor:\x02\x38\x01*7\n\x08\x44\x61taType\x12\x0e\n\nDT_INVALID\x10\x00\x12\x0c\n\x08\x44T_FLOAT\x10\x01\x12\r\n\tDT_STRING\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15serving/predict.proto\x12\x0f\x64ssm_tf.serving\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/wrappers.proto\"u\n\x0bTensorShape\x12-\n\x03\x64im\x18\x02 \x03(\x0b\x32 .dssm_tf.serving.TensorShape.Dim\x12\x14\n\x0cunknown_rank\x18\x03 \x01(\x08\x1a!\n\x03\x44im\x12\x0c\n\x04size\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xa5\x01\n\x06Tensor\x12(\n\x05\x64type\x18\x01 \x01(\x0e\x32\x19.dssm_tf.serving.DataType\x12\x32\n\x0ctensor_shape\x18\x02 \x01(\x0b\x32\x1c.dssm_tf.serving.TensorShape\x12\x16\n\x0etensor_content\x18\x04 \x01(\x0c\x12\x11\n\tfloat_val\x18\x05 \x03(\x02\x12\x12\n\nstring_val\x18\x08 \x03(\x0c\"v\n\tModelSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\x07version\x18\x02 \x01(\x0b\x32\x1b.google.protobuf.Int64Value\x12\x16\n\x0esignature_name\x18\x03 \x01(\t\x12\x15\n\rversion_label\x18\x04 \x01(\t\"\xc5\x01\n\x0ePredictRequest\x12.\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\x12;\n\x06inputs\x18\x02 \x03(\x0b\x32+.dssm_tf.serving.PredictRequest.InputsEntry\x1a\x46\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dssm_tf.serving.Tensor:\x02\x38\x01\"\xca\x01\n\x0fPredictResponse\x12>\n\x07outputs\x18\x01 \x03(\x0b\x32-.dssm_tf.serving.PredictResponse.OutputsEntry\x12.\n\nmodel_spec\x18\x02 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\x1aG\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dssm_tf.serving.Tensor:\x02\x38\x01\"a\n\x17GetModelMetadataRequest\x12.\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\x12\x16\n\x0emetadata_field\x18\x02 \x03(\t\"\xdc\x01\n\x18GetModelMetadataResponse\x12.\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\x12I\n\x08metadata\x18\x02 \x03(\x0b\x32\x37.dssm_tf.serving.GetModelMetadataResponse.MetadataEntry\x1a\x45\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12#\n\x05value\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any:\x02\x38\x01\"x\n\nTensorInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12(\n\x05\x64type\x18\x02 \x01(\x0e\x32\x19.dssm_tf.serving.DataType\x12\x32\n\x0ctensor_shape\x18\x03 \x01(\x0b\x32\x1c.dssm_tf.serving.TensorShape\"\xb4\x02\n\x0cSignatureDef\x12\x39\n\x06inputs\x18\x01 \x03(\x0b\x32).dssm_tf.serving.SignatureDef.InputsEntry\x12;\n\x07outputs\x18\x02 \x03(\x0b\x32*.dssm_tf.serving.SignatureDef.OutputsEntry\x12\x13\n\x0bmethod_name\x18\x03 \x01(\t\x1aJ\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12*\n\x05value\x18\x02 \x01(\x0b\x32\x1b.dssm_tf.serving.TensorInfo:\x02\x38\x01\x1aK\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12*\n\x05value\x18\x02 \x01(\x0b\x32\x1b.dssm_tf.serving.TensorInfo:\x02\x38\x01\"\xb0\x01\n\x0fSignatureDefMap\x12I\n\rsignature_def\x18\x01 \x03(\x0b\x32\x32.dssm_tf.serving.SignatureDefMap.SignatureDefEntry\x1aR\n\x11SignatureDefEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12,\n\x05value\x18\x02 \x01(\x0b\x32\x1d.dssm_tf.serving.SignatureDef:\x02\x38\x01\"G\n\x15GetModelStatusRequest\x12.\n\nmodel_spec\x18\x01 \x01(\x0b\x32\x1a.dssm_tf.serving.ModelSpec\"z\n\x0bStatusProto\x12\x35\n\nerror_code\x18\x01 \x01(\x0e\x32!.dssm_tf.serving.StatusProto.Code\x12\x15\n\rerror_message\x18\x02 \x01(\t\"\x1d\n\x04\x43ode\x12\x06\n\x02OK\x10\x00\x12\r\n\tDATA_LOSS\x10\x0f\"\xe2\x01\n\x12ModelVersionStatus\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x38\n\x05state\x18\x02 \x01(\x0e\x32).dssm_tf.serving.ModelVersionStatus.State\x12,\n\x06status\x18\x03 \x01(\x0b\x32\x1c.dssm_tf.serving.StatusProto\"S\n\x05State\x12\x0b\n\x07UNKNOWN\x10\x00\x12\t\n\x05START\x10\n\x12\x0b\n\x07LOADING\x10\x14\x12\r\n\tAVAILABLE\x10\x1e\x12\r\n\tUNLOADING\x10(\x12\x07\n\x03\x45ND\x10\x32\"[\n\x16GetModelStatusResponse\x12\x41\n\x14model_version_status\x18\x01 \x03(\x0b\x32#.dssm_tf.serving.ModelVersionStatus*7\n\x08\x44\x61taType\x12\x0e\n\nDT_INVALID\x10\x00\x12\x0c\n\x08\x44T_FLOAT\x10\x01\x12\r\n\tDT_STRING\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -26,22 +27,60 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_PREDICTREQUEST_INPUTSENTRY']._serialized_options = b'8\001'
   _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._options = None
   _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_options = b'8\001'
-  _globals['_DATATYPE']._serialized_start=872
-  _globals['_DATATYPE']._serialized_end=927
-  _globals['_TENSORSHAPE']._serialized_start=74
-  _globals['_TENSORSHAPE']._serialized_end=177
-  _globals['_TENSORSHAPE_DIM']._serialized_start=158
-  _globals['_TENSORSHAPE_DIM']._serialized_end=177
-  _globals['_TENSOR']._serialized_start=180
-  _globals['_TENSOR']._serialized_end=345
-  _globals['_MODELSPEC']._serialized_start=347
-  _globals['_MODELSPEC']._serialized_end=465
-  _globals['_PREDICTREQUEST']._serialized_start=468
-  _globals['_PREDICTREQUEST']._serialized_end=665
-  _globals['_PREDICTREQUEST_INPUTSENTRY']._serialized_start=595
-  _globals['_PREDICTREQUEST_INPUTSENTRY']._serialized_end=665
-  _globals['_PREDICTRESPONSE']._serialized_start=668
-  _globals['_PREDICTRESPONSE']._serialized_end=870
-  _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_start=799
-  _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_end=870
+  _globals['_GETMODELMETADATARESPONSE_METADATAENTRY']._options = None
+  _globals['_GETMODELMETADATARESPONSE_METADATAENTRY']._serialized_options = b'8\001'
+  _globals['_SIGNATUREDEF_INPUTSENTRY']._options = None
+  _globals['_SIGNATUREDEF_INPUTSENTRY']._serialized_options = b'8\001'
+  _globals['_SIGNATUREDEF_OUTPUTSENTRY']._options = None
+  _globals['_SIGNATUREDEF_OUTPUTSENTRY']._serialized_options = b'8\001'
+  _globals['_SIGNATUREDEFMAP_SIGNATUREDEFENTRY']._options = None
+  _globals['_SIGNATUREDEFMAP_SIGNATUREDEFENTRY']._serialized_options = b'8\001'
+  _globals['_DATATYPE']._serialized_start=2366
+  _globals['_DATATYPE']._serialized_end=2421
+  _globals['_TENSORSHAPE']._serialized_start=101
+  _globals['_TENSORSHAPE']._serialized_end=218
+  _globals['_TENSORSHAPE_DIM']._serialized_start=185
+  _globals['_TENSORSHAPE_DIM']._serialized_end=218
+  _globals['_TENSOR']._serialized_start=221
+  _globals['_TENSOR']._serialized_end=386
+  _globals['_MODELSPEC']._serialized_start=388
+  _globals['_MODELSPEC']._serialized_end=506
+  _globals['_PREDICTREQUEST']._serialized_start=509
+  _globals['_PREDICTREQUEST']._serialized_end=706
+  _globals['_PREDICTREQUEST_INPUTSENTRY']._serialized_start=636
+  _globals['_PREDICTREQUEST_INPUTSENTRY']._serialized_end=706
+  _globals['_PREDICTRESPONSE']._serialized_start=709
+  _globals['_PREDICTRESPONSE']._serialized_end=911
+  _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_start=840
+  _globals['_PREDICTRESPONSE_OUTPUTSENTRY']._serialized_end=911
+  _globals['_GETMODELMETADATAREQUEST']._serialized_start=913
+  _globals['_GETMODELMETADATAREQUEST']._serialized_end=1010
+  _globals['_GETMODELMETADATARESPONSE']._serialized_start=1013
+  _globals['_GETMODELMETADATARESPONSE']._serialized_end=1233
+  _globals['_GETMODELMETADATARESPONSE_METADATAENTRY']._serialized_start=1164
+  _globals['_GETMODELMETADATARESPONSE_METADATAENTRY']._serialized_end=1233
+  _globals['_TENSORINFO']._serialized_start=1235
+  _globals['_TENSORINFO']._serialized_end=1355
+  _globals['_SIGNATUREDEF']._serialized_start=1358
+  _globals['_SIGNATUREDEF']._serialized_end=1666
+  _globals['_SIGNATUREDEF_INPUTSENTRY']._serialized_start=1515
+  _globals['_SIGNATUREDEF_INPUTSENTRY']._serialized_end=1589
+  _globals['_SIGNATUREDEF_OUTPUTSENTRY']._serialized_start=1591
+  _globals['_SIGNATUREDEF_OUTPUTSENTRY']._serialized_end=1666
+  _globals['_SIGNATUREDEFMAP']._serialized_start=1669
+  _globals['_SIGNATUREDEFMAP']._serialized_end=1845
+  _globals['_SIGNATUREDEFMAP_SIGNATUREDEFENTRY']._serialized_start=1763
+  _globals['_SIGNATUREDEFMAP_SIGNATUREDEFENTRY']._serialized_end=1845
+  _globals['_GETMODELSTATUSREQUEST']._serialized_start=1847
+  _globals['_GETMODELSTATUSREQUEST']._serialized_end=1918
+  _globals['_STATUSPROTO']._serialized_start=1920
+  _globals['_STATUSPROTO']._serialized_end=2042
+  _globals['_STATUSPROTO_CODE']._serialized_start=2013
+  _globals['_STATUSPROTO_CODE']._serialized_end=2042
+  _globals['_MODELVERSIONSTATUS']._serialized_start=2045
+  _globals['_MODELVERSIONSTATUS']._serialized_end=2271
+  _globals['_MODELVERSIONSTATUS_STATE']._serialized_start=2188
+  _globals['_MODELVERSIONSTATUS_STATE']._serialized_end=2271
+  _globals['_GETMODELSTATUSRESPONSE']._serialized_start=2273
+  _globals['_GETMODELSTATUSRESPONSE']._serialized_end=2364
 # @@protoc_insertion_point(module_scope)

@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.named import check_unique_names, split_name
+from dssm_tf.commands.named import split_name
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.terminal import say
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from dssm_tf.server.models import Model
     from dssm_tf.server.server import Server
 
 _LOG = logging.getLogger("dssm_tf.server")
-_REQUIRED_PACKAGES = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
+_REQUIRED_PACKAGES = (
+    "grpc", "grpc_health", "httptools", "jinja2", "prometheus_client", "starlette", "uvicorn"
+)  # fmt: skip
+_SIGNALS = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+]
 
 
 def serve(
@@ -36,13 +40,17 @@ def serve(
     allow_origin: tuple[str, ...] = (),
     port: int = 8500,
     rest_port: int = 8501,
+    poll_seconds: float = 1.0,
+    label: tuple[str, ...] = (),
     limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT_LIMITS,
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
 
-    For development, tests and small sites; one process. Serves the newest version of each model;
-    restart the server to serve a newer one. On SIGTERM or Ctrl-C, the server answers open requests
-    and ends. Requests over a limit are refused immediately.
+    One process. Serves the newest version of each model, and loads a newer one, or a new index,
+    when its files are complete, without losing a request. SIGHUP loads it at once. A version that
+    cannot be loaded is refused, and the old one stays. On SIGTERM or Ctrl-C, the server answers
+    open requests and ends. When too many requests arrive, some are refused, so that answers stay
+    fast.
 
         dssm serve --index INDEX
 
@@ -58,6 +66,9 @@ def serve(
             https://shop.example; * for any; may be repeated
         port: gRPC port; 0 takes a free one
         rest_port: port of REST, metrics and the page; 0 takes a free one
+        poll_seconds: time between two looks for new versions; 0 for SIGHUP only
+        label: LABEL=VERSION: an older version to serve beside the newest one, at
+            /labels/LABEL of each model that has it; may be repeated
         limits: see `Limits`
 
     Raises:
@@ -66,13 +77,12 @@ def serve(
     # Errors are reported in one line, without additional lines from gRPC.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
+        from dssm_tf.server.repository import Repository, Source
         from dssm_tf.server.server import Server
     except ModuleNotFoundError as error:
         if error.name not in _REQUIRED_PACKAGES:
             raise
         raise UserError(f"dssm serve needs {error.name}: {install_command('serve')}") from None
-    from dssm_tf.retrieval.opening import open_index
-    from dssm_tf.server.models import Model
 
     for flag, number in (("--port", port), ("--rest-port", rest_port)):
         if not 0 <= number < 1 << 16:
@@ -82,53 +92,49 @@ def serve(
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
     if not (models or index):
         raise UserError("nothing to serve; give a model or --index.")
+    if not 0 <= poll_seconds < threading.TIMEOUT_MAX:
+        raise UserError(f"--poll-seconds {poll_seconds}: expected at least 0.")
+    sources = [Source(Path(path), name) for name, path in (split_name(m, "models") for m in models)]
     with _restored_signal_handlers():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         _LOG.setLevel(logging.INFO)
-        served_models, search_index = _models(models), None
-        if index:
-            search_index = open_index(index)
-            served_models.insert(0, Model(search_index.model.name, 1, search_index.model))
-        check_unique_names([model.name for model in served_models], "models")
+        repository = Repository(sources, index, _labels(label))
+        snapshot = repository.open()
         server = Server(
-            served_models, host=host, port=port, rest_port=rest_port, limits=limits,
-            hosts=allow_host, origins=allow_origin, index=search_index,
+            host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
+            origins=allow_origin, repository=repository, poll_seconds=poll_seconds,
         )  # fmt: skip
         stop_event = _on_signal(server)
         with server:
             host = server.rest_address
             lines = [f"gRPC     {server.grpc_address}"]
-            for name, number, _ in served_models:
+            for name, number, _ in snapshot.models:
                 lines.append(f"REST     http://{host}/v1/models/{name}, version {number}")
             lines.append(f"metrics  http://{host}/metrics")
-            if search_index is not None:
-                lines.append(f"search   http://{host}/")
+            if snapshot.index is not None:
+                lines.append(f"search   http://{host}/ and http://{host}/v1/search")
             with suppress(OSError):  # serve even if standard error is a file on a full disk
                 say(*lines, "Press Ctrl-C to stop.", to=sys.stderr)
             stop_event.wait()
             _LOG.info("stopping after open requests are answered")
 
 
-def _models(entries: Sequence[str]) -> list[Model]:
-    """Opens the models of all entries `[NAME=]PATH`."""
-    from dssm_tf.server.models import open_models
-
-    models: list[Model] = []
+def _labels(entries: Sequence[str]) -> dict[str, int]:
+    """Parses entries `LABEL=VERSION`."""
+    labels = {}
     for entry in entries:
-        name, path = split_name(entry, "models")
-        opened = open_models(Path(path))
-        if name and len(opened) > 1:
-            names = ", ".join(model.name for model in opened)
-            raise UserError(f"{entry}: {path} contains the models {names}; leave {name}= out.")
-        models += [model._replace(name=name or model.name) for model in opened]
-    return models
+        name, _, version = entry.partition("=")
+        if not name or not version.isdecimal() or not int(version):
+            raise UserError(f"--label {entry!r}: expected LABEL=VERSION, such as stable=3.")
+        labels[name] = int(version)
+    return labels
 
 
 @contextmanager
 def _restored_signal_handlers() -> Iterator[None]:
-    """Restores the handlers of SIGTERM and SIGINT when the block ends."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    """Restores the handlers of signals when the block ends."""
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         yield
     finally:
@@ -148,4 +154,6 @@ def _on_signal(server: Server) -> threading.Event:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: server.reload())
     return stop_event

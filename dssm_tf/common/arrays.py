@@ -55,12 +55,14 @@ def _write_member(member: IO[bytes], array: NDArray[Any]) -> None:
     member.write(array.reshape(-1).view(np.uint8).data)
 
 
-def map_array(path: Path, hint: str) -> NDArray[Any]:
-    """Memory-maps the array of an `.npy` file.
+def map_array(path: Path, hint: str, mapped: bool = True) -> NDArray[Any]:
+    """Memory-maps or reads the array of an `.npy` file.
 
     Args:
         path: the file.
         hint: a sentence for the error message that says how to fix the problem.
+        mapped: False to read the file into memory. A process with a memory map ends if the file is
+            truncated.
 
     Raises:
         UserError: the file cannot be read, or is not an array of numbers.
@@ -69,6 +71,8 @@ def map_array(path: Path, hint: str) -> NDArray[Any]:
         with path.open("rb") as file:
             header = _read_header(file, path.stat().st_size)
             start = file.tell()
+            if not mapped:
+                return _read_numbers(file, header, path.stat().st_size - start)
         order: Literal["F", "C"] = "F" if header.fortran else "C"
         return np.memmap(path, header.dtype, "r", start, header.shape, order)
 
@@ -142,13 +146,18 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[A
     """Reads one array of an archive."""
     with archive.open(member) as opened:
         header = _read_header(opened, member.file_size)
-        file = cast("zipfile.ZipExtFile", opened)  # has `readinto`
-        content = bytearray(member.file_size - file.tell())
-        view, end = memoryview(content), 0
-        while count := file.readinto(view[end:]):
-            end += count
-        if end < len(content):
-            raise ValueError(f"{member.filename} ends after {end} of {len(content)} bytes")
+        return _read_numbers(opened, header, member.file_size - opened.tell())
+
+
+def _read_numbers(opened: IO[bytes], header: _Header, size: int) -> NDArray[Any]:
+    """Reads the `size` bytes after a header as an array."""
+    file = cast("zipfile.ZipExtFile", opened)  # has `readinto`
+    content = bytearray(size)
+    view, end = memoryview(content), 0
+    while count := file.readinto(view[end:]):
+        end += count
+    if end < len(content):
+        raise ValueError(f"{opened.name} ends after {end} of {len(content)} bytes")
     array = np.frombuffer(content, header.dtype)
     return array.reshape(header.shape, order="F" if header.fortran else "C")
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
@@ -18,6 +18,9 @@ from dssm_tf.common.errors import UserError
 def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ignore[type-arg]
     """Opens a temporary file and renames it to `path` if the block succeeds.
 
+    The temporary file is `.NAME.*.incomplete` next to `path`. A killed process may leave it; the
+    next process that writes `path` deletes it.
+
     Args:
         path: the file to write; its directory is created if missing.
         mode: `"w"` for UTF-8 text with Unix line ends, `"wb"` for bytes.
@@ -25,7 +28,7 @@ def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ig
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     text_options = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    descriptor, name = _temporary_file(path)
     try:
         with os.fdopen(descriptor, mode, **text_options) as file:  # type: ignore[call-overload]
             yield file
@@ -36,6 +39,39 @@ def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ig
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _temporary_file(path: Path) -> tuple[int, str]:
+    """Creates and locks a file next to `path`; deletes those that killed processes have left.
+
+    Returns:
+        Its descriptor and its path.
+    """
+    prefix, suffix = f".{path.name}.", ".incomplete"
+    for entry in list(os.scandir(path.parent)):
+        if entry.name.startswith(prefix) and entry.name.endswith(suffix):
+            with suppress(OSError), open(entry.path, "rb") as file:
+                if _lock(file.fileno(), wait=False):
+                    os.unlink(entry.path)
+    while True:
+        descriptor, name = tempfile.mkstemp(suffix, prefix, path.parent)
+        _lock(descriptor, wait=True)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, name
+        os.close(descriptor)  # another process deleted it before it was locked
+
+
+def _lock(descriptor: int, wait: bool) -> bool:
+    """Locks a file until it is closed; returns False if another process has the lock."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # also of file systems without locks
+        return False
+    return True
 
 
 @contextmanager

@@ -117,8 +117,12 @@ class Index:
         write_checksums(directory, files_in(directory))
 
     @classmethod
-    def open(cls, directory: Path | str) -> Index:
+    def open(cls, directory: Path | str, mapped: bool = True) -> Index:
         """Checks and memory-maps a directory that `save` wrote, and loads its model.
+
+        Args:
+            directory: the index.
+            mapped: False to read the files into memory, see `open_index`.
 
         Raises:
             UserError: the directory is not an index, or a checksum does not match.
@@ -133,9 +137,9 @@ class Index:
             raise UserError(f"{directory} is not an index; expected one that `dssm index` wrote.")
         check_files(directory, None, _REBUILD_HINT)
         model = runtime.CompactRanker.load(directory / MODEL)
-        titles = read_table(directory / TITLES, ("doc_id", "title"))
-        check_bm25(directory / WORDS, len(titles), _REBUILD_HINT)
-        nearest = Nearest.open(directory / NEAREST, _REBUILD_HINT)
+        titles = read_table(directory / TITLES, ("doc_id", "title"), mapped)
+        check_bm25(directory / WORDS, len(titles), _REBUILD_HINT, mapped)
+        nearest = Nearest.open(directory / NEAREST, _REBUILD_HINT, mapped)
         # A title's vector, its prior, and the dimension that `Nearest` adds.
         columns = 1 + model.encode_titles([], prior=True).shape[1]
         if (nearest.index.ntotal, nearest.index.d) != (len(titles), columns):
@@ -143,7 +147,7 @@ class Index:
                 f"{directory / NEAREST} has {nearest.index.ntotal} vectors of {nearest.index.d} "
                 f"numbers; expected {len(titles)} of {columns}. {_REBUILD_HINT}"
             )
-        return cls(model, titles, bm25s.BM25.load(directory / WORDS, mmap=True), nearest)
+        return cls(model, titles, bm25s.BM25.load(directory / WORDS, mmap=mapped), nearest)
 
     @cached_property
     def bm25(self) -> Ranker:

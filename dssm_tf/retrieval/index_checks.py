@@ -14,13 +14,14 @@ from dssm_tf.common.plain_data import read_json
 _BLOCK = 1 << 20  # numbers that are checked at once
 
 
-def check_bm25(directory: Path, titles: int, hint: str) -> None:
+def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> None:
     """Checks the files of a bm25s index, which has a column of scores for each word.
 
     Args:
         directory: the files.
         titles: number of titles.
         hint: a sentence for the error message that says how to fix the problem.
+        mapped: False to read the files into memory.
 
     Raises:
         UserError: a file is missing or damaged, or a search would read outside of an array.
@@ -39,7 +40,7 @@ def check_bm25(directory: Path, titles: int, hint: str) -> None:
     if not rows or not all(type(row) is int for row in rows) or {*rows} != {*range(len(rows))}:
         refuse("vocab.index.json", "expected a word for each of the numbers 0, 1, and so on")
     scores, columns, starts = (
-        map_array(directory / f"{name}.csc.index.npy", hint)
+        map_array(directory / f"{name}.csc.index.npy", hint, mapped)
         for name in ("data", "indices", "indptr")
     )
     if scores.dtype != np.float64 or scores.ndim != 1 or not np.isfinite(scores).all():

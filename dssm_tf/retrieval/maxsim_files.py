@@ -139,20 +139,20 @@ def read_settings(directory: Path) -> tuple[int, int]:
     return settings["similar_words"], settings["rescored"]
 
 
-def read_words(directory: Path) -> list[str]:
+def read_words(directory: Path, mapped: bool = True) -> list[str]:
     """The words of an index, by row.
 
     Raises:
         UserError: the file cannot be read, or a word is repeated.
     """
-    words: list[str] = read_table(directory / WORDS, ("word",))["word"].to_pylist()
+    words: list[str] = read_table(directory / WORDS, ("word",), mapped)["word"].to_pylist()
     if len(set(words)) != len(words):
         raise UserError(f"{directory / WORDS}: a word is there twice. {REBUILD_HINT}")
     return words
 
 
-def read_table(path: Path, columns: tuple[str, ...]) -> Any:
-    """Memory-maps an Arrow table of texts.
+def read_table(path: Path, columns: tuple[str, ...], mapped: bool = True) -> Any:
+    """Memory-maps an Arrow table of texts, or reads it into memory.
 
     Raises:
         UserError: the file is not such a table, or a text is missing.
@@ -161,7 +161,7 @@ def read_table(path: Path, columns: tuple[str, ...]) -> Any:
     from pyarrow import feather
 
     try:
-        table = feather.read_table(path, memory_map=True)
+        table = feather.read_table(path, memory_map=mapped)
     except (OSError, pyarrow.ArrowException) as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise UserError(f"{path} is not an Arrow table: {reason}. {REBUILD_HINT}") from None
@@ -176,20 +176,25 @@ def read_table(path: Path, columns: tuple[str, ...]) -> Any:
     return table
 
 
-def read_arrays(directory: Path, words: int, entries: int, dimension: int) -> Arrays:
-    """Memory-maps and checks the arrays of an index.
+def read_arrays(
+    directory: Path, words: int, entries: int, dimension: int, mapped: bool = True
+) -> Arrays:
+    """Memory-maps or reads, and checks the arrays of an index.
 
     Args:
         directory: the index.
         words: the number of words.
         entries: the number of entries of the corpus.
         dimension: the length of a word's vector.
+        mapped: False to read the files into memory.
 
     Raises:
         UserError: an array cannot be read, or a search would read outside of it.
     """
     folder = directory / ARRAYS
-    arrays = Arrays(*(map_array(folder / f"{name}.npy", REBUILD_HINT) for name in Arrays._fields))
+    arrays = Arrays(
+        *(map_array(folder / f"{name}.npy", REBUILD_HINT, mapped) for name in Arrays._fields)
+    )
     problem = array_problem(arrays, words, entries, dimension)
     if problem is not None:
         name, message = problem

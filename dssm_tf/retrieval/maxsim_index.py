@@ -198,8 +198,12 @@ class MaxSimIndex:
         write_checksums(directory, files_in(directory))
 
     @classmethod
-    def open(cls, directory: Path) -> MaxSimIndex:
+    def open(cls, directory: Path, mapped: bool = True) -> MaxSimIndex:
         """Checks and memory-maps a directory that `save` wrote, and loads its model.
+
+        Args:
+            directory: the index.
+            mapped: False to read the files into memory, see `open_index`.
 
         Raises:
             UserError: a file is damaged or has another format, or Numba is not installed.
@@ -209,9 +213,9 @@ class MaxSimIndex:
         model = runtime.load(directory / MODEL)
         if not isinstance(model, MaxSimRanker):
             raise UserError(f"{directory / MODEL} has another score than maxsim. {REBUILD_HINT}")
-        table = read_table(directory / TITLES, ("doc_id", "title"))
-        words = read_words(directory)
-        arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension)
+        table = read_table(directory / TITLES, ("doc_id", "title"), mapped)
+        words = read_words(directory, mapped)
+        arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension, mapped)
         return cls(model, table, words, arrays, similar_words, rescored)
 
     def filter(self, entries: Sequence[bool] | Booleans) -> Filter:

@@ -118,15 +118,15 @@ class Nearest:
         load_faiss().write_index(self.index, str(path))
 
     @classmethod
-    def open(cls, path: Path, hint: str = "Build the index again.") -> Nearest:
-        """Memory-maps and checks a file that `save` wrote.
+    def open(cls, path: Path, hint: str = "Build the index again.", mapped: bool = True) -> Nearest:
+        """Memory-maps or reads, and checks a file that `save` wrote.
 
         Raises:
             UserError: the file is missing or damaged, or faiss is not installed.
         """
         faiss = load_faiss()
         try:
-            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
         except RuntimeError as error:
             reason = " ".join(str(error).split())[-200:]
             raise UserError(f"{path} is not an index of faiss ({reason}). {hint}") from None

@@ -66,13 +66,18 @@ def name_fields(index: AnyIndex, names: Sequence[str]) -> None:
         index.titles = with_field_names(index.titles, names)
 
 
-def open_index(directory: Path | str) -> AnyIndex:
+def open_index(directory: Path | str, mapped: bool = True) -> AnyIndex:
     """Checks and memory-maps a directory that `dssm index` wrote, and loads its model.
+
+    Args:
+        directory: the index.
+        mapped: False to read the files into memory. A process with memory maps ends if a file is
+            truncated, and finds other titles if a file is overwritten.
 
     Raises:
         UserError: the directory is not an index, a file is damaged, or a library is not installed.
     """
     directory = Path(directory)
     if (directory / SETTINGS).exists():
-        return MaxSimIndex.open(directory)
-    return Index.open(directory)
+        return MaxSimIndex.open(directory, mapped)
+    return Index.open(directory, mapped)

@@ -1,13 +1,19 @@
-"""Loads the models to serve."""
+"""The models, versions and the index that a server has at one moment."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.export.load import load_model
 from dssm_tf.runtime.trained_ranker import TrainedRanker
+from dssm_tf.server.limits import NOT_FOUND, Refusal
+
+if TYPE_CHECKING:
+    from dssm_tf.retrieval.opening import AnyIndex
 
 
 class Model(NamedTuple):
@@ -24,6 +30,81 @@ class Model(NamedTuple):
     ranker: TrainedRanker
 
 
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What a server serves at one moment; a request keeps the snapshot that it began with.
+
+    Attributes:
+        versions: the models by name and version.
+        labels: the numbers of labeled versions by label.
+        failures: the messages about versions that could not be loaded, by name and version.
+        index: the index that is searched, and its model; None for none.
+    """
+
+    versions: Mapping[str, Mapping[int, Model]]
+    labels: Mapping[str, int] = field(default_factory=dict)
+    failures: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    index: tuple[AnyIndex, Model] | None = None
+
+    @classmethod
+    def of(cls, models: Iterable[Model], index: AnyIndex | None = None) -> Snapshot:
+        """A snapshot of some models, and of an index, whose model is one of them."""
+        versions: dict[str, dict[int, Model]] = {}
+        for model in models:
+            versions.setdefault(model.name, {})[model.version] = model
+        if index is None:
+            return cls(versions)
+        named = versions.get(index.model.name)
+        model = max(named.values()) if named else Model(index.model.name, 1, index.model)
+        return cls(versions, index=(index, model))
+
+    @property
+    def rankers(self) -> dict[tuple[str, int], int]:
+        """The identity of each ranker by name and version; equal if the same models are served."""
+        return {
+            (name, version): id(model.ranker)
+            for name, versions in self.versions.items()
+            for version, model in versions.items()
+        }
+
+    @property
+    def models(self) -> list[Model]:
+        """The newest version of each model."""
+        return [named[max(named)] for named in self.versions.values()]
+
+    def named(self, name: str) -> Mapping[int, Model]:
+        """The versions of a model; raises Refusal if there is none."""
+        if name not in self.versions:
+            raise Refusal(
+                NOT_FOUND,
+                f"no model {name!r:.100} is served; choose from "
+                f"{', '.join(sorted(self.versions))}.",
+            )
+        return self.versions[name]
+
+    def find(self, name: str, version: int = 0, label: str = "") -> Model:
+        """A version of a model.
+
+        Args:
+            name: the name of the model.
+            version: the number of the version; 0 for the newest.
+            label: the label of the version instead; empty for none.
+
+        Raises:
+            Refusal: no such model or version is served.
+        """
+        named = self.named(name)
+        if label:
+            version = self.labels.get(label, -1)
+            if version not in named:
+                raise Refusal(NOT_FOUND, f"version {label:.100} of {name} is not served.")
+        elif not version:
+            version = max(named)
+        if version not in named:
+            raise Refusal(NOT_FOUND, f"version {version} of {name} is not served.")
+        return named[version]
+
+
 def open_models(path: Path) -> list[Model]:
     """Loads the newest version of each model in a directory.
 
@@ -34,14 +115,39 @@ def open_models(path: Path) -> list[Model]:
     Raises:
         UserError: the directory has no model, or a file is damaged.
     """
-    path, models = path.absolute(), []
-    candidates = (path, *sorted(path.glob("*")))
+    return [load_version(*version) for version in newest_versions(path)]
+
+
+def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, int, Path]]:
+    """The name, number and directory of the newest version of each model in a directory.
+
+    Args:
+        path: see `open_models`.
+        others: numbers of older versions that are added where they exist.
+    """
+    path = path.absolute()
+    found = []
+    # Names that begin with a dot are unfinished or replaced outputs.
+    candidates = (path, *sorted(path.glob("[!.]*")))
     for directory in [folder for folder in candidates if versions_in(folder)] or [path]:
-        version = newest_version(directory)
-        numbered = version.name.isdecimal()
-        name, number = (version.parent.name, int(version.name)) if numbered else (version.name, 1)
-        ranker = load_model(version)
-        texts = ["", "a", "x" * 1000, "wizard of oz"]
-        ranker.score_matrix(texts, texts)  # the first call is slow; no user should wait for it
-        models.append(Model(name, number, ranker))
-    return models
+        newest = newest_version(directory)
+        numbered = newest.name.isdecimal()
+        name = newest.parent.name if numbered else newest.name
+        found.append((name, int(newest.name) if numbered else 1, newest))
+        for number in others:
+            older = directory / str(number)
+            if older != newest and older.is_dir():
+                found.append((name, number, older))
+    return found
+
+
+def load_version(name: str, version: int, directory: Path) -> Model:
+    """Loads a version of a model and warms it up.
+
+    Raises:
+        UserError: the directory has no model, or a file is damaged.
+    """
+    ranker = load_model(directory)
+    texts = ["", "a", "x" * 1000, "wizard of oz"]
+    ranker.score_matrix(texts, texts)  # the first call is slow; no user should wait for it
+    return Model(name, version, ranker)

@@ -23,6 +23,8 @@ from dssm_tf.reports.page import document
 from dssm_tf.retrieval.hits import SYSTEMS, SearchResult
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
+from dssm_tf.server.limits import NOT_FOUND, Refusal
+from dssm_tf.server.scheduler import Blocks
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
@@ -55,14 +57,20 @@ _TEMPLATES.filters["merged"] = lambda first, second: {
 }
 
 
-def search_route(index: AnyIndex, service: Service) -> Route:
+def search_route(service: Service) -> Route:
     """The route `GET /`. Searches are subject to the limits of the service."""
 
     async def get(request: Request) -> Response:
+        snapshot = service.snapshot
         arguments = [request.query_params.get(name, "") for name in ("q", "why", "in", "bm25")]
-        page = await service.handle(
-            "page", lambda: service.compute(lambda: render(index, *arguments))
-        )
+
+        def blocks() -> Blocks[str]:
+            yield from ()
+            if snapshot.index is None:
+                raise Refusal(NOT_FOUND, "no index is served; start the server with --index.")
+            return render(snapshot.index[0], *arguments)
+
+        page = await service.handle("page", lambda: service.compute("page", 0, blocks))
         return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)

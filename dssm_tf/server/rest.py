@@ -1,41 +1,32 @@
-"""A Starlette application with the columnar REST API of TensorFlow Serving, health and metrics."""
+"""A Starlette application with the REST API of TensorFlow Serving, health and metrics."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from prometheus_client import generate_latest
-from pydantic import BaseModel, Field, ValidationError
+from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request as HttpRequest
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dssm_tf.server.bodies import read_body
-from dssm_tf.server.limits import INVALID, Limits, Refusal
+from dssm_tf.server.admission import RETRY_SECONDS
+from dssm_tf.server.limits import BUSY, INVALID, NOT_FOUND, WRONG_METHOD, Refusal
+from dssm_tf.server.metadata import signatures, statuses
+from dssm_tf.server.models import Model, Snapshot
 from dssm_tf.server.openapi import openapi
 from dssm_tf.server.origins import OriginCheck
+from dssm_tf.server.rest_predict import answer
 from dssm_tf.server.service import Service
-from serving.messages import encode_texts
-from serving.predict_pb2 import PredictRequest
 
-
-class _Inputs(BaseModel):
-    # Validation stops at the first error: a million errors would fill the memory.
-    queries: list[str] | None = Field(None, fail_fast=True)
-    titles: list[str] | None = Field(None, fail_fast=True)
-
-
-class _Body(BaseModel):
-    inputs: _Inputs
-    signature_name: str = ""
+_MODEL = "/v1/models/{model}"
+_VERSIONS = (_MODEL, _MODEL + "/versions/{version}", _MODEL + "/labels/{label}")
+_JSON = "application/json"
 
 
 def rest_app(
@@ -54,50 +45,66 @@ def rest_app(
         origins: sites whose pages may send requests; `*` for any.
     """
 
-    def answer(model: str, raw: bytes) -> bytes:
-        try:
-            body = _Body.model_validate_json(raw)
-        except ValidationError as error:
-            first_error = error.errors()[0]
-            field = ".".join(map(str, first_error["loc"])) or "the body"
-            raise Refusal(INVALID, f"{field}: {first_error['msg']}.") from None
-        predict_request = PredictRequest(
-            model_spec={"name": model, "signature_name": body.signature_name},
-            inputs={name: encode_texts(texts) for name, texts in body.inputs if texts is not None},
-        )
-        *_, values = service.answer(predict_request)
-        # Row by row, so that other threads can run in between.
-        rows = ", ".join(json.dumps(row.tolist()) for row in values)
-        return f'{{"outputs": [{rows}]}}\n'.encode()
+    async def predict(request: Request) -> Response:
+        if request.method != "POST":
+            raise Refusal(WRONG_METHOD, f"{request.method}: :predict takes POST only.")
+        snapshot = service.snapshot
 
-    async def predict(request: HttpRequest) -> Response:
         async def read_and_answer() -> bytes:
-            body = await read_body(request, service.limits.message_bytes)
-            return await service.compute(lambda: answer(request.path_params["model"], body))
+            async with service.bodies.read(request) as body:
+                return await service.compute(
+                    "rest",
+                    len(body),
+                    lambda: answer(model_of(request, snapshot), body, service.limits),
+                )
 
-        return Response(
-            await service.handle("rest", read_and_answer), media_type="application/json"
+        return Response(await service.handle("rest", read_and_answer), media_type=_JSON)
+
+    async def other_call(request: Request) -> Response:
+        raise Refusal(
+            INVALID, f"the signatures are for :predict, not :{request.path_params['call']:.60}."
         )
 
-    async def status(request: HttpRequest) -> Response:
-        version = {
-            "version": str(service.model(request.path_params["model"]).version),
-            "state": "AVAILABLE",
-            "status": {"error_code": "OK", "error_message": ""},
-        }
-        return JSONResponse({"model_version_status": [version]})
+    async def status(request: Request) -> Response:
+        snapshot = service.snapshot
+        name, parameters = request.path_params["model"], request.path_params
+        version = model_of(request, snapshot).version if len(parameters) > 1 else None
+        return JSONResponse(_plain(statuses(snapshot, name, version)))
 
-    async def health(_: HttpRequest) -> Response:
+    async def metadata(request: Request) -> Response:
+        model = model_of(request, service.snapshot)
+        message = await service.handle(
+            "metadata", lambda: service.compute("metadata", 0, lambda: signatures(model))
+        )
+        return JSONResponse({
+            "model_spec": {
+                "name": model.name, "signature_name": "", "version": str(model.version)
+            },
+            "metadata": {"signature_def": _plain(message)},
+        })  # fmt: skip
+
+    async def health(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
-    async def metrics(_: HttpRequest) -> Response:
-        return Response(generate_latest(service.registry), media_type="text/plain; version=0.0.4")
+    async def metrics(_: Request) -> Response:
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def describe(_: HttpRequest) -> Response:
+    async def describe(_: Request) -> Response:
         return JSONResponse(openapi(has_index=bool(page_routes)))
 
-    async def refuse(_: HttpRequest, error: Any) -> Response:
-        return JSONResponse({"error": str(error)}, error.http_status, {"connection": "close"})
+    async def refuse(_: Request, error: Any) -> Response:
+        headers = {}
+        if error.kind == BUSY:
+            headers["retry-after"] = str(RETRY_SECONDS)
+        if error.kind == WRONG_METHOD:
+            headers["allow"] = "POST"
+        if error.closes:
+            headers["connection"] = "close"
+        return JSONResponse({"error": str(error)}, error.http_status, headers)
+
+    async def explain(request: Request, error: Any) -> Response:
+        message = f"{request.method} {request.url.path:.200}: {error.detail}."
+        return JSONResponse({"error": message}, error.status_code, error.headers)
 
     cors = [
         Middleware(
@@ -105,10 +112,14 @@ def rest_app(
             allow_headers=["content-type"],
         )
     ] if origins else []  # fmt: skip
+    methods = ["GET", "POST", "PUT", "DELETE", "PATCH"]
     return Starlette(
         routes=[
-            Route("/v1/models/{model}:predict", predict, methods=["POST"]),
-            Route("/v1/models/{model}", status),
+            *(Route(path + ":predict", predict, methods=methods) for path in _VERSIONS),
+            Route(_MODEL + "/metadata", metadata),
+            *(Route(path + "/metadata", metadata) for path in _VERSIONS[1:]),
+            *(Route(path + ":{call}", other_call, methods=methods) for path in _VERSIONS),
+            *(Route(path, status) for path in _VERSIONS),
             Route("/health", health),
             Route("/metrics", metrics),
             Route("/openapi.json", describe),
@@ -119,38 +130,24 @@ def rest_app(
             Middleware(OriginCheck, origins=origins),
             *cors,
         ],
-        exception_handlers={Refusal: refuse},
+        exception_handlers={Refusal: refuse, HTTPException: explain},
     )
 
 
-def limited_protocol(limits: Limits) -> type[H11Protocol]:
-    """An HTTP/1.1 protocol that limits the number and lifetime of connections and unsent bytes.
+def model_of(request: Request, snapshot: Snapshot) -> Model:
+    """The model, and version or label, of a path; raises Refusal if it is not served."""
+    parameters = request.path_params
+    number = parameters.get("version", "0")
+    if not number.isdecimal() or len(number) > 19:
+        raise Refusal(NOT_FOUND, f"version {number:.60} is not a number.")
+    if "version" in parameters and not int(number):
+        raise Refusal(NOT_FOUND, "version 0 is not served.")
+    return snapshot.find(parameters["model"], int(number), parameters.get("label", ""))
 
-    A connection is closed if there are too many, after its time limit, or if responses that clients
-    have not read fill more memory than `limits` allows.
-    """
 
-    class LimitedProtocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > limits.connections:
-                transport.close()
-            self._timers: list[asyncio.TimerHandle] = [
-                self.loop.call_later(limits.seconds, self.shutdown),  # after the current response
-                self.loop.call_later(2 * limits.seconds, transport.abort),
-            ]
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            unsent = sum(
-                connection.transport.get_write_buffer_size() for connection in self.connections
-            )
-            if unsent > limits.in_flight * limits.message_bytes:
-                self.loop.call_soon(self.transport.abort)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            for timer in self._timers:
-                timer.cancel()
-            super().connection_lost(exc)
-
-    return LimitedProtocol
+def _plain(message: Any) -> dict[str, Any]:
+    """A message as JSON has it, with the names of its fields."""
+    plain: dict[str, Any] = MessageToDict(
+        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return plain

@@ -1,26 +1,45 @@
-"""The gRPC server: Predict of TensorFlow Serving, and the gRPC health check."""
+"""The gRPC server: TensorFlow Serving's Predict, metadata and status, and the health check."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
-from dssm_tf.server.limits import INVALID, Refusal
+from dssm_tf.server.limits import BUSY, CLIENT_CLOSED, INVALID, Refusal
+from dssm_tf.server.metadata import signatures, statuses
+from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.predict import OUTPUTS, compute, signature_of
+from dssm_tf.server.scheduler import Blocks
 from dssm_tf.server.service import Service
 from serving import messages
-from serving.predict_pb2 import PredictRequest, PredictResponse
+from serving.predict_pb2 import (
+    GetModelMetadataRequest,
+    GetModelMetadataResponse,
+    GetModelStatusRequest,
+    ModelSpec,
+    PredictRequest,
+    PredictResponse,
+)
 
 HEALTH = "/grpc.health.v1.Health/Check"
+METADATA = "/tensorflow.serving.PredictionService/GetModelMetadata"
+STATUS = "/tensorflow.serving.ModelService/GetModelStatus"
+
+_SIGNATURES = "signature_def"  # the only field of metadata
+_SIGNATURES_TYPE = "type.googleapis.com/tensorflow.serving.SignatureDefMap"
+_STREAMS = 256  # calls per connection at once
+
 _Call = Callable[[Service, bytes], Awaitable[Message]]
+_Request = TypeVar("_Request", bound=Message)
 
 
 def grpc_server(service: Service) -> grpc.aio.Server:
-    """A gRPC server of Predict and Health, which does not listen yet."""
+    """A gRPC server of the calls, which does not listen yet."""
     limits = service.limits
     milliseconds = int(1000 * limits.seconds)
     options = [
@@ -28,12 +47,15 @@ def grpc_server(service: Service) -> grpc.aio.Server:
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_allowed_incoming_connections", limits.connections),
-        ("grpc.max_concurrent_streams", 2 * limits.in_flight),
+        ("grpc.max_concurrent_streams", _STREAMS),
         ("grpc.server_handshake_timeout_ms", milliseconds),
         ("grpc.max_connection_idle_ms", 2 * milliseconds),
     ]
     server = grpc.aio.server(options=options)
-    for path, api, call in ((messages.PREDICT, "grpc", _predict), (HEALTH, "health", _health)):
+    for path, api, call in (
+        (messages.PREDICT, "grpc", _predict), (METADATA, "metadata", _metadata),
+        (STATUS, "status", _status), (HEALTH, "health", _health),
+    ):  # fmt: skip
         _, name, method = path.split("/")
         handler = grpc.stream_stream_rpc_method_handler(partial(_handle, service, call, api))
         server.add_generic_rpc_handlers(
@@ -51,28 +73,84 @@ async def _handle(service: Service, call: _Call, api: str, _: object, context: A
     """
 
     async def work() -> None:
-        raw = await context.read()
+        try:
+            raw = await context.read()
+        except grpc.aio.BaseError:
+            raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
         if raw is grpc.aio.EOF:
             raise Refusal(INVALID, "expected one message.")
-        await context.write((await call(service, raw)).SerializeToString())
+        answer = (await call(service, raw)).SerializeToString()
+        del raw
+        try:
+            await context.write(answer)
+        except (grpc.aio.BaseError, grpc.RpcError):
+            raise Refusal(CLIENT_CLOSED, "the client closed the connection.") from None
 
     try:
         await service.handle(api, work)
     except Refusal as refusal:
-        await context.abort(grpc.StatusCode[refusal.grpc_status], str(refusal))
+        trailers = (("retry-after", "1"),) if refusal.kind == BUSY else ()
+        await context.abort(grpc.StatusCode[refusal.grpc_status], str(refusal), trailers)
 
 
 async def _predict(service: Service, raw: bytes) -> Message:
-    def answer() -> PredictResponse:
-        try:
-            request = PredictRequest.FromString(raw)
-        except DecodeError:
-            raise Refusal(INVALID, "the message is not a PredictRequest.") from None
-        spec, output, values = service.answer(request)
-        return PredictResponse(model_spec=spec, outputs={output: messages.encode_floats(values)})
+    snapshot = service.snapshot
 
-    return await service.compute(answer)
+    def answer() -> Blocks[PredictResponse]:
+        request = _parsed(PredictRequest, raw)
+        model = _model_of(snapshot, request.model_spec)
+        signature = signature_of(request.model_spec.signature_name)
+        inputs = {}
+        for name, tensor in request.inputs.items():
+            try:
+                inputs[name] = messages.decode_texts(tensor, service.limits.texts)
+            except ValueError as error:
+                raise Refusal(INVALID, f"{name:.100}: {error}.") from None
+        values = yield from compute(model, signature, inputs, service.limits)
+        spec = _spec_of(model, signature)
+        outputs = {OUTPUTS[signature]: messages.encode_floats(values)}
+        return PredictResponse(model_spec=spec, outputs=outputs)
+
+    return await service.compute("grpc", len(raw), answer)
+
+
+async def _metadata(service: Service, raw: bytes) -> Message:
+    request = _parsed(GetModelMetadataRequest, raw)
+    model = _model_of(service.snapshot, request.model_spec)
+    if list(request.metadata_field) != [_SIGNATURES]:
+        raise Refusal(INVALID, f"metadata_field: expected {_SIGNATURES} only.")
+    definitions = await service.compute("metadata", len(raw), lambda: signatures(model))
+    response = GetModelMetadataResponse(model_spec=_spec_of(model, ""))
+    response.metadata[_SIGNATURES].type_url = _SIGNATURES_TYPE
+    response.metadata[_SIGNATURES].value = definitions.SerializeToString()
+    return response
+
+
+async def _status(service: Service, raw: bytes) -> Message:
+    request, snapshot = _parsed(GetModelStatusRequest, raw), service.snapshot
+    spec = request.model_spec
+    version = None
+    if spec.version.value or spec.version_label:
+        version = _model_of(snapshot, spec).version
+    return statuses(snapshot, spec.name, version)
 
 
 async def _health(service: Service, raw: bytes) -> Message:
     return HealthCheckResponse(status=HealthCheckResponse.SERVING)
+
+
+def _parsed(kind: type[_Request], raw: bytes) -> _Request:
+    try:
+        return kind.FromString(raw)
+    except DecodeError:
+        raise Refusal(INVALID, f"the message is not a {kind.__name__}.") from None
+
+
+def _model_of(snapshot: Snapshot, spec: ModelSpec) -> Model:
+    return snapshot.find(spec.name, spec.version.value, spec.version_label)
+
+
+def _spec_of(model: Model, signature: str) -> ModelSpec:
+    spec = ModelSpec(name=model.name, signature_name=signature)
+    spec.version.value = model.version
+    return spec

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.hits import AnyHit
+from dssm_tf.retrieval.hits import AnyHit, SearchResult
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.retrieval.records import hit_record
@@ -88,10 +88,7 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
     except UserError as error:
         raise Refusal(INVALID, str(error)) from None
     ranking: str = request.ranking or next(iter(result.rankings))
-    if ranking not in result.rankings:
-        expected = " or ".join(result.rankings)
-        raise Refusal(INVALID, f"ranking: {ranking!r}; this index has {expected}.")
-    hits = result.rankings[ranking]
+    hits = _ranking(index, ranking, result, query, request.k, bool(filters))
     results = [_result(hit) for hit in hits]
     if request.explain:
         for shown, hit in zip(results[:MAX_EXPLAINED_TITLES], hits, strict=False):
@@ -103,12 +100,26 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
     )  # fmt: skip
 
 
+def _ranking(
+    index: AnyIndex, ranking: str, result: SearchResult, query: str, k: int, is_filtered: bool
+) -> Sequence[AnyHit]:
+    """The hits of a ranking; raises Refusal if the index does not have it."""
+    if ranking in result.rankings:
+        return result.rankings[ranking]
+    if ranking == "bm25" and isinstance(index, MaxSimIndex):
+        if is_filtered:
+            raise Refusal(INVALID, "filters: the ranking bm25 of a maxsim model has none.")
+        return index.lexical_ranking.search(query, k)
+    raise Refusal(INVALID, f"ranking: {ranking!r}; this index has {' or '.join(result.rankings)}.")
+
+
 def _result(hit: AnyHit) -> Result:
     """A hit as plain data, with a cut title."""
     title = one_line(hit.title[: 2 * _TITLE_LENGTH]).strip()
     if len(title) > _TITLE_LENGTH:
         title = title[: _TITLE_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
     record = hit_record(hit) | {"title": title}
+    record.setdefault("parts", {"bm25": hit.score})  # the ranking of BM25 beside a maxsim model
     for word in record.get("words", ()):  # without the marks of fields
         word["word"] = split_mark(word["word"])[1]
         word["match"] = word["match"] and split_mark(word["match"])[1]

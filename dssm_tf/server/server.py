@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import KW_ONLY, dataclass
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 import grpc
 import uvicorn
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.server.http_protocol import limited_protocol
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
-from dssm_tf.server.models import Model
-from dssm_tf.server.rest import limited_protocol, rest_app
+from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.rest import rest_app
 from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
 
 if TYPE_CHECKING:
     from dssm_tf.retrieval.opening import AnyIndex
+    from dssm_tf.server.repository import Repository
 
 _GRACE_SECONDS = 10  # for open requests when the server stops
+_SPARE_FILES = 256  # open files besides connections
+_KEEP_ALIVE = "keep-alive"
 
 
 @dataclass
@@ -44,6 +50,9 @@ class Server:
             for any.
         origins: sites whose pages may send requests, such as `https://shop.example`.
         index: the index of `/v1/search` and of the page at `/`; None for neither.
+        repository: an open repository, instead of models and index.
+        poll_seconds: time between two looks for new versions in the repository; 0 for `reload`
+            only.
 
     Attributes:
         grpc_address: `host:port` of gRPC, set when the server has started.
@@ -53,7 +62,7 @@ class Server:
         UserError: a port is not available.
     """
 
-    models: Sequence[Model]
+    models: Sequence[Model] = ()
     _: KW_ONLY
     host: str = "127.0.0.1"
     port: int = 8500
@@ -62,12 +71,19 @@ class Server:
     hosts: Sequence[str] = ()
     origins: Sequence[str] = ()
     index: AnyIndex | None = None
+    repository: Repository | None = None
+    poll_seconds: float = 1.0
     grpc_address = rest_address = ""
+    _reload: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __enter__(self) -> Server:
+        _allow_files(2 * self.limits.connections + _SPARE_FILES)
         if self.index is not None:
             self.index.search("wizard of oz")  # the first search compiles functions
-        self._service, self._stopping = Service(self.models, self.limits), threading.Event()
+        snapshot = Snapshot.of(self.models, self.index)
+        if self.repository is not None:
+            snapshot = self.repository.snapshot
+        self._service, self._stopping = Service(snapshot, self.limits), threading.Event()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._serve, args=(started,), daemon=True)
         self._thread.start()
@@ -76,12 +92,32 @@ class Server:
         except BaseException:
             self.__exit__()
             raise
+        if self.repository is not None:
+            threading.Thread(target=self._poll, name="dssm-serve-poll", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
+        self._reload.set()
         self._thread.join()
-        self._service.pool.shutdown(wait=False, cancel_futures=True)
+        self._service.scheduler.stop()
+
+    def reload(self) -> None:
+        """Looks for new versions at once. Signal handlers may call it."""
+        self._reload.set()
+
+    def _poll(self) -> None:
+        """Loads new versions until the server stops; runs in its own thread."""
+        repository = self.repository
+        while repository is not None and not self._stopping.is_set():
+            now = self._reload.wait(self.poll_seconds or None)
+            self._reload.clear()
+            if self._stopping.is_set():
+                return
+            if repository.refresh(now):
+                is_new = repository.snapshot.rankers != self._service.snapshot.rankers
+                self._service.snapshot = repository.snapshot
+                self._service.metrics.reloaded(is_new)
 
     def _serve(self, started: Future[None]) -> None:
         """Runs the event loop. An error before the start is passed to the thread that waits."""
@@ -93,21 +129,19 @@ class Server:
             started.set_exception(error)
 
     async def _run(self, started: Future[None]) -> None:
-        service, index = self._service, self.index
-        page_routes = []
-        if index is not None:  # importing the page takes long
+        service, page_routes = self._service, []
+        if service.snapshot.index is not None:  # importing the page takes long
             from dssm_tf.server.page import search_route
             from dssm_tf.server.search_routes import search_api_routes
 
-            page_routes = [search_route(index, service), *search_api_routes(index, service)]
+            page_routes = [search_route(service), *search_api_routes(service)]
+        hosts = ["127.0.0.1", "localhost", self.host, *self.hosts]
+        idle = int(2 * self.limits.seconds)
         self._rest = uvicorn.Server(uvicorn.Config(
-            rest_app(
-                service, ["127.0.0.1", "localhost", self.host, *self.hosts], page_routes,
-                self.origins,
-            ),
+            rest_app(service, hosts, page_routes, self.origins),
             http=limited_protocol(self.limits), ws="none", lifespan="off", access_log=False,
-            log_config=None, log_level="critical", server_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS, h11_max_incomplete_event_size=1 << 14,
+            log_config=None, log_level="critical", server_header=False, timeout_keep_alive=idle,
+            headers=[(_KEEP_ALIVE, f"timeout={idle}")], timeout_graceful_shutdown=_GRACE_SECONDS,
         ))  # fmt: skip
         rpc, tasks = grpc_server(service), []
         try:
@@ -127,7 +161,7 @@ class Server:
             self.grpc_address = f"{host}:{rpc.add_insecure_port(f'{host}:{port}')}"
             await rpc.start()
             flag, port = "--rest-port", self.rest_port
-            rest_socket = socket.create_server((host, port))
+            rest_socket = socket.create_server((host, port), backlog=4096)
         except (OSError, RuntimeError):  # gRPC does not say why
             raise UserError(
                 f"{flag} {port}: cannot listen at {host}:{port}; choose another port."
@@ -136,3 +170,12 @@ class Server:
         rest_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rest_address = f"{host}:{rest_socket.getsockname()[1]}"
         return rest_socket
+
+
+def _allow_files(count: int) -> None:
+    """Raises the number of files that the process may open, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

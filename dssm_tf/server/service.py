@@ -5,162 +5,137 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Histogram
-
-from dssm_tf.export.signatures import INPUTS
-from dssm_tf.runtime.trained_ranker import TrainedRanker, Vectors
-from dssm_tf.runtime.vector_ranker import VectorRanker
-from dssm_tf.server.limits import BUSY, DEADLINE, FAILED, INVALID, NOT_FOUND, Limits, Refusal
-from dssm_tf.server.models import Model
-from serving import messages
-from serving.predict_pb2 import ModelSpec, PredictRequest
+from dssm_tf.server.admission import Admission
+from dssm_tf.server.bodies import Bodies
+from dssm_tf.server.limits import BUSY, DEADLINE, FAILED, Limits, Refusal
+from dssm_tf.server.metrics import Metrics
+from dssm_tf.server.models import Snapshot
+from dssm_tf.server.scheduler import Blocks, Job, Scheduler
 
 _LOG = logging.getLogger("dssm_tf.server")
 _T = TypeVar("_T")
 
-_BUSY = "as many requests as --in-flight allows are in flight; try again later."
 
-_MAX_TEXT_BYTES = 1 << 16  # longer texts are truncated; models read only the first words
+_QUICK_SECONDS = 0.001
+_QUICK_COUNT = 50  # requests before a mean is trusted
+_QUICK_BYTES = 1 << 14
 
 
-def compute(ranker: TrainedRanker, texts: Mapping[str, list[str]]) -> tuple[str, Vectors]:
-    """Computes a signature; returns the name of the output and its values.
+class _Mean:
+    """An exponential mean of the seconds of small requests of one kind."""
 
-    Args:
-        ranker: the model.
-        texts: texts by the names in `INPUTS`; with titles, one query for all or one per title.
+    def __init__(self) -> None:
+        self._count, self._seconds = 0, 0.0
 
-    Raises:
-        Refusal: the numbers of queries and titles differ, or the model has no vectors.
-    """
-    if len(texts) == 1:
-        if not isinstance(ranker, VectorRanker):
-            raise Refusal(
-                INVALID,
-                f"{ranker.name} is a maxsim model, which has no vector per text; use the signature "
-                "score.",
-            )
-        ((name, batch),) = texts.items()
-        return "embeddings", getattr(ranker, f"encode_{name}")(batch, prior=True)
-    queries, titles = texts["queries"], texts["titles"]
-    if len(queries) not in (1, len(titles)):
-        raise Refusal(
-            INVALID,
-            f"inputs have {len(queries)} queries and {len(titles)} titles; expected the same "
-            "number of both, or one query for all titles.",
-        )
-    if len(set(queries)) == 1:  # clients that batch repeat the query
-        queries = queries[:1]
-    return "scores", ranker.score_pairs(queries, titles)
+    def add(self, seconds: float) -> None:
+        self._count += 1
+        self._seconds += (seconds - self._seconds) / min(self._count, 20)
+
+    def is_quick(self) -> bool:
+        return self._count >= _QUICK_COUNT and self._seconds < _QUICK_SECONDS
 
 
 class Service:
     """The models of a server and its worker threads. Call its methods from one event loop.
 
     Args:
-        models: models with different names.
+        snapshot: the models and the index.
         limits: see `Limits`.
 
     Attributes:
-        pool: the worker threads.
-        registry: Prometheus metrics of all requests, including refused ones.
+        snapshot: the models and the index; replaced when a new version is loaded.
+        bodies: counts the bytes of requests.
+        metrics: Prometheus metrics of all requests, including refused ones.
     """
 
-    def __init__(self, models: Sequence[Model], limits: Limits) -> None:
-        self.models, self.limits = {model.name: model for model in models}, limits
-        self.pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
-        self._request_slots = defaultdict[str, asyncio.Semaphore](
-            lambda: asyncio.Semaphore(limits.in_flight)
-        )
-        self._compute_slots = threading.BoundedSemaphore(limits.in_flight)
-        self.registry = CollectorRegistry()
-        self._seconds = Histogram(
-            "dssm_request_seconds", "From the first byte of a request to its answer or refusal",
-            ["api", "status"], registry=self.registry,
-        )  # fmt: skip
+    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+        self.snapshot, self.limits = snapshot, limits
+        workers = os.cpu_count() or 1
+        self.scheduler = Scheduler(workers)
+        self.admission = Admission(limits, workers)
+        self.bodies = Bodies(limits)
+        self._means = defaultdict[str, _Mean](_Mean)
+        self.metrics = Metrics(lambda: self.snapshot, self.admission, self.bodies)
 
     async def handle(self, api: str, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Runs a request within the limits of its API, and counts it.
-
-        Each API has its own limit, so health checks are answered while other APIs are busy.
+        """Runs a request within its time, and counts it.
 
         Raises:
-            Refusal: the API is busy, the request took too long, or it failed.
+            Refusal: the server is busy, the request took too long, or it failed.
         """
         started, status = perf_counter(), "CANCELLED"
-        slots = self._request_slots[api]
         try:
-            if slots.locked():
-                raise Refusal(BUSY, _BUSY)
-            async with slots:
-                answer = await asyncio.wait_for(work(), self.limits.seconds)
+            answer = await asyncio.wait_for(work(), self.limits.seconds)
             status = "OK"
             return answer
-        except Exception as error:
-            if isinstance(error, asyncio.TimeoutError):  # another class before Python 3.11
-                error = Refusal(DEADLINE, f"not answered within {self.limits.seconds:g} s.")
-            if not isinstance(error, Refusal):
-                # The text of the error may contain a query, so it is not logged.
-                _LOG.error("%s: a request failed: %s", api, type(error).__name__)
-                error = Refusal(FAILED, f"the model failed ({type(error).__name__}).")
+        except Exception as raised:
+            error = self._refusal_of(api, raised)
             status = error.grpc_status
+            raised.__traceback__ = None  # its frames have the body of the request
+            del raised
+            self.metrics.refused(api, error)
+            if error.kind == BUSY:
+                await asyncio.sleep(self.admission.refusal_delay())
             raise error from None
         finally:
-            self._seconds.labels(api, status).observe(perf_counter() - started)
+            self.metrics.answered(api, status, perf_counter() - started)
 
-    async def compute(self, work: Callable[[], _T]) -> _T:
-        """Runs a function in a worker; raises Refusal if too many are running or waiting."""
-        if not self._compute_slots.acquire(blocking=False):
-            raise Refusal(BUSY, _BUSY)
-        future = self.pool.submit(work)
-        # Work whose request was canceled counts until it ends.
-        future.add_done_callback(lambda _: self._compute_slots.release())
-        return await asyncio.wrap_future(future)
+    def _refusal_of(self, api: str, error: Exception) -> Refusal:
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, asyncio.TimeoutError):  # another class before Python 3.11
+            return Refusal(DEADLINE, f"not answered within {self.limits.seconds:g} s.", closes=True)
+        # The text of the error may contain a query, so it is not logged.
+        _LOG.error("%s: a request failed: %s", api, type(error).__name__)
+        return Refusal(FAILED, f"the model failed ({type(error).__name__}).")
 
-    def model(self, name: str) -> Model:
-        """The model with a name; raises Refusal if there is none."""
-        if name not in self.models:
-            raise Refusal(
-                NOT_FOUND,
-                f"no model {name!r:.100} is served; choose from {', '.join(sorted(self.models))}.",
-            )
-        return self.models[name]
+    async def compute(self, api: str, size: int, blocks: Callable[[], Blocks[_T]]) -> _T:
+        """Computes a complete request in a worker, or a small one here if such ones are quick.
 
-    def answer(self, request: PredictRequest) -> tuple[ModelSpec, str, Vectors]:
-        """Answers a Predict request; runs in a worker.
-
-        Returns:
-            The model, version and signature that answered, the name of the output, and its values.
+        Args:
+            api: the kind of request.
+            size: bytes of the request.
+            blocks: creates the work.
 
         Raises:
-            Refusal: the model or signature does not exist, or the inputs are wrong.
+            Refusal: too many requests are running or waiting, or what the work raises.
         """
-        spec = request.model_spec
-        model, version = self.model(spec.name), spec.version_label or spec.version.value
-        if version not in (0, model.version):
-            raise Refusal(NOT_FOUND, f"version {version} of {spec.name} is not served.")
-        spec.version.value = model.version
-        spec.signature_name = signature = spec.signature_name or "serving_default"
-        if signature not in INPUTS:
-            expected = ", ".join(INPUTS)
-            raise Refusal(
-                INVALID, f"signature_name: {signature!r:.100}; expected one of {expected}."
-            )
-        if set(request.inputs) != set(INPUTS[signature]):
-            expected = " and ".join(INPUTS[signature])
-            raise Refusal(INVALID, f"inputs: expected {expected} for this signature.")
-        texts = {}
-        for name in INPUTS[signature]:
-            try:
-                raw_texts = messages.decode_texts(request.inputs[name], self.limits.texts)
-            except ValueError as error:
-                raise Refusal(INVALID, f"{name}: {error}.") from None
-            texts[name] = [text[:_MAX_TEXT_BYTES].decode("utf-8", "replace") for text in raw_texts]
-        return spec, *compute(model.ranker, texts)
+        work = blocks()  # may raise a refusal
+        loop, entered, is_long = asyncio.get_running_loop(), perf_counter(), False
+        await self.admission.enter(size)
+
+        def become_long() -> None:
+            nonlocal is_long
+            if not is_done:
+                is_long = True
+                self.admission.become_long()
+
+        is_done = False
+        job = Job(work, lambda: _call(loop, become_long))
+        mean = self._means[api] if size <= _QUICK_BYTES else None
+        run = self.scheduler.run
+        if mean is not None and mean.is_quick():
+            run = self.scheduler.run_here
+        try:
+            return await run(job)
+        finally:
+            is_done = True
+            ended = perf_counter()
+            computed = job.computed if job.future.done() and not job.future.cancelled() else 0.0
+            self.admission.leave(size, computed, is_long)
+            if computed and mean is not None:
+                mean.add(computed)
+            if computed:
+                self.metrics.stage("wait", job.started - entered)
+                self.metrics.stage("compute", ended - job.started)
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Calls a function in a loop that may have stopped."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function)

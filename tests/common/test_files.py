@@ -58,6 +58,19 @@ def test_a_failed_write_leaves_the_old_file_unchanged(tmp_path, old, error):
     assert [file.read_text() for file in tmp_path.iterdir()] == old
 
 
+def test_the_file_of_a_killed_process_is_deleted_and_that_of_a_running_one_stays(tmp_path):
+    path = tmp_path / "model.txt"
+    (tmp_path / ".model.txt.killed.incomplete").write_text("half")
+    (tmp_path / ".model.txt.other").write_text("of a user")
+    with atomic_write(path) as first:
+        first.write("first")
+        with atomic_write(path) as second:
+            second.write("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert names(tmp_path) == {"model.txt", ".model.txt.other"}
+
+
 @pytest.mark.parametrize("before", [None, set(), {"old"}])
 def test_a_directory_appears_or_is_replaced_only_when_it_is_complete(tmp_path, before):
     path = tmp_path / "deep" / "run"

@@ -54,7 +54,7 @@ parallelism.default: {task_managers}
 heartbeat.interval: 1000
 heartbeat.timeout: 10000
 restart-strategy.type: fixed-delay
-restart-strategy.fixed-delay.attempts: 3
+restart-strategy.fixed-delay.attempts: {restarts}
 restart-strategy.fixed-delay.delay: 1 s
 """
 
@@ -190,10 +190,22 @@ def job_api(engine: Engine) -> None:
     engine.flags = portable(port, "LOOPBACK")
 
 
-def flink(engine: Engine, task_managers: int = 2, *, pinned: bool = False) -> None:
-    """Starts a Flink cluster with memory limits and one slot per TaskManager, and a job server."""
+def flink(
+    engine: Engine, task_managers: int = 2, *, pinned: bool = False, restarts: int = 3
+) -> None:
+    """Starts a Flink cluster with memory limits and one slot per TaskManager, and a job server.
+
+    Args:
+        engine: where its processes run.
+        task_managers: number of TaskManagers.
+        pinned: whether each TaskManager has a processor of its own.
+        restarts: how often a failed job is restarted, after one second each. A restart fails with
+            "Connection refused" while a killed TaskManager is not yet known to be lost.
+    """
     rest, rpc = free_port(), free_port()
-    settings = FLINK_CONFIG.format(rest=rest, rpc=rpc, task_managers=task_managers)
+    settings = FLINK_CONFIG.format(
+        rest=rest, rpc=rpc, task_managers=task_managers, restarts=restarts
+    )
     (engine.folder / "config.yaml").write_text(settings, "utf-8")
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     command = [entry, "--configDir", engine.folder]

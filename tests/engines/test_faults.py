@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,10 @@ def test_a_jar_of_another_engine_is_an_error_of_one_line(log, tmp_path):
 @pytest.fixture(scope="module", params=[flink, spark], ids=["flink", "spark"])
 def started(request, tmp_path_factory):
     skip_if_missing(request.param)
-    with engines.running(request.param, tmp_path_factory.mktemp("faults")) as engine:
+    start = request.param
+    if start is flink:  # a new TaskManager may take a minute to start on a busy machine
+        start = partial(flink, restarts=120)
+    with engines.running(start, tmp_path_factory.mktemp("faults")) as engine:
         yield engine
 
 

@@ -18,9 +18,9 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.export.load import load_vector_ranker
 from dssm_tf.export.verify import ADVERSARIAL
 from dssm_tf.runtime import CompactRanker, MaxSimRanker, RankedTitle, load
-from dssm_tf.server.limits import Refusal
+from dssm_tf.server.limits import Limits, Refusal
 from dssm_tf.server.models import open_models
-from dssm_tf.server.service import compute
+from dssm_tf.server.predict import compute
 from tests.runtime.maxsim_models import (
     SETTINGS,
     TITLES,
@@ -288,12 +288,12 @@ def test_code_that_needs_vectors_says_that_a_maxsim_model_has_none(directory, tm
 def test_a_server_answers_scores_and_refuses_vectors(directory):
     (model,) = open_models(directory)
     assert (model.name, model.version) == ("shop", 1)
-    texts = {"queries": ["red shoe"], "titles": TITLES}
-    name, scores = compute(model.ranker, texts)
-    assert name == "scores"
-    assert scores == approx(model.ranker.score("red shoe", TITLES))
+    texts = {"queries": [b"red shoe"], "titles": [title.encode() for title in TITLES]}
+    with pytest.raises(StopIteration) as end:  # computed in one block
+        next(compute(model, "score", texts, Limits()))
+    assert end.value.value == approx(model.ranker.score("red shoe", TITLES))
     with pytest.raises(Refusal, match=f"shop {NO_VECTORS}; use the signature score"):
-        compute(model.ranker, {"queries": ["red shoe"]})
+        next(compute(model, "encode_query", {"queries": [b"red shoe"]}, Limits()))
 
 
 def test_a_pair_is_explained_by_its_exact_parts(ranker):

@@ -1,7 +1,8 @@
-"""The columnar REST API of TensorFlow Serving, and its errors."""
+"""The REST API of TensorFlow Serving, and its errors."""
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import re
@@ -13,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.export.signatures import INPUTS
-from tests.server.asking import body_of, rest
+from tests.server.asking import body_of, connect, rest
 from tests.server.conftest import QUERIES, TITLES
 
 PREDICT = "/v1/models/pets:predict"
@@ -59,16 +60,92 @@ def test_the_model_status_has_the_documented_format(server):
 VALID = body_of("score", queries=QUERIES, titles=TITLES)
 
 
+def test_rows_have_the_predictions_of_the_columns_outputs(server):
+    rows = [
+        {"queries": query, "titles": title} for query, title in zip(QUERIES, TITLES, strict=True)
+    ]
+    body = json.dumps({"signature_name": "score", "instances": rows}).encode()
+    code, text = rest(server.rest_address, PREDICT, body)
+    columns = json.loads(rest(server.rest_address, PREDICT, VALID)[1])
+    assert (code, json.loads(text)) == (200, {"predictions": columns["outputs"]})
+    # With one input, a row is its value. "Zm94" is "fox".
+    outputs = json.loads(
+        rest(server.rest_address, PREDICT, body_of("encode_query", queries=["fox", "fox"]))[1]
+    )["outputs"]
+    for key, values in (("instances", ["fox", {"b64": "Zm94"}]), ("inputs", ["fox", "fox"])):
+        body = json.dumps({"signature_name": "encode_query", key: values}).encode()
+        answer = json.loads(rest(server.rest_address, PREDICT, body)[1])
+        assert answer == {"predictions" if key == "instances" else "outputs": outputs}
+
+
+@pytest.mark.parametrize("path", ["/v1/models/pets", "/v1/models/pets/versions/2"])
+def test_versions_and_metadata_have_their_own_paths(server, path):
+    assert rest(server.rest_address, f"{path}:predict", VALID)[0] == 200
+    assert rest(server.rest_address, path)[0] == 200
+    code, text = rest(server.rest_address, f"{path}/metadata")
+    metadata = json.loads(text)
+    assert (code, metadata["model_spec"]) == (
+        200, {"name": "pets", "signature_name": "", "version": "2"}
+    )  # fmt: skip
+    signatures = metadata["metadata"]["signature_def"]["signature_def"]
+    assert set(signatures) == set(INPUTS)
+    # As in https://www.tensorflow.org/tfx/serving/api_rest.
+    assert signatures["encode_query"]["method_name"] == "tensorflow/serving/predict"
+    queries = signatures["encode_query"]["inputs"]["queries"]
+    shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
+    assert (queries["dtype"], queries["tensor_shape"]) == ("DT_STRING", shape)
+    sizes = signatures["encode_query"]["outputs"]["embeddings"]["tensor_shape"]["dim"]
+    assert int(sizes[0]["size"]) == -1
+    assert int(sizes[1]["size"]) > 1
+
+
+def test_bodies_may_be_packed_by_gzip(server):
+    expected = rest(server.rest_address, PREDICT, VALID)
+    packed = gzip.compress(VALID)
+    headers = {"Content-Encoding": "gzip"}
+    assert rest(server.rest_address, PREDICT, packed, headers) == expected
+    for body, code in ((VALID, 400), (packed[:-9], 400), (gzip.compress(b" " * 4001), 413)):
+        assert rest(server.rest_address, PREDICT, body, headers)[0] == code
+
+
+def test_a_client_that_closes_its_sending_half_gets_its_answer(server):
+    with connect(server.rest_address) as connection:
+        head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(VALID)}"
+        connection.sendall(f"{head}\r\n\r\n".encode() + VALID)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        while data := connection.recv(1 << 16):
+            received += data
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"connection: close\r\n" in received
+    assert b'{"outputs": [' in received
+
+
+def test_a_connection_that_stays_open_says_for_how_long(server):
+    connection = http.client.HTTPConnection(server.rest_address, timeout=60)
+    connection.request("GET", "/health")
+    assert connection.getresponse().getheader("Keep-Alive") == "timeout=60"
+    connection.close()
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
         ("/v1/models/pest:predict", VALID, 404, "choose from pets"),
         ("/v1/models/pest", None, 404, "choose from pets"),
-        (PREDICT, b"", 400, "Invalid JSON"),
-        (PREDICT, b'{"inputs": "\xff"}', 400, "Invalid JSON"),
+        (PREDICT, b"", 400, "is not JSON"),
+        (PREDICT, b'{"inputs": "\xff"}', 400, "is not JSON"),
         (PREDICT, b"1" * 3000, 400, "the body"),
         (PREDICT, b"[1]", 400, "the body"),
-        (PREDICT, b"{}", 400, "inputs: Field required"),
+        (PREDICT, b"{}", 400, "expected either instances or inputs"),
+        (PREDICT, b'{"instances": [], "inputs": []}', 400, "expected either instances or inputs"),
+        (PREDICT, b'{"inputs": {"queries": ["a"], "titles": ["b"], "x": ["c"]}}', 400, "'x'"),
+        (PREDICT, b'{"instances": [{"queries": "a", "titles": "b", "x": "c"}]}', 400, "not "),
+        (PREDICT, b'{"instances": [{"queries": "a", "titles": {"b64": "?"}}]}', 400, "BASE64"),
+        (PREDICT, None, 405, "takes POST only"),
+        (PREDICT[:-7] + "classify", VALID, 400, "the signatures are for :predict"),
+        ("/v1/models/pets/versions/1:predict", VALID, 404, "version 1 of pets is not served"),
+        ("/v1/models/pets/labels/old:predict", VALID, 404, "version old of pets is not served"),
         (PREDICT, b'{"inputs": ["a"]}', 400, "inputs: "),
         (PREDICT, b'{"inputs": {"queries": "a"}}', 400, "inputs.queries: "),
         (PREDICT, b'{"inputs": {"queries": ["a", 5]}}', 400, "inputs.queries.1: "),

@@ -137,6 +137,15 @@ def test_a_cosine_model_has_three_rankings(cosine_server):
         assert first["bm25_score"] >= 0
 
 
+def test_a_maxsim_model_can_be_compared_with_bm25(server):
+    code, body = post(server, query="blue shoe", ranking="bm25")
+    assert (code, body["ranking"]) == (200, "bm25")
+    scores = [result["score"] for result in body["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all("blue" in r["title"] or "shoe" in r["title"] for r in body["results"])
+    assert [result["parts"] for result in body["results"]] == [{"bm25": score} for score in scores]
+
+
 @pytest.mark.parametrize("name", ["server", "cosine_server"])
 def test_explanations_are_those_of_the_model(request, name):
     server = request.getfixturevalue(name)
@@ -155,7 +164,8 @@ def test_explanations_are_those_of_the_model(request, name):
         ({"query": "a", "k": 101}, "k: Input should be less than or equal to 100"),
         ({"query": "a" * 1001}, "query: String should have at most 1000 characters"),
         ({"query": "a", "x": 1}, "x: Extra inputs are not permitted"),
-        ({"query": "a", "ranking": "bm25"}, "ranking: 'bm25'; this index has semantic."),
+        ({"query": "a", "ranking": "hybrid"}, "ranking: 'hybrid'; this index has semantic."),
+        ({"query": "a", "ranking": "bm25", "filters": {"doc_id": "1"}}, "filters: the ranking"),
     ],
 )
 def test_an_invalid_search_is_refused_in_one_line(server, request_, words):

@@ -81,7 +81,7 @@ def test_open_requests_are_answered_when_the_server_stops(ranker, api):
     ranker.may_answer.clear()
     asking = threading.Thread(target=lambda: results.append(ask()))
     asking.start()
-    wait_for(lambda: server._service._compute_slots._value < 32)
+    wait_for(lambda: server._service.admission.running)
     stopping = threading.Thread(target=stack.close)
     stopping.start()
     stopping.join(0.3)

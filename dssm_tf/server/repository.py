@@ -1,0 +1,221 @@
+"""Watches the directories of models and of an index, and loads what is new.
+
+As in TensorFlow Serving, directories are polled. A version is loaded when its files have not
+changed between two polls, so that a copy is read when it is complete. All files are read into
+memory: no later change of a file affects the server. Checksums are verified by the loaders, and the
+files must not change while they are read. A version that cannot be loaded is refused with a message
+and tried again when its files change; the version that was served stays.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Generic, NamedTuple, TypeVar
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version
+from dssm_tf.retrieval.opening import AnyIndex, open_index
+from dssm_tf.server.models import Model, Snapshot, load_version, newest_versions
+
+_LOG = logging.getLogger("dssm_tf.server")
+_T = TypeVar("_T")
+_Files = tuple[tuple[str, int, int, int], ...]
+
+_WARM_UP = "wizard of oz"
+
+
+class Source(NamedTuple):
+    """A directory of models; `name` replaces the name of its only model if it is not empty."""
+
+    path: Path
+    name: str = ""
+
+
+@dataclass
+class _Watched(Generic[_T]):
+    """The last states of the files of a version, and what was loaded from them."""
+
+    seen: _Files | None = None
+    loaded: _Files | None = None
+    failed: _Files | None = None
+    message: str = ""
+    content: _T | None = None
+    loads: int = 0
+
+    def load(self, name: str, number: int, files: _Files, read: Callable[[], _T]) -> None:
+        """Loads a version; an error is logged and kept as `message`."""
+        try:
+            content = read()
+        except Exception as error:  # whatever a damaged file raises must not end the server
+            self.failed = files
+            self.message = str(error) if isinstance(error, UserError) else type(error).__name__
+            _LOG.error("version %d of %s is refused: %s", number, name, self.message)
+            return
+        self.content, self.loaded, self.failed, self.message = content, files, None, ""
+        self.loads += 1
+        _LOG.info("version %d of %s is served", number, name)
+
+
+@dataclass
+class Repository:
+    """The models and the index of a server, and the directories that they come from.
+
+    Args:
+        sources: directories of models.
+        index: the index, or a directory of its numbered versions; None for none.
+        labels: numbers of versions by label; these versions are served beside the newest ones.
+
+    Attributes:
+        snapshot: what is served now.
+    """
+
+    sources: Sequence[Source] = ()
+    index: Path | None = None
+    labels: Mapping[str, int] = field(default_factory=dict)
+    snapshot: Snapshot = field(default_factory=lambda: Snapshot({}))
+
+    def __post_init__(self) -> None:
+        self._models: dict[Path, _Watched[Model]] = {}
+        self._indexes: dict[Path, _Watched[AnyIndex]] = {}
+        self._failures: dict[str, dict[int, str]] = {}
+        self._lock = Lock()
+
+    def open(self) -> Snapshot:
+        """Loads everything for the first time.
+
+        Raises:
+            UserError: a model or the index cannot be loaded, or two models have the same name.
+        """
+        with self._lock:
+            self.snapshot = self._read(first=True, now=True)
+        return self.snapshot
+
+    def refresh(self, now: bool = False) -> bool:
+        """Loads new versions; returns whether `snapshot` changed. Call it in a thread.
+
+        Args:
+            now: whether to load files that have just changed, and to try failed versions again.
+        """
+        with self._lock:
+            try:
+                new = self._read(first=False, now=now)
+            except Exception as error:  # a directory that cannot be listed, for example
+                _LOG.error("the models are served as before: %s", error)
+                return False
+            changed = _identity(new) != _identity(self.snapshot)
+            if changed:
+                self.snapshot = new
+        return changed
+
+    def _read(self, first: bool, now: bool) -> Snapshot:
+        """Loads what changed and returns what is to be served."""
+        self._failures = {}
+        versions: dict[str, dict[int, Model]] = {}
+        index = None if self.index is None else self._read_index(self.index, first, now)
+        if index is not None:
+            versions[index[1].name] = {index[1].version: index[1]}
+        used: set[Path] = set()
+        for source in self.sources:
+            models, directories = self._read_models(source, first, now)
+            used |= directories
+            for name in dict.fromkeys(model.name for model in models):
+                if name in versions:
+                    raise UserError(
+                        f"models: two entries have the name {name!r}; rename one with NAME=PATH."
+                    )
+                versions[name] = {model.version: model for model in models if model.name == name}
+        self._models = {path: self._models[path] for path in used}
+        return Snapshot(versions, self.labels, self._failures, index)
+
+    def _read_index(self, path: Path, first: bool, now: bool) -> tuple[AnyIndex, Model] | None:
+        """The index to serve, and its model; what was served before if the new one is refused."""
+        directory = newest_version(path.absolute())
+        watched = self._indexes.setdefault(directory, _Watched())
+        number = int(directory.name) if directory.name.isdecimal() else 0
+
+        def read() -> AnyIndex:
+            index = open_index(directory, mapped=False)
+            index.search(_WARM_UP)  # the first search compiles functions
+            return index
+
+        version = number or watched.loads + 1
+        self._update(watched, directory, path.name, version, read, first, now)
+        index, old = watched.content, self.snapshot.index
+        if index is None or (old is not None and old[0] is index):
+            return old
+        self._indexes = {directory: watched}
+        return index, Model(index.model.name, number or watched.loads, index.model)
+
+    def _read_models(self, source: Source, first: bool, now: bool) -> tuple[list[Model], set[Path]]:
+        """The models of a source to serve, and the directories of their versions."""
+        found = newest_versions(source.path, sorted({*self.labels.values()}))
+        names = {name for name, *_ in found}
+        if source.name and len(names) > 1:
+            raise UserError(
+                f"{source.name}={source.path}: {source.path} contains the models "
+                f"{', '.join(sorted(names))}; leave {source.name}= out."
+            )
+        models = []
+        for name, number, directory in found:
+            watched = self._models.setdefault(directory, _Watched())
+            read = partial(load_version, source.name or name, number, directory)
+            self._update(watched, directory, source.name or name, number, read, first, now)
+            if watched.content is not None:
+                models.append(watched.content)
+        # A model whose newest version is refused, or whose directory is gone, is served as before.
+        for name in {source.name or name for name in names} - {model.name for model in models}:
+            if old := self.snapshot.versions.get(name):
+                models.append(old[max(old)])
+        return models, {directory for *_, directory in found}
+
+    def _update(
+        self,
+        watched: _Watched[_T],
+        directory: Path,
+        name: str,
+        number: int,
+        read: Callable[[], _T],
+        first: bool,
+        now: bool,
+    ) -> None:
+        """Loads a version if its files changed."""
+
+        def read_unchanged() -> _T:
+            content = read()
+            if _files_of(directory) != files:
+                raise UserError(f"{directory} changed while it was read.")
+            return content
+
+        files = _files_of(directory)
+        is_stable, watched.seen = files == watched.seen, files
+        if first:
+            watched.content, watched.loaded = read_unchanged(), files
+            watched.loads += 1
+        elif files and files != watched.loaded and (now or (is_stable and files != watched.failed)):
+            watched.load(name, number, files, read_unchanged)
+        if watched.message and watched.failed == files:
+            self._failures.setdefault(name, {})[number] = watched.message
+
+
+def _identity(snapshot: Snapshot) -> object:
+    """Equal for snapshots that serve the same objects."""
+    return snapshot.rankers, snapshot.failures, snapshot.index and id(snapshot.index[0])
+
+
+def _files_of(directory: Path) -> _Files | None:
+    """The names, inodes, sizes and times of all files below a directory; None if it is not read."""
+    files = []
+    try:
+        for folder, _, names in os.walk(directory):
+            for path in (Path(folder) / name for name in names):
+                state = path.stat()
+                files.append((str(path), state.st_ino, state.st_size, state.st_mtime_ns))
+    except OSError:
+        return None
+    return tuple(sorted(files))

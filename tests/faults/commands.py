@@ -1,0 +1,148 @@
+"""The commands that write, with small inputs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import yaml
+
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.search_engine.export import export_search_engine
+from tests.clicks import catalog, click_log, write_data
+from tests.runs import finished_run
+
+COSINE = {
+    "tower": {"name": "dssm", "widths": [6]},
+    "training": {"epochs": 2, "batch_size": 16, "xla": False},
+}
+MAXSIM = {
+    "tower": {"name": "words", "units": 6},
+    "score": {"name": "maxsim"},
+    "shared_towers": True,
+    "whole_words": True,
+}
+TITLES = catalog(40)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes.
+
+    Attributes:
+        name: its name, a word for the kind of output included.
+        arguments: its arguments, where {inputs} is the folder of the inputs and {out} the output.
+        out: the name of the output.
+        replaces: a flag with which an old output is replaced; empty if it is replaced without one;
+            None if the command refuses, or adds to it.
+        resumes: whether the output of a killed command is continued, so it appears early.
+        whole: a file that only a whole output has; empty if the output appears at once.
+        timed: patterns of files that have times, or ids of a process.
+    """
+
+    name: str
+    arguments: str
+    out: str = "out"
+    replaces: str | None = None
+    resumes: bool = False
+    whole: str = ""
+    timed: tuple[str, ...] = ()
+
+    def line(self, inputs: Path, folder: Path, replace: bool = False) -> list[str]:
+        """The arguments with the paths."""
+        out = str(folder / self.out)
+        words = [word.format(inputs=inputs, out=out) for word in self.arguments.split()]
+        return [*words, *([self.replaces] if replace and self.replaces else [])]
+
+    def result(self, folder: Path) -> dict[str, bytes]:
+        """The files below a folder and their content; timed ones without it."""
+        return {
+            name: b"" if any(fnmatchcase(name, timed) for timed in self.timed) else content
+            for name, content in files(folder).items()
+        }
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether the output looks whole to a reader."""
+        out = folder / self.out
+        return (out / self.whole).exists() if self.whole else out.exists()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The names and contents of all files below a folder, hidden ones and links included."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+COMMANDS = (
+    Command("preprocess", "preprocess --input {inputs}/clicks.tsv --output {out}",
+            replaces="--overwrite"),
+    Command("train", "train --config {inputs}/cosine.yaml --data {inputs}/data --out {out}",
+            resumes=True, whole="SHA256SUMS"),
+    Command("evaluate", "evaluate --judgments {inputs}/judgments.tsv --corpus {inputs}/corpus.tsv "
+            "--model {inputs}/cosine --out {out}"),
+    Command("benchmark", "benchmark --clicks {inputs}/clicks.tsv --judgments "
+            "{inputs}/judgments.tsv --corpus {inputs}/corpus.tsv --systems popularity,bm25 "
+            "--seeds 1 --metrics ndcg@1 --tune ndcg@1 --jobs 1 --out {out}",
+            resumes=True, whole="report.html",
+            timed=("out/report.*", "out/metrics.json", "*/about.json", "*/log.txt")),
+    Command("tune", "tune --config {inputs}/cosine.yaml --data {inputs}/data --grid "
+            "optimizer.learning_rate=0.01,0.1 --out {out}", resumes=True, whole="best.yaml",
+            timed=("out/trials.db",)),
+    Command("mine", "mine --data {inputs}/data --bm25 --ranks 1 3 --out {out}", "out.tsv"),
+    Command("teach", "teach --data {inputs}/data --model {inputs}/cosine --out {out}",
+            "out.tsv"),
+    Command("export saved model", "export --model {inputs}/cosine --out {out}",
+            timed=("*/fingerprint.pb", "*/SHA256SUMS")),  # TensorFlow draws a random id
+    Command("export compact", "export --model {inputs}/cosine --format compact --out {out}"),
+    Command("export opensearch", "export --model {inputs}/maxsim --format opensearch --out {out}"),
+    Command("export rules", "export --model {inputs}/maxsim --format rules --out {out}",
+            "out.rules"),
+    Command("documents", "documents --export {inputs}/opensearch/maxsim/1 --input "
+            "{inputs}/documents.jsonl --out {out}", "out.jsonl", ""),
+    Command("embed", "embed --model {inputs}/compact/cosine/1 --input {inputs}/corpus.tsv "
+            "--out {out}", "out.parquet", ""),
+    Command("index cosine", "index --model {inputs}/compact/cosine/1 --corpus "
+            "{inputs}/corpus.tsv --out {out}"),
+    Command("index maxsim", "index --model {inputs}/maxsim --corpus {inputs}/corpus.tsv "
+            "--out {out}"),
+    Command("explain", "explain --model {inputs}/cosine --query fox --title red_fox "
+            "--out {out}"),
+    Command("report", "report --model {inputs}/cosine --out {out}"),
+    Command("data split", "data split --clicks {inputs}/clicks.tsv --hold-out-queries 0.3 "
+            "--out {out}"),
+)  # fmt: skip
+"""`serve` and `search` write no files; `demo` and `data convert` write as the others do."""
+
+
+def write_inputs(folder: Path) -> Path:
+    """Writes the inputs of all commands."""
+    log, choose = click_log(), random.Random(0)
+    lines = [f"{click.query}\t{click.title}\t{click.clicks}" for click in log]
+    _write(folder / "clicks.tsv", ["query\ttitle\tclicks", *lines])
+    ids = {title: f"d{number}" for number, title in enumerate(TITLES)}
+    corpus = [f"{i}\t{title}" for title, i in ids.items()]
+    _write(folder / "corpus.tsv", ["doc_id\ttitle", *corpus])
+    judged = [
+        f"q{number}\t{' '.join(title.split()[::2])}\t{ids[title]}\t{title}\t2"
+        for number, title in enumerate(choose.sample(TITLES, 12))
+    ]
+    _write(folder / "judgments.tsv", ["query_id\tquery\tdoc_id\ttitle\tgrade", *judged])
+    documents = [json.dumps({"id": i, "title": title}) for title, i in ids.items()]
+    _write(folder / "documents.jsonl", documents)
+    (folder / "cosine.yaml").write_text(yaml.safe_dump(COSINE), "utf-8")
+    data = write_data(folder / "data", log, negatives=2, corpus=TITLES)
+    finished_run(folder / "cosine", data, COSINE)
+    finished_run(folder / "maxsim", data, MAXSIM, 0.25)
+    export_compact(folder / "cosine", folder / "compact", "cosine")
+    export_search_engine(folder / "maxsim", folder / "opensearch")
+    return folder
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -1,0 +1,34 @@
+"""Inputs of the commands, and what an undisturbed command writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults import processes
+from tests.faults.commands import Command, write_inputs
+from tests.faults.processes import Outcome
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory) -> Path:
+    """A folder with the inputs of all commands."""
+    processes.preload()
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="session")
+def undisturbed(inputs, tmp_path_factory):
+    """Returns a function that runs a command once; returns its outcome and what it writes."""
+    results: dict[str, tuple[Outcome, dict[str, bytes]]] = {}
+
+    def result_of(command: Command) -> tuple[Outcome, dict[str, bytes]]:
+        if command.name not in results:
+            folder = tmp_path_factory.mktemp("undisturbed")
+            outcome = processes.run(command.line(inputs, folder), folder)
+            assert outcome.code == 0, outcome.output
+            results[command.name] = outcome, command.result(folder)
+        return results[command.name]
+
+    return result_of

@@ -1,0 +1,108 @@
+"""A full disk, a limit on file sizes, missing permissions, a wrong clock, and two processes.
+
+A command fails with one line, or has its usual result; nothing is left over.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults import processes
+from tests.faults.commands import COMMANDS, Command, files
+from tests.faults.processes import Fault, Outcome, Process
+
+PAGE = 4096  # bytes
+YEAR = 365 * 86_400.0
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name),
+]
+
+
+def check_failure(outcome: Outcome, *reasons: str) -> None:
+    """Checks that a command has failed with one line that has one of the reasons."""
+    assert outcome.code == 1, outcome.output
+    line = outcome.output.strip().splitlines()[-1]
+    assert line.startswith("dssm "), outcome.output
+    assert any(reason in line for reason in reasons), line
+    assert "Traceback" not in outcome.output
+
+
+def check_rest(command: Command, folder) -> None:
+    """Checks that nothing is left that a reader takes for whole, or that is of no use."""
+    assert not command.is_whole(folder)
+    if not command.resumes:
+        assert files(folder) == {}
+
+
+def sizes(expected: dict[str, bytes]) -> list[int]:
+    return sorted(map(len, expected.values()))
+
+
+def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, tmp_path):
+    _, expected = undisturbed(command)
+    largest = sizes(expected)[-1]
+    outcome = processes.run(
+        command.line(inputs, tmp_path), tmp_path, Fault(file_bytes=2 * largest // 3)
+    )
+    check_failure(outcome, "File too large", "disk")
+    check_rest(command, tmp_path)
+    again = processes.run(command.line(inputs, tmp_path), tmp_path)
+    assert again.code == 0, again.output
+    assert command.result(tmp_path) == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small disk")
+def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
+    _, expected = undisturbed(command)
+    pages = sum(-(-size // PAGE) for size in sizes(expected))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={PAGE * (pages + 1)}", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small disk")
+    other = disk / "other"
+    try:
+        other.write_bytes(bytes(PAGE * (1 + -(-pages // 2))))  # half of what is needed is left
+        outcome = processes.run(command.line(inputs, disk), disk)
+        check_failure(outcome, "No space left on device", "disk")
+        other.unlink()
+        check_rest(command, disk)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root may write everywhere")
+def test_a_missing_permission_is_one_line(command, inputs, tmp_path):
+    tmp_path.chmod(0o500)
+    outcome = processes.run(command.line(inputs, tmp_path), tmp_path, Fault(has_permissions=False))
+    tmp_path.chmod(0o700)
+    check_failure(outcome, "Permission denied", "cannot be written")
+    assert files(tmp_path) == {}
+
+
+def test_a_clock_that_is_turned_back_changes_nothing(command, inputs, undisturbed, tmp_path):
+    _, expected = undisturbed(command)
+    fault = Fault(clock_shift=-YEAR)
+    if command.resumes:  # the first part has later times than the second
+        processes.run(command.line(inputs, tmp_path), tmp_path, Fault(event=20))
+    outcome = processes.run(command.line(inputs, tmp_path), tmp_path, fault)
+    assert outcome.code == 0, outcome.output
+    assert command.result(tmp_path) == expected
+
+
+def test_two_processes_on_one_output_write_one_whole_result(command, inputs, undisturbed, tmp_path):
+    _, expected = undisturbed(command)
+    line = command.line(inputs, tmp_path)
+    running = [Process(line, tmp_path), Process(line, tmp_path)]
+    outcomes = [process.wait() for process in running]
+    assert 0 in {outcome.code for outcome in outcomes}, outcomes
+    for outcome in outcomes:
+        if outcome.code:
+            check_failure(outcome, "written by another process", "exists already", "is in use")
+    assert command.result(tmp_path) == expected

@@ -1,0 +1,146 @@
+"""New versions are loaded while the server runs; broken ones are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from dssm_tf import runtime
+from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval.maxsim_index import MaxSimIndex
+from dssm_tf.runtime import CompactRanker
+from dssm_tf.server.repository import Repository, Source
+from dssm_tf.server.server import Server
+from dssm_tf.tables.judgments import CorpusTitle
+from tests.runtime.maxsim_models import example_model, write_compact_model
+from tests.server.asking import body_of, rest, wait_for
+
+
+def write_index(directory: Path, titles: list[str]) -> Path:
+    """Writes an index of titles, whose ids are their numbers."""
+    model = write_compact_model(example_model(), directory / "model", {"red shoe": -1.0})
+    corpus = [CorpusTitle(str(row), title) for row, title in enumerate(titles)]
+    MaxSimIndex.build(runtime.load(model), corpus).save(directory)
+    return directory
+
+
+@pytest.fixture
+def models(compacts, tmp_path) -> Path:
+    """A directory with version 1 of `pets`."""
+    shutil.copytree(compacts[0], tmp_path / "pets" / "1")
+    return tmp_path / "pets"
+
+
+def repository_of(*paths: Path, **options) -> Repository:
+    repository = Repository([Source(path) for path in paths], **options)
+    repository.open()
+    return repository
+
+
+def versions(repository: Repository) -> list[int]:
+    return sorted(repository.snapshot.versions["pets"])
+
+
+def test_a_new_version_is_loaded_when_its_files_are_complete(models, compacts):
+    repository = repository_of(models)
+    assert not repository.refresh()
+    shutil.copytree(compacts[1], models / "2")
+    assert not repository.refresh()  # it may still be copied
+    assert versions(repository) == [1]
+    assert repository.refresh()
+    assert versions(repository) == [2]
+    model = repository.snapshot.find("pets")
+    expected = CompactRanker.load(compacts[1]).score_matrix(["fox"], ["red fox"])
+    assert model.ranker.score_matrix(["fox"], ["red fox"]) == expected
+    # A version that is removed is rolled back.
+    shutil.rmtree(models / "2")
+    assert repository.refresh(now=True)
+    assert versions(repository) == [1]
+
+
+def test_a_broken_version_is_refused_by_its_number_and_the_old_one_stays(models, compacts, caplog):
+    repository = repository_of(models)
+    shutil.copytree(compacts[1], models / "7")
+    file = next(path for path in (models / "7").glob("*.npz"))
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    assert repository.refresh(now=True)  # the failure is reported
+    assert versions(repository) == [1]
+    assert "version 7 of pets is refused: " in caplog.text
+    assert file.name in repository.snapshot.failures["pets"][7]
+    # It is not tried again until its files change.
+    caplog.clear()
+    assert not repository.refresh()
+    assert not caplog.messages
+    file.write_bytes(content)
+    repository.refresh()
+    repository.refresh()
+    assert versions(repository) == [7]
+    assert not repository.snapshot.failures
+
+
+def test_labels_name_older_versions(models, compacts):
+    shutil.copytree(compacts[1], models / "2")
+    repository = repository_of(models, labels={"stable": 1})
+    assert versions(repository) == [1, 2]
+    assert repository.snapshot.find("pets").version == 2
+    assert repository.snapshot.find("pets", label="stable").version == 1
+
+
+def test_an_index_that_is_overwritten_or_truncated_does_not_end_the_server(tmp_path):
+    served = write_index(tmp_path / "served", ["red shoe", "red box"])
+    other = write_index(tmp_path / "other", ["red lid", "red box", "shoe box"])
+    repository = repository_of(index=served)
+    index, model = repository.snapshot.index
+    assert model.version == 1
+    for path in served.rglob("*"):
+        if path.is_file():
+            os.truncate(path, 0)
+    assert [hit.doc_id for hit in index.search("shoe").rankings["semantic"]] == ["0"]
+    repository.refresh(now=True)
+    assert repository.snapshot.index[0] is index
+    shutil.copytree(other, served, dirs_exist_ok=True)
+    assert repository.refresh(now=True)
+    assert repository.snapshot.index[1].version == 2
+    titles = repository.snapshot.index[0].search("shoe").rankings["semantic"]
+    assert [hit.title for hit in titles] == ["shoe box"]
+
+
+def test_two_models_of_one_name_are_an_error(models):
+    with pytest.raises(UserError, match="two entries have the name 'pets'"):
+        repository_of(models, models / "1")
+
+
+def test_no_request_is_lost_while_versions_change(models, compacts):
+    repository = repository_of(models)
+    body = body_of("score", queries=["fox"], titles=["red fox"])
+    with Server(port=0, rest_port=0, repository=repository, poll_seconds=0.02) as server:
+        stop, codes = threading.Event(), []
+
+        def ask() -> None:
+            while not stop.is_set():
+                codes.append(rest(server.rest_address, "/v1/models/pets:predict", body)[0])
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        for number in (2, 3):
+            shutil.copytree(compacts[number % 2], models / str(number))
+            wait_for(lambda number=number: server._service.snapshot.find("pets").version == number)
+        shutil.copytree(compacts[0], models / "9")
+        (models / "9" / "SHA256SUMS").write_text("")
+        server.reload()
+        wait_for(lambda: server._service.snapshot.failures)
+        stop.set()
+        thread.join(60)
+        status = json.loads(rest(server.rest_address, "/v1/models/pets")[1])
+        metrics = rest(server.rest_address, "/metrics")[1]
+    assert set(codes) == {200}
+    states = [(row["version"], row["state"]) for row in status["model_version_status"]]
+    assert states == [("9", "END"), ("3", "AVAILABLE")]
+    assert 'dssm_model_version{model="pets"} 3.0' in metrics
+    assert 'dssm_reloads_total{result="refused"} 1.0' in metrics

@@ -18,7 +18,7 @@ from dssm_tf.text.fields import split_mark
 SHOWN = 200
 """The number of characters of a title that a page and the terminal show."""
 
-SYSTEMS = {"hybrid": "Hybrid (BM25 + model)", "bm25": "BM25", "semantic": "Model"}
+SYSTEMS = {"semantic": "Model", "bm25": "BM25"}
 """The rankings of a query in display order, with their headings."""
 
 POOR_RESULTS = "No good match was found. These titles are the closest ones."
@@ -37,7 +37,7 @@ Split = Callable[[str], list[str]]
 
 
 class Hit(NamedTuple):
-    """A title in a ranking by BM25, by a model with vectors, or by both.
+    """A title in a ranking by a model with vectors, or by BM25.
 
     Args:
         doc_id: id of the title.
@@ -46,8 +46,7 @@ class Hit(NamedTuple):
         similarity: cosine of the title's and the query's vectors.
         prior: the part of the score that does not depend on the query, the weighted log-prior.
         bm25_score: BM25 score of the title.
-        rank_value: the number by which the ranking is sorted: the score, the BM25 score, or both
-            combined, from 0 to 1.
+        rank_value: the number by which the ranking is sorted: the score, or the BM25 score.
     """
 
     doc_id: str

@@ -1,8 +1,8 @@
 """Reads and checks the files of a compact model.
 
 compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"name": "maxsim",
-                "threshold": ...}`; text `rules`; `prior_weight`; `mean_prior`; `bm25_weight`;
-                `cutoff`; `unseen`, the log-prior of a title without clicks. With cosine also
+                "threshold": ...}`; text `rules`; `prior_weight`; `mean_prior`; `cutoff`;
+                `unseen`, the log-prior of a title without clicks. With cosine also
                 `tower`, its configuration, and `sides`, the names of the towers: `query_tower` and,
                 unless the towers are shared, `title_tower`
 vocabulary.txt  letter n-grams, one per line, by id from 1
@@ -49,7 +49,7 @@ PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
 RULES = "rules.tsv"
 
-FORMAT = 9
+FORMAT = 10
 """Increased when older versions of this package cannot read the files."""
 
 COSINE, MAXSIM = "cosine", "maxsim"
@@ -58,7 +58,7 @@ COSINE, MAXSIM = "cosine", "maxsim"
 Arrays = dict[str, NDArray[Any]]
 
 _REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
-_NUMBERS = ("prior_weight", "mean_prior", "bm25_weight", "cutoff", "unseen")
+_NUMBERS = ("prior_weight", "mean_prior", "cutoff", "unseen")
 
 
 class CompactFiles(NamedTuple):

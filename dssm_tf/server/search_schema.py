@@ -34,11 +34,10 @@ class SearchRequest(BaseModel):
     explain: bool = Field(
         False, description=f"Explain the first {MAX_EXPLAINED_TITLES} titles word by word."
     )
-    ranking: Literal["hybrid", "bm25", "semantic"] | None = Field(
+    ranking: Literal["semantic", "bm25"] | None = Field(
         None,
         description=(
-            "For a cosine model, the ranking: hybrid (the default), bm25, or semantic, that of the "
-            "model alone. A maxsim model has semantic only."
+            "The ranking: semantic (the default), that of the model, or bm25, to compare with."
         ),
     )
 
@@ -64,7 +63,7 @@ class Result(BaseModel):
         )
     )
     bm25_score: float | None = Field(
-        None, description="Cosine only: the score of BM25, which the rankings hybrid and bm25 use."
+        None, description="The score of BM25; not in the ranking of a maxsim model."
     )
     words: list[MatchedWord] = Field([], description="The words of the query; maxsim only.")
     rules: list[dict[str, Any]] = Field([], description="Rules by hand that apply to the title.")

@@ -120,7 +120,6 @@ SETTINGS = {
     "name": "shop",
     "prior_weight": 0.25,
     "mean_prior": -0.5,
-    "bm25_weight": 0.4,
     "cutoff": 0.1,
 }
 

@@ -127,8 +127,8 @@ def test_a_search_without_a_good_match_says_so(server):
     assert body["note"] == "The query has no word."
 
 
-def test_a_cosine_model_has_three_rankings(cosine_server):
-    for ranking, chosen in (("hybrid", None), ("bm25", "bm25"), ("semantic", "semantic")):
+def test_a_cosine_model_has_two_rankings(cosine_server):
+    for ranking, chosen in (("semantic", None), ("bm25", "bm25"), ("semantic", "semantic")):
         code, body = post(cosine_server, query="red", ranking=chosen)
         assert (code, body["ranking"]) == (200, ranking)
         first = body["results"][0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
-from dssm_tf.runtime.word_matches import WordMatches
+from dssm_tf.runtime.word_matches import WordMatches, parts_of_score, shown_parts
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
 
@@ -135,6 +135,7 @@ class MatchHit:
         query: the query.
         model: the model.
         pinned: the rule by hand that pins the title, if any.
+        remembered: the part of the score that remembered clicks add.
     """
 
     doc_id: str
@@ -144,32 +145,31 @@ class MatchHit:
     query: str
     model: MaxSimRanker
     pinned: TitleRule | None = None
+    remembered: float = 0.0
 
     @cached_property
     def matches(self) -> WordMatches:
-        """The words and pairs of query and title that match; they add up to `score - prior`."""
+        """The words and pairs of query and title that match.
+
+        They add up to the score without the prior and the remembered clicks.
+        """
         return self.model.word_matches(self.query, self.title)
 
+    def exact_parts(self) -> dict[str, float]:
+        """The parts of the score, which add up to it; see `parts_of_score`."""
+        return parts_of_score(self.matches, self.prior, self.remembered)
+
     def parts(self, digits: int = 3) -> dict[str, float]:
-        """The parts of the score, rounded so that they add up to the rounded score.
+        """The parts of the score as they are shown, rounded so that they add up to its rounding.
 
         Args:
             digits: digits after the point.
 
         Returns:
-            The contributions of the words of the query, of those of the title, and of pairs, and
-            the prior; pairs and prior are omitted if they are 0.
+            The parts by their names in words, without those that are 0; the words of query and
+            title are always there.
         """
-        matches = self.matches
-        parts = {
-            "words of the query": sum(match.contribution for match in matches.query),
-            "words of the title": sum(match.contribution for match in matches.title),
-        }
-        if matches.pairs:
-            parts["pairs"] = sum(pair.contribution for pair in matches.pairs)
-        if round(self.prior, digits):
-            parts["prior"] = self.prior
-        return rounded_parts(parts, self.score, digits)
+        return rounded_parts(shown_parts(self.exact_parts(), digits), self.score, digits)
 
     def matched_words(self, split: Split) -> list[ShownMatch]:
         """Each distinct word of the query with its match in the title, in order.
@@ -245,6 +245,7 @@ class MatchHit:
 
 
 AnyHit = Hit | LexicalHit | MatchHit
+"""A title of any ranking."""
 
 
 def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:

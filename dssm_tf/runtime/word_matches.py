@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +85,38 @@ class WordMatches(NamedTuple):
         """The rule that gives the similarity of a query word and its match, if any."""
         words = match.word, match.match
         return next((rule for rule in self.rules if rule[:2] == words), None)
+
+
+def parts_of_score(
+    matches: WordMatches, prior: float, remembered_clicks: float
+) -> dict[str, float]:
+    """The parts of a score by their names in JSON; they add up to the score.
+
+    Args:
+        matches: the words and pairs that match.
+        prior: the weighted log-prior of the title.
+        remembered_clicks: what the remembered clicks of the query add.
+    """
+    return {
+        "query_words": sum(match.contribution for match in matches.query),
+        "title_words": sum(match.contribution for match in matches.title),
+        "pairs": sum(pair.contribution for pair in matches.pairs),
+        "prior": prior,
+        "remembered_clicks": remembered_clicks,
+    }
+
+
+def shown_parts(parts: Mapping[str, float], digits: int = 3) -> dict[str, float]:
+    """The parts of `parts_of_score` by their names in sentences, without further parts that are 0.
+
+    >>> shown_parts({"query_words": 0.5, "title_words": 0.0, "pairs": 0.0, "prior": -0.25})
+    {'query words': 0.5, 'title words': 0.0, 'prior': -0.25}
+    """
+    return {
+        name.replace("_", " "): value
+        for name, value in parts.items()
+        if name in ("query_words", "title_words") or round(value, digits)
+    }
 
 
 def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> WordMatches:

@@ -138,7 +138,7 @@ def write_compact_model(
     directory.mkdir(parents=True)
     content = {
         "format": FORMAT,
-        "score": {"name": MAXSIM, "threshold": model.threshold},
+        "score": {"name": MAXSIM, "threshold": model.threshold, "gamma": 10.0},
         "rules": asdict(model.vocabulary.rules),
         "unseen": -7.0,
         **SETTINGS,

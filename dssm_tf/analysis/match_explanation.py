@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 
 from dssm_tf.analysis.read_words import read_words
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
-from dssm_tf.runtime.word_matches import WordMatch, WordMatches, parts_of_score, shown_parts
+from dssm_tf.runtime.word_matches import (
+    WordMatch,
+    WordMatches,
+    parts_of_score,
+    rounded_parts,
+    shown_parts,
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,9 @@ class MatchExplanation:
     """
 
     measure: ClassVar[str] = "maxsim"
-    method: ClassVar[str] = "Contributions are exact: with the prior, they add up to the score."
+    method: ClassVar[str] = (
+        "Contributions are exact: with the prior and remembered clicks, they add up to the score."
+    )
 
     name: str
     matches: WordMatches
@@ -99,7 +107,7 @@ class MatchExplanation:
 
     def score_breakdown(self) -> str:
         """The parts of the score, as text."""
-        parts = shown_parts(self.parts())
+        parts = rounded_parts(shown_parts(self.parts()), self.score, 3)
         terms = ", ".join(f"{name} {value:+.3f}" for name, value in parts.items())
         return f"Score {self.score:.3f}: {terms}"
 

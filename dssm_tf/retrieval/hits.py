@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,12 @@ from typing import NamedTuple
 
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
-from dssm_tf.runtime.word_matches import WordMatches, parts_of_score, shown_parts
+from dssm_tf.runtime.word_matches import (
+    WordMatches,
+    parts_of_score,
+    rounded_parts,
+    shown_parts,
+)
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
 
@@ -246,30 +250,6 @@ class MatchHit:
 
 AnyHit = Hit | LexicalHit | MatchHit
 """A title of any ranking."""
-
-
-def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:
-    """Rounds numbers so that they add up to their rounded total.
-
-    All are rounded down, then those that lose most are rounded up (the largest remainders).
-
-    Args:
-        parts: numbers that add up to about `total`.
-        total: their sum.
-        digits: digits after the point.
-
-    >>> rounded_parts({"words": 0.8246, "pairs": 0.1042, "prior": -0.3144}, 0.6144, 2)
-    {'words': 0.82, 'pairs': 0.1, 'prior': -0.31}
-    """
-    scale = 10**digits
-    units = {name: math.floor(value * scale) for name, value in parts.items()}
-    missing = round(total * scale) - sum(units.values())
-    by_remainder = sorted(parts, key=lambda name: units[name] - parts[name] * scale)
-    if missing < 0:  # the parts add up to a little more than the total
-        by_remainder.reverse()
-    for name in by_remainder[: abs(missing)]:
-        units[name] += 1 if missing > 0 else -1
-    return {name: value / scale for name, value in units.items()}
 
 
 def shown_title(title: str) -> str:

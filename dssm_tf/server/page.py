@@ -1,7 +1,7 @@
 """The search page at `/` of the REST port: rankings of a query, with explanations.
 
-The page shows the ranking of the model; that of BM25 is added on request. The server renders the first view; `search.js` renders later ones, with
-the same elements, from the JSON of `/v1/search`.
+The page shows the ranking of the model; that of BM25 is added on request. The server renders the
+first view; `search.js` renders later ones, with the same elements, from the JSON of `/v1/search`.
 """
 
 from __future__ import annotations

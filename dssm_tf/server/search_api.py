@@ -15,11 +15,11 @@ from dssm_tf.retrieval.hits import (
     LexicalHit,
     MatchHit,
     SearchResult,
-    rounded_parts,
 )
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.retrieval.records import hit_record
+from dssm_tf.runtime.word_matches import rounded_parts
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from polars import col
 
 from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL, paired_t_test
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.runtime.remembered_clicks import NORMALIZED_TITLES, RememberedClicks, query_hash
@@ -28,6 +29,7 @@ MUS = (1.0, 3.0, 10.0, 30.0)
 _HELD_OUT = 0.2  # fraction of the log that `mu` is chosen on
 _MIN_KNOWN = 40  # queries; with fewer ones, `mu` is `_DEFAULT_MU`
 _DEFAULT_MU = 10.0
+
 _DEPTH = 10
 _METRIC = f"ndcg@{_DEPTH}"
 
@@ -54,7 +56,9 @@ def remember_clicks(
 
     `mu` has the highest mean NDCG@10 of the queries that the earlier 80 % of the log remember, with
     the latest 20 % of the rows as judgments. Of a log without times, a random fifth of the clicks
-    is held out instead. If no `mu` is better than the model alone, nothing is remembered.
+    is held out instead. If the best `mu` is significantly worse than the model alone, nothing is
+    remembered. The model may have been trained on the later clicks, which favors it; so a small
+    difference does not count.
 
     Args:
         index: the index, without remembered clicks.
@@ -80,13 +84,13 @@ def remember_clicks(
         earlier, later = _split_clicks(clicked)
         how = "a random fifth of the clicks, because the log has no times"
     mu, values = _choose_mu(index, _frequent(earlier, min_sessions), _sums(later), report)
-    if mu is None:
-        return Memory(
-            None, f"no clicks are remembered: on {how} they do not help {values[0]:.4f} NDCG@10"
-        )
     measured = "not measured, because too few queries are known"
     if values:
-        measured = f"NDCG@10 of known queries {values[0]:.4f} to {max(values):.4f} on {how}"
+        measured = (
+            f"NDCG@10 of known queries {values[1]:.4f}, without them {values[0]:.4f}, on {how}"
+        )
+    if mu is None:
+        return Memory(None, f"no clicks are remembered, because they are worse: {measured}")
     clicks = _with_sums(index, remembered, mu, lambda done: report(done, "remembering clicks"))
     return Memory(clicks, f"clicks of {described} are remembered, mu {mu:g}: {measured}")
 
@@ -156,15 +160,16 @@ def _split_clicks(clicked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _choose_mu(
     index: MaxSimIndex, earlier: pl.DataFrame, later: pl.DataFrame, report: Progress
-) -> tuple[float | None, list[float]]:
-    """The best `mu`, and the mean NDCG@10 without remembered clicks and with each of `MUS`.
+) -> tuple[float | None, tuple[float, ...]]:
+    """The best `mu`, and the mean NDCG@10 without remembered clicks and with the best `mu`.
 
-    The best is None if it is not better than the model alone. Without values, it is the default.
+    `mu` is None if the best one is significantly worse than the model alone. If too few queries are
+    known, it is the default, and there are no means.
     """
     judged = later.join(earlier, on="query", how="semi")
     known = judged["query"].unique(maintain_order=True).to_list()
     if len(known) < _MIN_KNOWN:
-        return _DEFAULT_MU, []
+        return _DEFAULT_MU, ()
     clicks_of = _by_query(earlier)
     graded: list[list[tuple[int, int | None, float]]] = [[] for _ in (0.0, *MUS)]
     for number, (query, clicks) in enumerate(_by_query(judged).items()):
@@ -182,9 +187,14 @@ def _choose_mu(
                 frame.append((number, rank, 1.0 + (2 * count >= most) + (count == most)))
     schema = {"query": pl.Int64, "rank": pl.Float64, "grade": pl.Float64}
     frames = (pl.DataFrame(rows, schema, orient="row") for rows in graded)
-    values = [float(per_query(frame, len(known), [_METRIC])[_METRIC].mean()) for frame in frames]
-    best = int(np.argmax(values))
-    return (MUS[best - 1] if best else None), values
+    without, *with_clicks = (per_query(frame, len(known), [_METRIC])[_METRIC] for frame in frames)
+    means = [float(values.mean()) for values in with_clicks]
+    best = int(np.argmax(means))
+    measured = float(without.mean()), means[best]
+    is_worse = means[best] < measured[0]
+    if is_worse and paired_t_test(with_clicks[best] - without)[0] < SIGNIFICANCE_LEVEL:
+        return None, measured
+    return MUS[best], measured
 
 
 def _formula(mu: float, gamma: float) -> RememberedClicks:

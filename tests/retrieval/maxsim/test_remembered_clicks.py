@@ -193,7 +193,7 @@ def test_mu_is_chosen_on_later_or_held_out_clicks(index, titles, monkeypatch, ti
     assert memory.clicks.mu == 1.0
     how = "the latest fifth" if times else "because the log has no times"
     assert how in memory.summary
-    assert "to 1.0000" in memory.summary
+    assert "NDCG@10 of known queries 1.0000" in memory.summary
 
 
 def test_clicks_that_do_not_help_are_not_remembered(index, titles):
@@ -207,7 +207,7 @@ def test_clicks_that_do_not_help_are_not_remembered(index, titles):
         rows += [LogRow(query, best, 10, timestamp="2020-01-02")] * 2
     memory = remember_clicks(index, log_frame(rows))
     assert memory.clicks is None
-    assert "they do not help" in memory.summary
+    assert "because they are worse" in memory.summary
 
 
 # --------------------------------------------------------------------------- files

@@ -198,6 +198,8 @@ class MaxSimIndex:
 
     def with_remembered_clicks(self, remembered: RememberedClicks | None) -> MaxSimIndex:
         """The same index with other remembered clicks, or without any."""
+        if remembered is self.model.remembered is None:
+            return self
         clicked = None
         if remembered is not None:
             clicked = ClickedTitles.find(remembered, self.table, self.arrays, self.model.vocabulary)

@@ -311,7 +311,6 @@ class ClickData:
             TitlePrior(titles, data.rules),
             task,
             text_scorer(ranking_model, data.vocabulary, self._frequencies),
-            hybrid=not config.score.reads_words,
         )
         result = Result(len(epochs), len(epochs), epochs, weight, metrics)
         result.set_sources(self._sources)

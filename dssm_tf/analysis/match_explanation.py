@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 
 from dssm_tf.analysis.read_words import read_words
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
-from dssm_tf.runtime.word_matches import WordMatch, WordMatches
+from dssm_tf.runtime.word_matches import (
+    WordMatch,
+    WordMatches,
+    parts_of_score,
+    rounded_parts,
+    shown_parts,
+)
 
 
 @dataclass(frozen=True)
@@ -57,16 +63,22 @@ class MatchExplanation:
         matches: the words and pairs of both texts, with their contributions.
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
+        remembered: what the remembered clicks of the query add.
+        clicks: the remembered clicks of the query on this title, and on all titles.
         notes: limits of the explanation, in sentences.
     """
 
     measure: ClassVar[str] = "maxsim"
-    method: ClassVar[str] = "Contributions are exact: with the prior, they add up to the score."
+    method: ClassVar[str] = (
+        "Contributions are exact: with the prior and remembered clicks, they add up to the score."
+    )
 
     name: str
     matches: WordMatches
     prior: float
     mean_prior: float
+    remembered: float
+    clicks: tuple[int, int]
     notes: list[str]
 
     @property
@@ -81,24 +93,21 @@ class MatchExplanation:
 
     @property
     def similarity(self) -> float:
-        """The score without the prior."""
+        """The score without the prior and the remembered clicks."""
         return self.matches.score
 
     @property
     def score(self) -> float:
-        """The score by which titles are ranked: the similarity plus the prior."""
-        return self.similarity + self.prior
+        """The score by which titles are ranked: similarity, prior and remembered clicks."""
+        return self.similarity + self.prior + self.remembered
+
+    def parts(self) -> dict[str, float]:
+        """The parts of the score, which add up to it; see `parts_of_score`."""
+        return parts_of_score(self.matches, self.prior, self.remembered)
 
     def score_breakdown(self) -> str:
         """The parts of the score, as text."""
-        parts = {
-            "words of the query": self.query.contribution(),
-            "words of the title": self.title.contribution(),
-        }
-        if self.matches.pairs:
-            parts["pairs"] = sum(pair.contribution for pair in self.matches.pairs)
-        if self._has_prior():
-            parts["prior"] = self.prior
+        parts = rounded_parts(shown_parts(self.parts()), self.score, 3)
         terms = ", ".join(f"{name} {value:+.3f}" for name, value in parts.items())
         return f"Score {self.score:.3f}: {terms}"
 
@@ -126,6 +135,11 @@ class MatchExplanation:
             lines.append(
                 f"Popularity {popularity:+.3f}: the prior minus that of the average clicked title."
             )
+        if self.clicks[1]:
+            lines.append(
+                f"Of {self.clicks[1]} remembered clicks of this query, {self.clicks[0]} were on "
+                f"this title ({self.remembered:+.3f})."
+            )
         return lines
 
     def _query_word(self, match: WordMatch) -> str:
@@ -149,6 +163,8 @@ class MatchExplanation:
             "title": self.title.to_json(),
             "pairs": [pair._asdict() for pair in self.matches.pairs],
             "rules": [rule._asdict() for rule in self.matches.rules],
+            "parts": self.parts(),
+            "remembered_clicks": {"title": self.clicks[0], "query": self.clicks[1]},
             "sentences": self.sentences(),
         }
 
@@ -178,7 +194,11 @@ def explain_matches(ranker: MaxSimRanker, query: str, title: str) -> MatchExplan
     ]
     prior = float(ranker.weighted_prior([title])[0])
     matches = ranker.word_matches(query, title)
-    return MatchExplanation(ranker.name, matches, prior, ranker.mean_prior, notes)
+    remembered = float(ranker.remembered_score(query, [title])[0])
+    clicks = ranker.clicks_of(query, title)
+    return MatchExplanation(
+        ranker.name, matches, prior, ranker.mean_prior, remembered, clicks, notes
+    )
 
 
 def _names(matches: Sequence[WordMatch]) -> str:

@@ -1,4 +1,4 @@
-"""The main program of a benchmark: prepare, fit, fuse, measure, test, write."""
+"""The main program of a benchmark: prepare, fit, measure, test, write."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import numpy as np
 from dssm_tf.benchmark.external import saved_training_log
 from dssm_tf.benchmark.fit import ABOUT, JOB, is_finished, read_rankings
 from dssm_tf.benchmark.folds import assign_folds, select_fold
-from dssm_tf.benchmark.hybrids import PRIOR, Hybrid, rank_hybrid
 from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepare
+from dssm_tf.benchmark.prior_rows import rank_with_prior
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import check_replaceable, exclusive_lock
@@ -57,7 +57,6 @@ class Options:
     sweeps: Sequence[str] = ()
     overrides: Sequence[str] = ()
     existing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    hybrids: Sequence[str] = ()
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
     tune: str = "ndcg@10"
@@ -80,7 +79,7 @@ def measure_systems(options: Options) -> Evaluation:
     metric_names(options.metrics)
     parse_metric(options.tune)
     systems = choose_systems(options.systems, options.sweeps, options.overrides, options.existing)
-    rows, hybrids = _create_rows(options, systems)
+    rows = _create_rows(options, systems)
     check_replaceable(out, (WORK, "*"))
     options.sources.check()
     (out / WORK).mkdir(parents=True, exist_ok=True)
@@ -107,19 +106,12 @@ def measure_systems(options: Options) -> Evaluation:
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
                 results[job["name"]][job["seed"]] = read_rankings(folder), about
         log_prior = inputs.prior()(task.titles).astype(np.float64)
-        with progress_of("fusing", len(hybrids), unit="hybrids") as progress:
-            for hybrid in hybrids:
-                members = [name for name in hybrid.members if name != PRIOR]
-                if failed := [name for name in members if not results[name]]:
-                    if not hybrid.with_prior:  # otherwise the system's own row reports it
-                        errors[hybrid.name] = f"its member {failed[0]} has no result"
-                    continue
-                for seed in max((results[name] for name in members), key=len):
-                    rankings_by_member = {
-                        name: _rankings_of_seed(results[name], seed) for name in members
-                    }
-                    results[hybrid.name][seed] = rank_hybrid(
-                        hybrid, rankings_by_member, log_prior, task, fold, options.tune
+        prior_rows = [row for row in rows if row.prior]
+        with progress_of("adding the prior", len(prior_rows), unit="rows") as progress:
+            for row in prior_rows:
+                for seed, (rankings, _) in results[_system_of(row)].items():
+                    results[row.name][seed] = rank_with_prior(
+                        rankings, log_prior, task, fold, options.tune
                     )
                 progress.advance()
 
@@ -140,12 +132,10 @@ def measure_systems(options: Options) -> Evaluation:
             if system.kind == "model"
         }
         known_logs = [log, *(saved for saved in saved_logs.values() if saved is not None)]
-        members_of = {hybrid.name: hybrid.members for hybrid in hybrids}
         overlaps = {
-            row.name: log_overlap(task, saved_logs[member], log)
+            row.name: log_overlap(task, saved_logs[_system_of(row)], log)
             for row in measured_rows
-            for member in members_of.get(row.name, (row.name,))
-            if member in saved_logs
+            if _system_of(row) in saved_logs
         }
         overlaps |= {row.name: UNKNOWN for row in measured_rows if row.kind == "run"}
         evaluation = Evaluation(
@@ -188,12 +178,9 @@ def measure_systems(options: Options) -> Evaluation:
     return evaluation
 
 
-def _rankings_of_seed(
-    results: Mapping[int | None, tuple[Rankings, dict[str, Any]]], seed: int | None
-) -> Rankings:
-    """The rankings of a seed; a system that is not random has the same ones for every seed."""
-    rankings, _ = results[seed] if seed in results else list(results.values())[-1]
-    return rankings
+def _system_of(row: Row) -> str:
+    """The name of the system that a row ranks by, with or without the prior."""
+    return row.name.removesuffix(PRIOR_SUFFIX) if row.prior else row.name
 
 
 def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path, str]:
@@ -262,36 +249,29 @@ def _folder(inputs: Inputs, job: Mapping[str, Any]) -> Path:
     return (inputs.folder.parent / "systems" / name).resolve()
 
 
-def _create_rows(options: Options, systems: Sequence[System]) -> tuple[list[Row], list[Hybrid]]:
-    """Creates the rows without results, and the hybrids among them, and checks all names.
+def _create_rows(options: Options, systems: Sequence[System]) -> list[Row]:
+    """Creates the rows without results, and checks all names.
 
     Raises:
         UserError: a name is unknown, or two rows have the same name.
     """
     names = [system.name for system in systems]
     repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated or PRIOR in names:
-        raise UserError(f"two rows are called {repeated or PRIOR!r}; rename one.")
+    if repeated:
+        raise UserError(f"two rows are called {repeated!r}; rename one.")
     if not names:
         raise UserError("there is no system to measure; name some with --systems.")
-    rows, hybrids = {}, {}
+    rows = {}
     for system in systems:
         rows[system.name] = Row(system.name, system.kind, sweep=system.sweep)
         if system.name != POPULARITY:
             name = system.name + PRIOR_SUFFIX
             rows[name] = Row(name, system.kind, sweep=system.sweep, prior=True)
-            hybrids[name] = Hybrid(name, (system.name, PRIOR), with_prior=True)
-    for text in options.hybrids:
-        hybrid = Hybrid.parse(text, names)
-        if text not in hybrids:
-            hybrids[text] = hybrid
-        if text not in rows:
-            rows[text] = Row(text, "hybrid", prior=PRIOR in hybrids[text].members)
     if unknown := {*options.against} - {*rows, "all"}:
         raise UserError(
             f"--against {min(unknown)}: there is no such row; the rows are {', '.join(rows)}."
         )
-    return [*rows.values()], [*hybrids.values()]
+    return [*rows.values()]
 
 
 def _reference_systems(requested: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ query's judgments affect the values measured on it. A final setting is chosen on
 for deployment and never reported.
 
 If the settings of the folds differ, a run contains the rankings of all queries by each setting, in
-a column `fold`. A hybrid needs them: it chooses its weights for one fold on the other.
+a column `fold`. A row with the prior needs them: its weight for one fold is chosen on the other.
 """
 
 from __future__ import annotations

@@ -37,7 +37,6 @@ def run_benchmark(
     model: tuple[str, ...] = (),
     runs: tuple[str, ...] = (),
     encoder: tuple[str, ...] = (),
-    hybrid: tuple[str, ...] = (),
     metrics: str = "ndcg@1,ndcg@3,ndcg@10",
     tune: str = "ndcg@10",
     against: str = "",
@@ -80,9 +79,6 @@ def run_benchmark(
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         encoder: [NAME=]MODEL: rank by the cosine of an encoder: the name or directory of a
             sentence-transformers model; may be repeated.
-        hybrid: A+B[+prior]: a row that adds the weighted scores of other rows, and the titles'
-            log-prior; comma-separated, may be repeated. Every single system has a row with the
-            prior anyway.
         metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map, judged@k. With
             NDCG on a corpus, judged@10 is added: the fraction of the first ten titles that have a
             judgment.
@@ -120,7 +116,6 @@ def run_benchmark(
                 "model": named_models(model, "--model"),
                 "run": named_models(runs, "--runs"),
             },
-            hybrids=[name for text in hybrid for name in _names(text)],
             against=_names(against),
             metrics=_names(metrics),
             tune=tune,

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter, validators
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
+
+if TYPE_CHECKING:
+    from dssm_tf.retrieval.maxsim_arrays import Progress
+    from dssm_tf.retrieval.maxsim_index import MaxSimIndex
+    from dssm_tf.retrieval.opening import AnyIndex
+    from dssm_tf.tables.layout import Layout
 
 _MAX_QUERIES = 1000  # to measure the recall of a fast index on
 
@@ -24,6 +33,8 @@ def index(
     queries: Path | None = None,
     similar_words: int | None = None,
     rules: Path | None = None,
+    clicks: tuple[Path, ...] = (),
+    min_sessions: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Build a searchable index of a corpus.
@@ -45,6 +56,10 @@ def index(
             titles to score are found; 16 by default
         rules: for a maxsim model, file with similar words, words that never match, and titles
             pinned to or blocked for a query (docs/rules.md); by default those of the model
+        clicks: for a maxsim model, click log: frequent queries rank titles by their own clicks too
+            (docs/remembered_clicks.md); may be repeated
+        min_sessions: with --clicks, the number of sessions in which a query must have a click to be
+            remembered, or of clicks if the log has no sessions; 10 by default
         tables: layout of the files
 
     Raises:
@@ -52,15 +67,18 @@ def index(
     """
     from dssm_tf import runtime
     from dssm_tf.common.files import atomic_directory, refuse_existing
-    from dssm_tf.export.compact import add_rules, copy_compact
+    from dssm_tf.export.compact import add_remembered_clicks, add_rules, copy_compact
     from dssm_tf.retrieval.index import MODEL
     from dssm_tf.retrieval.opening import build_index, name_fields
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.read import scan_texts
 
+    if min_sessions is not None and not clicks:
+        raise UserError("--min-sessions is for --clicks; give a click log.")
     refuse_existing(out)
     layout = tables.layout(model)
     query_texts: list[str] = []
+    remembered: list[str] = []
     if queries is not None:
         texts = (text for frame in scan_texts(queries, "query", layout) for text in frame["text"])
         query_texts = list(islice((text for text in texts if text.strip()), _MAX_QUERIES))
@@ -76,7 +94,39 @@ def index(
         search_index = build_index(
             ranker, model, titles, kind, query_texts, similar_words, task.update
         )
+        if clicks:
+            search_index, remembered = _remember(
+                search_index, clicks, layout, min_sessions, task.update
+            )
+            add_remembered_clicks(temporary / MODEL, search_index.model.remembered)
         name_fields(search_index, layout.corpus.title_fields)
         task.update(1.0, "writing")
         search_index.save(temporary)
-    say(f"{len(titles):,} titles; {search_index.summary}. Written: {out}", to=sys.stderr)
+    say(
+        *remembered, f"{len(titles):,} titles; {search_index.summary}. Written: {out}",
+        to=sys.stderr,
+    )  # fmt: skip
+
+
+def _remember(
+    search_index: AnyIndex,
+    clicks: Sequence[Path],
+    layout: Layout,
+    min_sessions: int | None,
+    report: Progress,
+) -> tuple[MaxSimIndex, list[str]]:
+    """The index with the remembered clicks of a log, and a line about them."""
+    from dssm_tf.retrieval.maxsim_index import MaxSimIndex
+    from dssm_tf.retrieval.remember import MIN_SESSIONS, remember_clicks
+    from dssm_tf.tables.click_log import read_logs
+
+    if not isinstance(search_index, MaxSimIndex):
+        raise UserError(
+            "--clicks is for models with the score maxsim; a cosine model remembers no clicks."
+        )
+    report(0.0, "reading the log")
+    rows, _ = read_logs(clicks, layout)
+    memory = remember_clicks(
+        search_index.with_remembered_clicks(None), rows, min_sessions or MIN_SESSIONS, report
+    )
+    return search_index.with_remembered_clicks(memory.clicks), [f"{memory.summary}."]

@@ -66,7 +66,7 @@ class Row:
     Attributes:
         name: name of the system.
         kind: `system` or `run`; in a benchmark `baseline`, `tower`, `encoder`, `popularity`,
-            `run`, `model` or `hybrid`.
+            `run` or `model`.
         seeds: one result per seed; empty if the system failed.
         error: why the system failed; if `seeds` is not empty, why the other seeds failed.
         sweep: key and value, for a row of a sweep.

@@ -33,6 +33,7 @@ from dssm_tf.runtime.compact_files import (
     Arrays,
     read_compact,
 )
+from dssm_tf.runtime.remembered_clicks import REMEMBERED_CLICKS, RememberedClicks
 from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES
 from dssm_tf.text.stable_hash import fingerprint64
@@ -99,6 +100,19 @@ def add_rules(directory: Path, path: Path) -> None:
         )
     text = read_rules(path, files.vocabulary).text
     (directory / RULES).write_text(text, "utf-8", newline="")
+    write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
+
+
+def add_remembered_clicks(directory: Path, remembered: RememberedClicks | None) -> None:
+    """Writes remembered clicks into a compact model; None removes earlier ones.
+
+    Args:
+        directory: the compact model, of a model with the score maxsim.
+        remembered: the remembered clicks.
+    """
+    (directory / REMEMBERED_CLICKS).unlink(missing_ok=True)
+    if remembered is not None:
+        remembered.save(directory)
     write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
 
 
@@ -195,7 +209,8 @@ def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any]
         "sides": maxsim.side_weights.astype(np.float32),
         "pair_bias": maxsim.pair_bias.astype(np.float32),
     }
-    return {"score": {"name": MAXSIM, "threshold": maxsim.threshold}}, arrays
+    score = {"name": MAXSIM, "threshold": maxsim.threshold, "gamma": ranker.gamma}
+    return {"score": score}, arrays
 
 
 def _rounded(kernel: NDArray[np.float32], table: TableName) -> tuple[Arrays, NDArray[np.float32]]:

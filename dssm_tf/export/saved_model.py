@@ -251,7 +251,6 @@ def _read_settings(ranker: TrainedRanker, version: Path) -> None:
     for name, low, high in (
         ("prior_weight", 0.0, LARGEST_WEIGHT),
         ("mean_prior", -largest, largest),
-        ("bm25_weight", 0.0, 1.0),
         ("cutoff", -largest, largest),
     ):
         check_number(extra / RANKING, name, settings[name], low, high)

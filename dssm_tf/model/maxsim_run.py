@@ -8,7 +8,7 @@ import numpy as np
 
 from dssm_tf.model.text_scorer import numpy_maxsim
 from dssm_tf.model.trained_run import TrainedRun
-from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.maxsim_ranker import GAMMA, MaxSimRanker
 from dssm_tf.runtime.trained_ranker import Vectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 
@@ -38,6 +38,7 @@ class MaxSimRun(MaxSimRanker):
             run.settings(name),
             numpy_maxsim(run.model, run.vocabulary, run.frequencies),
             self._weighted_prior_of,
+            float(getattr(run.config.loss, "gamma", GAMMA)),
         )
 
     def _weighted_prior_of(self, titles: Sequence[str]) -> Vectors:

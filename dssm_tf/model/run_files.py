@@ -51,7 +51,6 @@ def read_ranking(path: Path) -> dict[str, Any]:
     if not isinstance(validation, dict):
         raise UserError(f"{path} has no settings; expected a JSON object. {_REBUILD_HINT}")
     check_number(path, "prior_weight", ranking.get("prior_weight"), 0.0, LARGEST_WEIGHT)
-    check_number(path, "bm25_weight", validation.get("bm25_weight", 0.5), 0.0, 1.0)
     largest = float(np.finfo(np.float32).max)
     check_number(path, "cutoff", validation.get("cutoff", -1.0), -largest, largest)
     return ranking

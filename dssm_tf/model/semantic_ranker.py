@@ -120,7 +120,6 @@ class SemanticRanker(VectorRanker):
         vocabulary: the letter n-grams of the towers.
         prior: the log-prior of titles.
         prior_weight: weight of the log-prior; with 0 the score is the cosine.
-        bm25_weight: see `TrainedRanker`.
         cutoff: see `TrainedRanker`.
 
     Attributes:
@@ -135,7 +134,6 @@ class SemanticRanker(VectorRanker):
         vocabulary: Vocabulary,
         prior: TitlePrior,
         prior_weight: float,
-        bm25_weight: float = 0.5,
         cutoff: float = -1.0,
     ) -> None:
         self.name = name
@@ -145,7 +143,7 @@ class SemanticRanker(VectorRanker):
         self.vocabulary = vocabulary
         self.prior = prior
         self.prior_weight = prior_weight
-        self.bm25_weight, self.cutoff = bm25_weight, cutoff
+        self.cutoff = cutoff
         self.encoder = Encoder(model, vocabulary)
         self._check_not_forked = ForkCheck()
         self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
@@ -173,7 +171,6 @@ class SemanticRanker(VectorRanker):
             run.vocabulary,
             run.prior,
             settings["prior_weight"],
-            settings["bm25_weight"],
             settings["cutoff"],
         )
         for encode in (ranker.encode_queries, ranker.encode_titles):

@@ -101,6 +101,5 @@ class TrainedRun:
             "name": name or self.config.model_name,
             "prior_weight": weight,
             "mean_prior": weight * self.prior.mean,
-            "bm25_weight": chosen.get("bm25_weight", 0.5),
             "cutoff": chosen.get("cutoff", -1.0),
         }

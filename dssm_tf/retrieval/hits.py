@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +10,19 @@ from typing import NamedTuple
 
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
-from dssm_tf.runtime.word_matches import WordMatches
+from dssm_tf.runtime.word_matches import (
+    WordMatches,
+    parts_of_score,
+    rounded_parts,
+    shown_parts,
+)
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
 
 SHOWN = 200
 """The number of characters of a title that a page and the terminal show."""
 
-SYSTEMS = {"hybrid": "Hybrid (BM25 + model)", "bm25": "BM25", "semantic": "Model"}
+SYSTEMS = {"semantic": "Model", "bm25": "BM25"}
 """The rankings of a query in display order, with their headings."""
 
 POOR_RESULTS = "No good match was found. These titles are the closest ones."
@@ -37,7 +41,7 @@ Split = Callable[[str], list[str]]
 
 
 class Hit(NamedTuple):
-    """A title in a ranking by BM25, by a model with vectors, or by both.
+    """A title in a ranking by a model with vectors, or by BM25.
 
     Args:
         doc_id: id of the title.
@@ -46,8 +50,7 @@ class Hit(NamedTuple):
         similarity: cosine of the title's and the query's vectors.
         prior: the part of the score that does not depend on the query, the weighted log-prior.
         bm25_score: BM25 score of the title.
-        rank_value: the number by which the ranking is sorted: the score, the BM25 score, or both
-            combined, from 0 to 1.
+        rank_value: the number by which the ranking is sorted: the score, or the BM25 score.
     """
 
     doc_id: str
@@ -136,6 +139,7 @@ class MatchHit:
         query: the query.
         model: the model.
         pinned: the rule by hand that pins the title, if any.
+        remembered: the part of the score that remembered clicks add.
     """
 
     doc_id: str
@@ -145,32 +149,31 @@ class MatchHit:
     query: str
     model: MaxSimRanker
     pinned: TitleRule | None = None
+    remembered: float = 0.0
 
     @cached_property
     def matches(self) -> WordMatches:
-        """The words and pairs of query and title that match; they add up to `score - prior`."""
+        """The words and pairs of query and title that match.
+
+        They add up to the score without the prior and the remembered clicks.
+        """
         return self.model.word_matches(self.query, self.title)
 
+    def exact_parts(self) -> dict[str, float]:
+        """The parts of the score, which add up to it; see `parts_of_score`."""
+        return parts_of_score(self.matches, self.prior, self.remembered)
+
     def parts(self, digits: int = 3) -> dict[str, float]:
-        """The parts of the score, rounded so that they add up to the rounded score.
+        """The parts of the score as they are shown, rounded so that they add up to its rounding.
 
         Args:
             digits: digits after the point.
 
         Returns:
-            The contributions of the words of the query, of those of the title, and of pairs, and
-            the prior; pairs and prior are omitted if they are 0.
+            The parts by their names in words, without those that are 0; the words of query and
+            title are always there.
         """
-        matches = self.matches
-        parts = {
-            "words of the query": sum(match.contribution for match in matches.query),
-            "words of the title": sum(match.contribution for match in matches.title),
-        }
-        if matches.pairs:
-            parts["pairs"] = sum(pair.contribution for pair in matches.pairs)
-        if round(self.prior, digits):
-            parts["prior"] = self.prior
-        return rounded_parts(parts, self.score, digits)
+        return rounded_parts(shown_parts(self.exact_parts(), digits), self.score, digits)
 
     def matched_words(self, split: Split) -> list[ShownMatch]:
         """Each distinct word of the query with its match in the title, in order.
@@ -246,30 +249,7 @@ class MatchHit:
 
 
 AnyHit = Hit | LexicalHit | MatchHit
-
-
-def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:
-    """Rounds numbers so that they add up to their rounded total.
-
-    All are rounded down, then those that lose most are rounded up (the largest remainders).
-
-    Args:
-        parts: numbers that add up to about `total`.
-        total: their sum.
-        digits: digits after the point.
-
-    >>> rounded_parts({"words": 0.8246, "pairs": 0.1042, "prior": -0.3144}, 0.6144, 2)
-    {'words': 0.82, 'pairs': 0.1, 'prior': -0.31}
-    """
-    scale = 10**digits
-    units = {name: math.floor(value * scale) for name, value in parts.items()}
-    missing = round(total * scale) - sum(units.values())
-    by_remainder = sorted(parts, key=lambda name: units[name] - parts[name] * scale)
-    if missing < 0:  # the parts add up to a little more than the total
-        by_remainder.reverse()
-    for name in by_remainder[: abs(missing)]:
-        units[name] += 1 if missing > 0 else -1
-    return {name: value / scale for name, value in units.items()}
+"""A title of any ranking."""
 
 
 def shown_title(title: str) -> str:

@@ -1,4 +1,4 @@
-"""A search index for models with vectors: BM25, vectors, and their hybrid."""
+"""A search index for models with vectors: the model's ranking, and that of BM25 beside it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.fusion import DEPTH, fuse
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.example_queries import examples_of
@@ -30,16 +29,15 @@ from dssm_tf.text.rules import FOLDED
 
 TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", INDEX_MODEL
 _PROBES = 200  # number of queries, built from titles, to measure a fast index
+_CANDIDATES = 100  # minimum number of titles that the vectors are searched for
 _REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 
 
 @dataclass
 class Index:
-    """The titles of a corpus with a lexical and a semantic index.
+    """The titles of a corpus with an index of vectors, and one of words for BM25.
 
-    The semantic score is the model's score: the cosine plus the weighted log-prior of the title.
-    The hybrid ranking joins the best 100 titles of both indexes by `fuse`, with the weight that
-    was chosen on the model's validation queries.
+    The score is the model's: the cosine plus the weighted log-prior of the title.
 
     Args:
         model: the model that encoded the titles and encodes queries.
@@ -170,7 +168,7 @@ class Index:
         """Returns the best `k` titles by each system.
 
         BM25 has no hits if no title has a word of the query. The model has none if its vocabulary
-        has no letter n-gram of the query. The hybrid ranking then equals the other one.
+        has no letter n-gram of the query.
 
         Args:
             query: any text.
@@ -181,34 +179,32 @@ class Index:
             UserError: a filter is not one of this index.
         """
         allowed = self.filters.mask(filters) if filters else None
-        query, depth, split = one_line(query), max(k, DEPTH), self.model.vocabulary.words
+        query, split = one_line(query), self.model.vocabulary.words
         words = [word for word in FOLDED.words(query) if word in self.lexical.vocab_dict]
         bm25 = self.lexical.get_scores(words) if words else np.zeros(len(self))
         matching = np.flatnonzero(bm25 if allowed is None else bm25 * allowed)
-        lexical_rows = matching[top_columns(bm25[matching], depth)]
+        lexical_rows = matching[top_columns(bm25[matching], k)]
 
         # The query's unit vector (zeros if it has no known n-gram), followed by 1.
         vector = self.model.encode_queries([query], prior=True)[0]
         known = bool(vector[:-1].any())
         semantic_rows = np.zeros(0, np.int64)
         if known:
-            semantic_rows = self.nearest.search(vector, depth, allowed)[1]
+            semantic_rows = self.nearest.search(vector, max(k, _CANDIDATES), allowed)[1]
 
-        pool = np.union1d(lexical_rows, semantic_rows)
-        scores, bm25_scores = self.nearest.score(vector, pool), bm25[pool]
-        # The last component of a title's vector is its prior.
-        priors = self.nearest.score(np.eye(len(vector))[-1], pool)
-        breakdown = scores, scores - priors, priors, bm25_scores
-        semantic = scores if known else np.zeros_like(scores)
         rankings: dict[str, list[Hit]] = {}
-        for system, system_scores, count in (
-            ("hybrid", fuse(bm25_scores, semantic, self.model.bm25_weight), len(pool)),
-            ("bm25", bm25_scores, np.count_nonzero(bm25_scores)),
-            ("semantic", semantic, len(pool) if known else 0),
-        ):
-            best = np.argsort(-system_scores, kind="stable")[: min(k, count)]
-            table = self.titles.take(pool[best]).to_pydict()
-            columns = (values[best].tolist() for values in (*breakdown, system_scores))
+        for system, rows in (("semantic", semantic_rows), ("bm25", lexical_rows)):
+            rows = np.sort(rows)  # titles with equal scores stay in the order of the corpus
+            scores = self.nearest.score(vector, rows)
+            # The last component of a title's vector is its prior.
+            priors = self.nearest.score(np.eye(len(vector))[-1], rows)
+            values = bm25[rows] if system == "bm25" else scores
+            best = np.argsort(-values, kind="stable")[:k]
+            table = self.titles.take(rows[best]).to_pydict()
+            columns = (
+                numbers[best].tolist()
+                for numbers in (scores, scores - priors, priors, bm25[rows], values)
+            )
             rankings[system] = list(map(Hit, table["doc_id"], table["title"], *columns))
         good = any(
             hit.similarity >= self.model.cutoff or {*split(query)} <= {*split(hit.title)}
@@ -216,7 +212,7 @@ class Index:
             for hit in hits
         )
         note = ""
-        if not len(pool):
+        if not any(rankings.values()):
             note = NO_RESULTS
         elif not good:
             note = POOR_RESULTS

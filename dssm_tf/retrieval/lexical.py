@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.evaluation.ranking import top_columns
@@ -50,12 +51,15 @@ class LexicalRanking:
         self._index: Any = None
         self._lock = Lock()
 
-    def search(self, query: str, k: int = 10) -> list[LexicalHit]:
+    def search(
+        self, query: str, k: int = 10, allowed: NDArray[np.bool_] | None = None
+    ) -> list[LexicalHit]:
         """The best `k` titles; only titles with a word of the query.
 
         Args:
             query: any text.
             k: number of titles, at least 1.
+            allowed: `(titles,)`, whether each title may be returned; None for all.
 
         Raises:
             UserError: bm25s is not installed.
@@ -68,7 +72,7 @@ class LexicalRanking:
         if not words:
             return []
         scores = self._index.get_scores(words)
-        matching = np.flatnonzero(scores)
+        matching = np.flatnonzero(scores if allowed is None else scores * allowed)
         rows = matching[top_columns(scores[matching], k)]
         doc_ids, titles = self._table["doc_id"], self._table["title"]
         return [

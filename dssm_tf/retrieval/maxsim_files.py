@@ -6,6 +6,8 @@ titles.arrow    `doc_id` and `title` of each entry of the corpus, in order
 words.arrow     `word`: the distinct words of the titles; a word's position is its row
 arrays/         one `.npy` file for each field of `Arrays`
 model/          the model in its compact form
+clicked_titles.npy
+                with remembered clicks, see `dssm_tf.retrieval.clicked_titles`
 SHA256SUMS
 """
 

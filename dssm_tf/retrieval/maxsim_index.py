@@ -8,12 +8,15 @@ include the prior. Titles without any similar word are not found.
 
 The model may have rules by hand, see `dssm_tf.runtime.search_rules`: both steps follow those of
 words. Pinned titles come first, with the model's score, and blocked ones are left out.
+
+The model may have remembered clicks, see `dssm_tf.runtime.remembered_clicks`. The titles that were
+clicked for the query are scored by the full formula too, and their clicks are added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +28,7 @@ from dssm_tf import runtime
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.evaluation.ranker import Ranker
+from dssm_tf.retrieval.clicked_titles import ClickedTitles
 from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import (
     NO_WORDS,
@@ -56,6 +60,7 @@ from dssm_tf.retrieval.title_rules import (
     summarize_rules,
 )
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.remembered_clicks import RememberedClicks
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
@@ -67,6 +72,7 @@ RESCORED = 200
 TITLES, MODEL = "titles.arrow", "model"
 
 _NO_TITLES = np.zeros(0, np.bool_)
+_NO_ROWS = np.zeros(0, np.int32)
 
 Booleans = NDArray[np.bool_]
 
@@ -109,6 +115,7 @@ class MaxSimIndex:
         similar_words: the number of similar words of a query word that candidates are found with;
             None for all, which is slow and cannot be saved.
         rescored: the number of candidates that are scored by the full formula.
+        clicked: the titles of the model's remembered clicks; None if it remembers none.
     """
 
     model: MaxSimRanker
@@ -117,6 +124,7 @@ class MaxSimIndex:
     arrays: Arrays
     similar_words: int | None = SIMILAR_WORDS
     rescored: int = RESCORED
+    clicked: ClickedTitles | None = None
 
     def __post_init__(self) -> None:
         self._kernels = load_kernels()
@@ -185,7 +193,18 @@ class MaxSimIndex:
                 "title": [entry.title for entry in corpus],
             }
         )
-        return cls(model, table, words, arrays, similar_words, rescored)
+        index = cls(model, table, words, arrays, similar_words, rescored)
+        return index.with_remembered_clicks(model.remembered)
+
+    def with_remembered_clicks(self, remembered: RememberedClicks | None) -> MaxSimIndex:
+        """The same index with other remembered clicks, or without any."""
+        if remembered is self.model.remembered is None:
+            return self
+        clicked = None
+        if remembered is not None:
+            clicked = ClickedTitles.find(remembered, self.table, self.arrays, self.model.vocabulary)
+        model = self.model.with_remembered_clicks(remembered)
+        return replace(self, model=model, clicked=clicked)
 
     def save(self, directory: Path) -> None:
         """Writes the index and checksums into a directory that already contains the model."""
@@ -195,6 +214,8 @@ class MaxSimIndex:
             raise ValueError("An index with all similar words cannot be saved.")
         feather.write_feather(self.table, directory / TITLES, compression="uncompressed")
         write_files(directory, self.similar_words, self.rescored, self.words, self.arrays)
+        if self.clicked is not None:
+            self.clicked.save(directory)
         write_checksums(directory, files_in(directory))
 
     @classmethod
@@ -216,7 +237,10 @@ class MaxSimIndex:
         table = read_table(directory / TITLES, ("doc_id", "title"), mapped)
         words = read_words(directory, mapped)
         arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension, mapped)
-        return cls(model, table, words, arrays, similar_words, rescored)
+        clicked = None
+        if model.remembered is not None:
+            clicked = ClickedTitles.read(directory, model.remembered, arrays.titles)
+        return cls(model, table, words, arrays, similar_words, rescored, clicked)
 
     def filter(self, entries: Sequence[bool] | Booleans) -> Filter:
         """A filter for `search`, to be used for any number of queries.
@@ -281,15 +305,18 @@ class MaxSimIndex:
                 ruled,
                 None if allowed is None else allowed.entries,
                 self.arrays,
-                lambda titles: self._scores(prepared, titles),
+                lambda titles: self._with_clicks(words, titles, self._scores(prepared, titles)),
             )
         entries, scores, titles = best.entries[:k], best.scores[:k], best.titles[:k]
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
         numbers = scores.tolist(), self.arrays.priors[titles].tolist()
+        added = self._added(words, titles)
         hits = [
-            MatchHit(*row, query, self.model, ruled.get(entry))
-            for entry, row in zip(entries, zip(doc_ids, texts, *numbers, strict=True), strict=True)
+            MatchHit(*row, query, self.model, ruled.get(entry), clicks)
+            for entry, clicks, row in zip(
+                entries, added, zip(doc_ids, texts, *numbers, strict=True), strict=True
+            )
         ]
         note = ""
         if not words:
@@ -325,6 +352,30 @@ class MaxSimIndex:
             k: the number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
         """
+        also = _NO_ROWS if self.clicked is None else self.clicked.titles(words)
+        titles, scores = self.candidates(words, k, allowed, also)
+        scores = self._with_clicks(words, titles, scores)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return RankedTitles(titles[best], scores[best])
+
+    def candidates(
+        self,
+        words: Sequence[str],
+        k: int,
+        allowed: Filter | None = None,
+        also: NDArray[np.int32] = _NO_ROWS,
+    ) -> RankedTitles:
+        """The distinct titles that a search scores by the full formula, in the order of the arrays.
+
+        Args:
+            words: the words of the query, in order.
+            k: the minimum number of titles, at least 1.
+            allowed: the entries that may be returned; None for all.
+            also: further titles.
+
+        Returns:
+            The titles with the scores of the model, without remembered clicks.
+        """
         if (query := self._queries.prepare(words)) is None:
             return RankedTitles(np.zeros(0, np.int32), np.zeros(0, np.float32))
         arrays, kernels = self.arrays, self._kernels
@@ -336,10 +387,28 @@ class MaxSimIndex:
             query.weights, query.pairs, query.pair_weights,
             min(max(k, self.rescored), arrays.titles),
         )  # fmt: skip
-        titles.sort()  # so titles of equal scores are in order below
-        scores = self._scores(query, titles)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return RankedTitles(titles[best], scores[best])
+        if allowed is not None:
+            also = also[allowed.titles[also]]
+        titles = np.union1d(titles, also)  # sorted, so titles of equal scores are in order
+        return RankedTitles(titles, self._scores(query, titles))
+
+    def _added(self, words: Sequence[str], titles: NDArray[np.int32]) -> list[float]:
+        """What remembered clicks add to the scores of titles."""
+        added, query = None, None
+        if self.clicked is not None and len(self.clicked.titles(words)):
+            query = self._queries.prepare(words)
+        if self.clicked is not None and query is not None:
+            added = self.clicked.added(words, titles, self._scores(query, titles))
+        return [0.0] * len(titles) if added is None else added.tolist()
+
+    def _with_clicks(
+        self, words: Sequence[str], titles: NDArray[np.int32], scores: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """The scores of titles for the words of a query, with what remembered clicks add."""
+        if self.clicked is None:
+            return scores
+        added = self.clicked.added(words, titles, scores)
+        return scores if added is None else (scores + added).astype(np.float32)
 
     def _scores(self, query: PreparedQuery, titles: NDArray[np.int32]) -> NDArray[np.float32]:
         """The scores of some titles by the full formula, with the prior."""
@@ -369,10 +438,11 @@ class MaxSimIndex:
         return RankedEntries(entries, ranked.scores[of_title], ranked.titles[of_title])
 
     def _has_good_hit(self, words: Sequence[str], hits: Iterable[MatchHit]) -> bool:
-        """Whether a title is pinned, reaches the model's cut-off, or has all words of the query."""
+        """Whether a title is pinned, was clicked, reaches the cut-off, or has all query words."""
         split, query = self.model.vocabulary.words, {*words}
         return any(
             hit.pinned is not None
+            or hit.remembered > 0
             or hit.score - hit.prior >= self.model.cutoff
             or query <= {*split(hit.title)}
             for hit in hits

@@ -46,12 +46,7 @@ def hit_record(hit: AnyHit) -> dict[str, Any]:
         return record
     matches = hit.matches
     return record | {
-        "parts": {
-            "query_words": sum(match.contribution for match in matches.query),
-            "title_words": sum(match.contribution for match in matches.title),
-            "pairs": sum(pair.contribution for pair in matches.pairs),
-            "prior": hit.prior,
-        },
+        "parts": hit.exact_parts(),
         "words": [
             {"word": match.word, "match": match.match, "similarity": match.similarity}
             for match in matches.query

@@ -1,10 +1,10 @@
 """Reads and checks the files of a compact model.
 
 compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"name": "maxsim",
-                "threshold": ...}`; text `rules`; `prior_weight`; `mean_prior`; `bm25_weight`;
-                `cutoff`; `unseen`, the log-prior of a title without clicks. With cosine also
-                `tower`, its configuration, and `sides`, the names of the towers: `query_tower` and,
-                unless the towers are shared, `title_tower`
+                "threshold": ..., "gamma": ...}`, gamma the factor of the training's softmax; text
+                `rules`; `prior_weight`; `mean_prior`; `cutoff`; `unseen`, the log-prior of a title
+                without clicks. With cosine also `tower`, its configuration, and `sides`, the names
+                of the towers: `query_tower` and, unless the towers are shared, `title_tower`
 vocabulary.txt  letter n-grams, one per line, by id from 1
 weights.npz     with cosine, arrays by tower and Keras name, such as `query_tower/hashing/kernel`;
                 an int8 kernel has an additional array `scale`. With maxsim, `kernel`, its `scale`
@@ -14,6 +14,8 @@ prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_p
 document_frequencies.json
                 with maxsim, see `dssm_tf.text.document_frequencies`
 rules.tsv       rules by hand, if there are any, see `dssm_tf.runtime.search_rules`
+remembered_clicks.npz
+                in an index with `--clicks`, see `dssm_tf.runtime.remembered_clicks`
 spec.json       the specification of the training data; not read here
 MODEL_CARD.md
 SHA256SUMS
@@ -34,6 +36,11 @@ from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.checksums import check_files, listed_files
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version
+from dssm_tf.runtime.remembered_clicks import (
+    REMEMBERED_CLICKS,
+    RememberedClicks,
+    read_remembered_clicks,
+)
 from dssm_tf.runtime.search_rules import NO_RULES, SearchRules, read_rules
 from dssm_tf.runtime.towers import TOWERS
 from dssm_tf.runtime.weight_shapes import tower_problem, weights_problem
@@ -49,7 +56,7 @@ PRIOR = "prior.npz"
 DOCUMENT_FREQUENCIES = "document_frequencies.json"
 RULES = "rules.tsv"
 
-FORMAT = 9
+FORMAT = 10
 """Increased when older versions of this package cannot read the files."""
 
 COSINE, MAXSIM = "cosine", "maxsim"
@@ -58,7 +65,7 @@ COSINE, MAXSIM = "cosine", "maxsim"
 Arrays = dict[str, NDArray[Any]]
 
 _REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
-_NUMBERS = ("prior_weight", "mean_prior", "bm25_weight", "cutoff", "unseen")
+_NUMBERS = ("prior_weight", "mean_prior", "cutoff", "unseen")
 
 
 class CompactFiles(NamedTuple):
@@ -72,6 +79,7 @@ class CompactFiles(NamedTuple):
         prior: the arrays of prior.npz.
         frequencies: document frequencies, with the score maxsim only.
         search_rules: the rules by hand, with the score maxsim only.
+        remembered: remembered clicks, with the score maxsim only.
     """
 
     directory: Path
@@ -81,6 +89,7 @@ class CompactFiles(NamedTuple):
     prior: Arrays
     frequencies: DocumentFrequencies | None
     search_rules: SearchRules = NO_RULES
+    remembered: RememberedClicks | None = None
 
     @property
     def score(self) -> str:
@@ -120,7 +129,7 @@ def read_compact(directory: Path) -> CompactFiles:
     vocabulary = Vocabulary.load(directory / VOCABULARY, rules)
     weights, prior = (read_arrays(directory / name, _REBUILD_HINT) for name in (WEIGHTS, PRIOR))
     _refuse(directory / PRIOR, _prior_problem(prior))
-    frequencies, search_rules = None, NO_RULES
+    frequencies, search_rules, remembered = None, NO_RULES, None
     if settings["score"]["name"] == MAXSIM:
         check_files(directory, (DOCUMENT_FREQUENCIES,), _REBUILD_HINT)
         frequencies = DocumentFrequencies.load(directory / DOCUMENT_FREQUENCIES)
@@ -128,12 +137,19 @@ def read_compact(directory: Path) -> CompactFiles:
         if (directory / RULES).exists() or RULES in listed_files(directory, _REBUILD_HINT):
             check_files(directory, (RULES,), _REBUILD_HINT)
             search_rules = read_rules(directory / RULES, vocabulary)
+        if (directory / REMEMBERED_CLICKS).exists() or REMEMBERED_CLICKS in listed_files(
+            directory, _REBUILD_HINT
+        ):
+            check_files(directory, (REMEMBERED_CLICKS,), _REBUILD_HINT)
+            remembered = read_remembered_clicks(directory)
     else:
         tower, tower_names = settings["tower"], settings["sides"]
         problem = weights_problem(weights, tower, tower_names, 1 + vocabulary.size)
         _refuse(directory / WEIGHTS, problem)
     _refuse(directory / WEIGHTS, _number_problem(weights))
-    return CompactFiles(directory, settings, vocabulary, weights, prior, frequencies, search_rules)
+    return CompactFiles(
+        directory, settings, vocabulary, weights, prior, frequencies, search_rules, remembered
+    )
 
 
 def _refuse(path: Path, problem: str | None) -> None:
@@ -158,6 +174,9 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
         threshold: Any = score.get("threshold")
         if not _is_number(threshold) or not 0 <= threshold < 1:
             return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
+        gamma: Any = score.get("gamma")
+        if not _is_number(gamma) or gamma <= 0:
+            return f"score.gamma is {gamma!r:.60}; expected a number above 0"
         return None
     tower, tower_names = settings.get("tower"), settings.get("sides")
     if not isinstance(tower, dict) or str(tower.get("name")) not in TOWERS:

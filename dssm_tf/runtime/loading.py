@@ -36,7 +36,10 @@ def load(directory: Path | str) -> TrainedRanker:
     if files.frequencies is None:
         return CompactRanker(files)
     maxsim = _maxsim(files, files.frequencies)
-    return MaxSimRanker(files.settings, maxsim.with_rules(files.search_rules), HashedPriors(files))
+    gamma = files.settings["score"]["gamma"]
+    maxsim = maxsim.with_rules(files.search_rules)
+    ranker = MaxSimRanker(files.settings, maxsim, HashedPriors(files), gamma)
+    return ranker.with_remembered_clicks(files.remembered)
 
 
 def _maxsim(files: CompactFiles, frequencies: DocumentFrequencies) -> MaxSim:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.runtime.maxsim import InvertedIndex, MaxSim
+from dssm_tf.runtime.remembered_clicks import RememberedClicks
 from dssm_tf.runtime.search_rules import SearchRules
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES, TrainedRanker, Vectors, texts_of
 from dssm_tf.runtime.word_matches import WordMatches, word_matches
@@ -18,7 +19,17 @@ from dssm_tf.runtime.word_matches import WordMatches, word_matches
 if TYPE_CHECKING:
     from dssm_tf.text.rules import Key
 
+GAMMA = 10.0
+"""The factor of the softmax of a model whose loss has none."""
+
 _CACHED_TITLE_LISTS = 8  # number of lists of titles whose indexes are cached
+
+
+class _TitleIndex(NamedTuple):
+    """Distinct titles: their postings and their keys."""
+
+    postings: InvertedIndex
+    keys: Sequence[Key]
 
 
 class MaxSimRanker(TrainedRanker):
@@ -30,18 +41,27 @@ class MaxSimRanker(TrainedRanker):
         settings: the values of `SETTING_NAMES`.
         maxsim: vectors and weights of words.
         weighted_priors: a function from normalized titles to their weighted log-priors.
+        gamma: the factor of the training's softmax.
+
+    Attributes:
+        remembered: the log's own clicks of frequent queries, which scores include; None unless
+            `with_remembered_clicks` set them.
     """
+
+    remembered: RememberedClicks | None = None
 
     def __init__(
         self,
         settings: Mapping[str, Any],
         maxsim: MaxSim,
         weighted_priors: Callable[[Sequence[Key]], Vectors],
+        gamma: float = GAMMA,
     ) -> None:
         for name in SETTING_NAMES:
             setattr(self, name, settings[name])
         self.vocabulary = maxsim.vocabulary
         self.maxsim = maxsim
+        self.gamma = gamma
         self._priors_of = weighted_priors
         self._cached_index = lru_cache(_CACHED_TITLE_LISTS)(self._build_index)
 
@@ -51,6 +71,28 @@ class MaxSimRanker(TrainedRanker):
         ranker.maxsim = self.maxsim.with_rules(rules)
         ranker._cached_index = lru_cache(_CACHED_TITLE_LISTS)(ranker._build_index)
         return ranker
+
+    def with_remembered_clicks(self, remembered: RememberedClicks | None) -> MaxSimRanker:
+        """The same model with other remembered clicks, or without any."""
+        ranker = copy(self)
+        ranker.remembered = remembered
+        return ranker
+
+    def remembered_score(self, query: str, titles: Iterable[str]) -> NDArray[np.float64]:
+        """The part of the scores that remembered clicks add, `(len(titles),)`."""
+        index, priors, shared = self._index(titles)
+        if self.remembered is None:
+            return np.zeros(len(shared))
+        scores = self._similarities([query], index, priors)[0]
+        return self._added(query, index, scores)[shared]
+
+    def clicks_of(self, query: str, title: str) -> tuple[int, int]:
+        """The remembered clicks of a query on one title, and on all titles."""
+        found = self.remembered and self.remembered.of_query(self.vocabulary.words(query))
+        if not found:
+            return 0, 0
+        on_title = found.clicks[found.titles == self.vocabulary.rules.id(title)]
+        return int(on_title.sum()), int(found.clicks.sum())
 
     @property
     def search_rules(self) -> SearchRules:
@@ -65,10 +107,10 @@ class MaxSimRanker(TrainedRanker):
             titles: raw texts; pass the same tuple again to reuse its index quickly.
         """
         index, priors, shared = self._index(titles)
-        return self._similarities(queries, index, priors).take(shared, axis=1)
+        return self._scores(queries, index, priors).take(shared, axis=1)
 
     def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
-        """The scores without the prior, float32 `(len(queries), len(titles))`."""
+        """The scores without prior and remembered clicks, float32 `(queries, titles)`."""
         index, _, shared = self._index(titles)
         return self._similarities(queries, index).take(shared, axis=1)
 
@@ -85,7 +127,7 @@ class MaxSimRanker(TrainedRanker):
         scores = np.zeros(len(shared), np.float32)
         for query in dict.fromkeys(queries):
             rows = np.flatnonzero(query_of_title == query)
-            scores[rows] = self._similarities([query], index, priors)[0, shared[rows]]
+            scores[rows] = self._scores([query], index, priors)[0, shared[rows]]
         return scores
 
     def word_matches(self, query: str, title: str) -> WordMatches:
@@ -93,7 +135,7 @@ class MaxSimRanker(TrainedRanker):
         return word_matches(self.maxsim, *map(self.vocabulary.words, (query, title)))
 
     def _similarities(
-        self, queries: Iterable[str], index: InvertedIndex, priors: Vectors | float = 0.0
+        self, queries: Iterable[str], index: _TitleIndex, priors: Vectors | float = 0.0
     ) -> Vectors:
         """Scores of distinct titles, `(len(queries), titles of the index)`.
 
@@ -103,13 +145,29 @@ class MaxSimRanker(TrainedRanker):
             priors: the weighted log-priors of these titles.
         """
         texts = texts_of("queries", queries)
-        scores = np.empty((len(texts), len(index)), np.float32)
+        scores = np.empty((len(texts), len(index.keys)), np.float32)
         for row, query in enumerate(texts):
-            scores[row] = index.scores(self.vocabulary.words(query))
+            scores[row] = index.postings.scores(self.vocabulary.words(query))
         scores += priors
         return scores
 
-    def _index(self, titles: Iterable[str]) -> tuple[InvertedIndex, Vectors, NDArray[np.intp]]:
+    def _scores(self, queries: Iterable[str], index: _TitleIndex, priors: Vectors) -> Vectors:
+        """The scores of distinct titles with the priors and remembered clicks; see above."""
+        texts = texts_of("queries", queries)
+        scores = self._similarities(texts, index, priors)
+        if self.remembered is not None:
+            for row, query in enumerate(texts):
+                scores[row] += self._added(query, index, scores[row])
+        return scores
+
+    def _added(self, query: str, index: _TitleIndex, scores: Vectors) -> NDArray[np.float64]:
+        """What remembered clicks add to the scores of distinct titles."""
+        if self.remembered is None:
+            return np.zeros(len(scores))
+        words = self.vocabulary.words(query)
+        return self.remembered.added_to_titles(words, index.keys, scores)
+
+    def _index(self, titles: Iterable[str]) -> tuple[_TitleIndex, Vectors, NDArray[np.intp]]:
         """The cached result of `_build_index`, which checks the titles."""
         # The check takes longer than a search, so a tuple is only checked when it is indexed.
         key = titles if isinstance(titles, tuple) else tuple(texts_of("titles", titles))
@@ -117,14 +175,14 @@ class MaxSimRanker(TrainedRanker):
 
     def _build_index(
         self, titles: tuple[str, ...]
-    ) -> tuple[InvertedIndex, Vectors, NDArray[np.intp]]:
+    ) -> tuple[_TitleIndex, Vectors, NDArray[np.intp]]:
         """An index and the priors of the distinct titles, and the index of each title among them.
 
         Titles with the same normalized text are one title of the index, so their scores are equal.
         """
         distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
-        index = InvertedIndex.of_titles(self.maxsim, list(map(self.vocabulary.words, distinct)))
-        return index, self._weighted_priors(distinct), shared
+        postings = InvertedIndex.of_titles(self.maxsim, list(map(self.vocabulary.words, distinct)))
+        return _TitleIndex(postings, distinct), self._weighted_priors(distinct), shared
 
     def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
         return self._priors_of(titles)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float32]
 
 
-SETTING_NAMES = ("name", "prior_weight", "mean_prior", "bm25_weight", "cutoff")
+SETTING_NAMES = ("name", "prior_weight", "mean_prior", "cutoff")
 """The attributes of a `TrainedRanker` that are saved in files under their names."""
 
 
@@ -45,7 +45,6 @@ class TrainedRanker(ABC):
         vocabulary: its letter n-grams and text rules.
         prior_weight: weight of the title's log-prior, the log of its fraction of all clicks.
         mean_prior: the mean of `weighted_prior` over the clicked titles.
-        bm25_weight: weight of BM25 in hybrid search, see `dssm_tf.evaluation.fusion`.
         cutoff: a search has no good result if all similarities are below this value and no title
             contains all words of the query; -1 if training had too few validation queries.
         training_log: ids of the queries and pairs that it was trained on; None if unknown. Compact
@@ -56,7 +55,6 @@ class TrainedRanker(ABC):
     vocabulary: Vocabulary
     prior_weight: float
     mean_prior: float
-    bm25_weight: float
     cutoff: float
     training_log: TrainingLog | None = None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +86,62 @@ class WordMatches(NamedTuple):
         """The rule that gives the similarity of a query word and its match, if any."""
         words = match.word, match.match
         return next((rule for rule in self.rules if rule[:2] == words), None)
+
+
+def parts_of_score(
+    matches: WordMatches, prior: float, remembered_clicks: float
+) -> dict[str, float]:
+    """The parts of a score by their names in JSON; they add up to the score.
+
+    Args:
+        matches: the words and pairs that match.
+        prior: the weighted log-prior of the title.
+        remembered_clicks: what the remembered clicks of the query add.
+    """
+    return {
+        "query_words": sum(match.contribution for match in matches.query),
+        "title_words": sum(match.contribution for match in matches.title),
+        "pairs": sum(pair.contribution for pair in matches.pairs),
+        "prior": prior,
+        "remembered_clicks": remembered_clicks,
+    }
+
+
+def shown_parts(parts: Mapping[str, float], digits: int = 3) -> dict[str, float]:
+    """The parts of `parts_of_score` by their names in sentences, without further parts that are 0.
+
+    >>> shown_parts({"query_words": 0.5, "title_words": 0.0, "pairs": 0.0, "prior": -0.25})
+    {'query words': 0.5, 'title words': 0.0, 'prior': -0.25}
+    """
+    return {
+        name.replace("_", " "): value
+        for name, value in parts.items()
+        if name in ("query_words", "title_words") or round(value, digits)
+    }
+
+
+def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:
+    """Rounds numbers so that they add up to their rounded total.
+
+    All are rounded down, then those that lose most are rounded up (the largest remainders).
+
+    Args:
+        parts: numbers that add up to about `total`.
+        total: their sum.
+        digits: digits after the point.
+
+    >>> rounded_parts({"words": 0.8246, "pairs": 0.1042, "prior": -0.3144}, 0.6144, 2)
+    {'words': 0.82, 'pairs': 0.1, 'prior': -0.31}
+    """
+    scale = 10**digits
+    units = {name: math.floor(value * scale) for name, value in parts.items()}
+    missing = round(total * scale) - sum(units.values())
+    by_remainder = sorted(parts, key=lambda name: units[name] - parts[name] * scale)
+    if missing < 0:  # the parts add up to a little more than the total
+        by_remainder.reverse()
+    for name in by_remainder[: abs(missing)]:
+        units[name] += 1 if missing > 0 else -1
+    return {name: value / scale for name, value in units.items()}
 
 
 def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> WordMatches:

@@ -1,7 +1,7 @@
 """The search page at `/` of the REST port: rankings of a query, with explanations.
 
-The page of a maxsim model shows the model's ranking; that of BM25 is added on request. The page of
-a cosine model shows three rankings.
+The page shows the ranking of the model; that of BM25 is added on request. The server renders the
+first view; `search.js` renders later ones, with the same elements, from the JSON of `/v1/search`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.reports.markdown import html
 from dssm_tf.reports.page import document
 from dssm_tf.retrieval.hits import SYSTEMS, SearchResult
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
@@ -86,20 +85,21 @@ def render(
         query: the text that the user typed; only its first 1,000 characters are used.
         why: the doc id of the hit to explain; empty for none.
         system: the ranking of the hit to explain.
-        bm25: for a maxsim model: not empty to add the ranking of BM25.
+        bm25: not empty to add the ranking of BM25.
     """
     query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
     result = index.search(query, _RESULTS) if query else SearchResult({}, "")
-    rankings, can_compare = dict(result.rankings), isinstance(index, MaxSimIndex)
-    if query and bm25 and isinstance(index, MaxSimIndex):
+    rankings = dict(result.rankings)
+    if not bm25:
+        rankings.pop("bm25", None)
+    elif query and isinstance(index, MaxSimIndex):
         rankings["bm25"] = index.lexical_ranking.search(query, _RESULTS)
     body = _TEMPLATES.get_template("page.html").render(
         query=query, result=result, rankings=rankings, hits=any(rankings.values()), names=SYSTEMS,
         split=index.model.vocabulary.words, opened=(why, system or next(iter(rankings), "")),
         explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
         max_length=_MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
-        bm25="1" if bm25 and can_compare else "", can_compare=can_compare,
-        examples=[] if query else index.example_queries,
+        bm25="1" if bm25 else "", examples=index.example_queries,
     )  # fmt: skip
     title = f"{query[:60]} - search" if query else "Search"
     return document(title, body, [_SCRIPT], _CONTENT_SECURITY_POLICY)
@@ -108,10 +108,9 @@ def render(
 def _why(index: AnyIndex, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
-    from dssm_tf.analysis.rendering import markdown
 
     ranker: Any = index.model
-    if system == "bm25":
+    if system == "bm25" and not isinstance(index, MaxSimIndex):
         ranker = index.bm25
     try:
         words = index.model.vocabulary.rules.words
@@ -119,6 +118,10 @@ def _why(index: AnyIndex, query: str, title: str, system: str) -> Markup:
             raise UserError(
                 f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained here."
             )
-        return Markup(html(markdown(explain(ranker, query, title))))
+        explanation = explain(ranker, query, title)
+        summary = f"{explanation.score_breakdown()}."
+        lines = [summary, *explanation.sentences(), *explanation.notes, explanation.method]
+        items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)
+        return Markup("<ul>{}</ul>").format(items)
     except UserError as error:
         return Markup('<p class="soft">{}</p>').format(str(error))

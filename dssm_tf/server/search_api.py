@@ -10,10 +10,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.hits import AnyHit, SearchResult
+from dssm_tf.retrieval.hits import (
+    AnyHit,
+    LexicalHit,
+    MatchHit,
+    SearchResult,
+)
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.retrieval.records import hit_record
+from dssm_tf.runtime.word_matches import rounded_parts
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,
@@ -76,20 +82,25 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
         request: the search.
 
     Raises:
-        Refusal: a filter or ranking is not one of this index.
+        Refusal: a filter is not one of this index.
     """
     query = one_line(request.query).strip()
     filters = {
         name: [values] if isinstance(values, str) else values
         for name, values in request.filters.items()
     }
+    ranking: str = request.ranking or "semantic"
     try:
-        result = index.search(query, request.k, filters=filters)
+        if ranking == "bm25" and isinstance(index, MaxSimIndex):
+            allowed = index.filters.mask(filters) if filters else None
+            found = index.lexical_ranking.search(query, request.k, allowed)
+            result = SearchResult({"bm25": found}, "")
+        else:
+            result = index.search(query, request.k, filters=filters)
     except UserError as error:
         raise Refusal(INVALID, str(error)) from None
-    ranking: str = request.ranking or next(iter(result.rankings))
-    hits = _ranking(index, ranking, result, query, request.k, bool(filters))
-    results = [_result(hit) for hit in hits]
+    hits = result.rankings[ranking]
+    results = [_result(index, query, hit) for hit in hits]
     if request.explain:
         for shown, hit in zip(results[:MAX_EXPLAINED_TITLES], hits, strict=False):
             shown.explanation = _explanation(index, ranking, query, hit.title)
@@ -100,29 +111,26 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
     )  # fmt: skip
 
 
-def _ranking(
-    index: AnyIndex, ranking: str, result: SearchResult, query: str, k: int, is_filtered: bool
-) -> Sequence[AnyHit]:
-    """The hits of a ranking; raises Refusal if the index does not have it."""
-    if ranking in result.rankings:
-        return result.rankings[ranking]
-    if ranking == "bm25" and isinstance(index, MaxSimIndex):
-        if is_filtered:
-            raise Refusal(INVALID, "filters: the ranking bm25 of a maxsim model has none.")
-        return index.lexical_ranking.search(query, k)
-    raise Refusal(INVALID, f"ranking: {ranking!r}; this index has {' or '.join(result.rankings)}.")
-
-
-def _result(hit: AnyHit) -> Result:
+def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
     """A hit as plain data, with a cut title."""
+    split = index.model.vocabulary.words
     title = one_line(hit.title[: 2 * _TITLE_LENGTH]).strip()
     if len(title) > _TITLE_LENGTH:
         title = title[: _TITLE_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
     record = hit_record(hit) | {"title": title}
-    record.setdefault("parts", {"bm25": hit.score})  # the ranking of BM25 beside a maxsim model
-    for word in record.get("words", ()):  # without the marks of fields
-        word["word"] = split_mark(word["word"])[1]
-        word["match"] = word["match"] and split_mark(word["match"])[1]
+    marked = hit.title_parts(query, split)
+    record["title_parts"] = [{"text": text, "is_match": is_match} for text, is_match in marked]
+    if isinstance(hit, MatchHit):
+        record["applied_rules"] = list(map(one_line, hit.applied_rules()))
+        record["shown_parts"] = hit.parts()
+        for word, shown in zip(record["words"], hit.matched_words(split), strict=True):
+            word["word"] = split_mark(word["word"])[1]  # without the mark of its field
+            word["match"] = word["match"] and split_mark(word["match"])[1]
+            word |= {"spelled": shown.match, "is_same": shown.is_same, "rule": shown.rule}
+    elif isinstance(hit, LexicalHit):
+        record["parts"] = {"bm25": hit.score}
+    else:
+        record["shown_parts"] = rounded_parts(record["parts"], hit.score, 3)
     return Result.model_validate(record)
 
 
@@ -153,6 +161,8 @@ def _explanation(index: AnyIndex, ranking: str, query: str, title: str) -> dict[
     if len(words(query)) + len(words(title)) > _MAX_EXPLAINED_WORDS:
         return {"error": f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained."}
     try:
-        return explain(ranker, query, title).to_json()
+        explanation = explain(ranker, query, title)
+        summary = f"{explanation.score_breakdown()}."
+        return explanation.to_json() | {"summary": summary, "method": explanation.method}
     except UserError as error:
         return {"error": str(error)}

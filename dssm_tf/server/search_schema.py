@@ -34,11 +34,10 @@ class SearchRequest(BaseModel):
     explain: bool = Field(
         False, description=f"Explain the first {MAX_EXPLAINED_TITLES} titles word by word."
     )
-    ranking: Literal["hybrid", "bm25", "semantic"] | None = Field(
+    ranking: Literal["semantic", "bm25"] | None = Field(
         None,
         description=(
-            "For a cosine model, the ranking: hybrid (the default), bm25, or semantic, that of the "
-            "model alone. A maxsim model has semantic only."
+            "The ranking: semantic (the default), that of the model, or bm25, to compare with."
         ),
     )
 
@@ -49,6 +48,16 @@ class MatchedWord(BaseModel):
     word: str = Field(description="The word of the query.")
     match: str | None = Field(description="The word of the title; null if none is similar.")
     similarity: float = Field(description="From 0 to 1.")
+    spelled: str | None = Field(None, description="The word of the title as the title spells it.")
+    is_same: bool = Field(False, description="Whether both are the same word.")
+    rule: int | None = Field(None, description="The line of the rule that sets the similarity.")
+
+
+class TitlePart(BaseModel):
+    """A part of a title between spaces."""
+
+    text: str
+    is_match: bool = Field(description="Whether it has a word that matches the query.")
 
 
 class Result(BaseModel):
@@ -56,20 +65,30 @@ class Result(BaseModel):
 
     doc_id: str
     title: str = Field(description="The title; a long one is cut.")
-    score: float = Field(description="The score of the model.")
+    score: float = Field(
+        description="The score of the model; in the ranking bm25 of a maxsim model, that of BM25."
+    )
     parts: dict[str, float] = Field(
         description=(
-            "They add up to the score. Maxsim: query_words, title_words, pairs and prior. Cosine: "
-            "similarity and prior."
+            "They add up to the score. Maxsim: query_words, title_words, pairs, prior and "
+            "remembered_clicks. Cosine: similarity and prior. Ranking bm25 of maxsim: bm25."
         )
     )
+    shown_parts: dict[str, float] = Field(
+        {}, description="Parts that are not 0, rounded so that they add up to the rounded score."
+    )
+    title_parts: list[TitlePart] = Field(
+        [], description="The title, cut after 200 characters, with matched words marked."
+    )
     bm25_score: float | None = Field(
-        None, description="Cosine only: the score of BM25, which the rankings hybrid and bm25 use."
+        None, description="The score of BM25; not in the ranking of a maxsim model."
     )
     words: list[MatchedWord] = Field([], description="The words of the query; maxsim only.")
     rules: list[dict[str, Any]] = Field([], description="Rules by hand that apply to the title.")
+    applied_rules: list[str] = Field([], description="Sentences about these rules, to show.")
     explanation: dict[str, Any] | None = Field(
-        None, description="With `explain`: as `dssm explain --json` has it, or `error`."
+        None,
+        description="With `explain`: as `dssm explain --json` has it, with `summary`; or `error`.",
     )
 
 

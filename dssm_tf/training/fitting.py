@@ -61,8 +61,7 @@ def fit_and_refit(
     if warm_start is None:
         check_learned(best.history, untrained, config.optimizer.learning_rate)
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
-    hybrid = not config.score.reads_words
-    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer, hybrid)
+    weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(
         len(best.history), best.best_epoch, best.history, weight, metrics, untrained=untrained
     )
@@ -222,7 +221,7 @@ def _train_on_titles(
         console.print(f"chosen by validation: the weights after {chosen.name}")
     assign_all(loop.ranking_model.weights, chosen.weights)
     prior = TitlePrior(data.titles, data.rules)
-    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer, hybrid=False)
+    weight, metrics = tune_prior_weight(0.0, prior, task, loop.scorer)
     result = Result(0, 0, [], weight, metrics, untrained=untrained)
     result.stages = [stage.summary(chosen=stage is chosen) for stage in stages]
     result.validation_description = "" if task is None else task.description

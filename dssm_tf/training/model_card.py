@@ -54,9 +54,6 @@ def write_model_card(
     search = ""
     if "cutoff" in values:
         sentences = _NO_GOOD_MATCH.format(values["cutoff"])
-        if "bm25_weight" in values:
-            weight = values["bm25_weight"]
-            sentences = f"{_HYBRID.format(weight, 1 - weight)} {sentences}"
         search = f"\n{fill(sentences, 100)}\n"
     small_sample = []
     if values:
@@ -181,10 +178,6 @@ Compare them by inner product. The last column measures the ranking by unit vect
 prior. `dssm embed --cosine` returns these; they are the same vectors without the last number.
 """
 
-_HYBRID = (
-    "`dssm search` adds the scores of BM25, weight {:.2f}, and of this model, weight {:.2f}, each "
-    "scaled to 0..1."
-)
 _NO_GOOD_MATCH = (
     "`dssm search` warns that no result is good if each result has a score without the prior below "
     "{:.3f} and lacks a word of the query. The cutoff is the 5th percentile of this score of the "

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.text_scorer import TextScorer, TextScores
-from dssm_tf.training.search_settings import tune_search_settings
+from dssm_tf.training.search_settings import choose_cutoff
 from dssm_tf.training.validation import Matrix, ValidationTask, score_task
 
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
@@ -18,7 +18,6 @@ def tune_prior_weight(
     prior: TitlePrior,
     task: ValidationTask | None,
     scorer: TextScorer,
-    hybrid: bool = True,
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation metrics with it.
 
@@ -28,7 +27,6 @@ def tune_prior_weight(
         prior: the log-prior of titles.
         task: the validation queries; if None, `auto` is 0.
         scorer: scores texts without the prior.
-        hybrid: whether a search combines the scores with those of BM25.
 
     Returns:
         The weight, and the metrics as in `Result.metrics`.
@@ -40,7 +38,7 @@ def tune_prior_weight(
     if weight == "auto":
         weight = best_prior_weight(task, scores, log_prior) if prior.log_priors else 0.0
     metrics = task.metrics_with_ci(scores, weight * log_prior)
-    metrics |= tune_search_settings(task, scores, weight * log_prior, hybrid)
+    metrics |= choose_cutoff(task, scores, weight * log_prior)
     metrics |= {f"similarity {name}": value for name, value in task.ndcg(scores).items()}
     return weight, metrics | {"queries": float(len(task.queries))}
 

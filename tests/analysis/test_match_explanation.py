@@ -90,8 +90,7 @@ def test_the_worked_example_has_the_sentences_of_the_documentation():
     ]
     # Title side: .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .1806. Score: 1.0946 - .04 = 1.0546.
     assert explanation.score_breakdown() == (
-        "Score 1.055: words of the query +0.825, words of the title +0.181, pairs +0.089, "
-        "prior -0.040"
+        "Score 1.055: query words +0.825, title words +0.181, pairs +0.089, prior -0.040"
     )
     assert explanation.notes == []
     lines = [f"{explanation.score_breakdown()}.", *explanation.sentences()]
@@ -117,9 +116,7 @@ def test_words_of_the_query_that_match_nothing_share_a_sentence():
 def test_without_a_prior_no_popularity_is_shown():
     explanation = explain(example(0.0, mean_prior=0.0), "red", "red")
     # One word: the query side is 1 and the title side .3.
-    assert explanation.score_breakdown() == (
-        "Score 1.300: words of the query +1.000, words of the title +0.300"
-    )
+    assert explanation.score_breakdown() == ("Score 1.300: query words +1.000, title words +0.300")
     assert "Popularity" not in markdown(explanation)
 
 

@@ -81,7 +81,6 @@ ARGUMENTS = (
     "--seeds", "2",
     "--sweep", "bm25.b=0,1", "--sweep", RANDOM,
     "--metrics", ",".join(METRICS), "--tune", "map", "--against", "bm25,popularity", "--jobs", "2",
-    "--hybrid", f"bm25+{RANDOM}+prior,bm25+{RANDOM},bm25+broken",
 )  # fmt: skip
 
 

@@ -70,11 +70,10 @@ def test_finished_systems_are_measured_without_being_trained_again(
     out = tmp_path / "out"
     result, *_ = benchmark(
         folder, "--systems", "", "--model", str(run), "--model", f"served={version.parent}",
-        "--model", f"small={small}", "--model", f"words={bm25}", "--hybrid", "run+words",
-        "--out", str(out),
+        "--model", f"small={small}", "--model", f"words={bm25}", "--out", str(out),
     )  # fmt: skip
     rows = {row.name: row for row in result.rows}
-    assert [row.kind for row in result.rows] == ["model"] * 8 + ["hybrid"]
+    assert [row.kind for row in result.rows] == ["model"] * 8
     for name in ("run", "served", "small"):  # ranked by the cosine, although the run has a prior
         assert rows[name].seeds[0].run["score"].abs().max() < 1.001
         assert rows[f"{name}+prior"].seeds[0].about["chosen"]
@@ -158,7 +157,6 @@ def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
         (["--metrics", "ndcg"], "metric 'ndcg': expected one of"),
         (["--seeds", "0"], "--seeds, --jobs: expected 1 or more"),
         (["--against", "bm52"], "--against bm52: there is no such row; the rows are bm25"),
-        (["--hybrid", "bm25+x"], "of the rows bm25"),
         (["--runs", "bm25={runs}/bm25.trec"], "two rows are called 'bm25'"),
         (["--runs", "nowhere.trec"], "nowhere.trec cannot be read"),
     ],
@@ -185,7 +183,7 @@ def test_a_benchmark_of_one_title_and_one_query_has_results(tmp_path):
         "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\thats\td1\tRed Hat\t1\n"
     )
     result, output, _ = benchmark(
-        tmp_path, "--systems", "bm25,popularity,lda", "--hybrid", "bm25+prior", "--seeds", "1",
+        tmp_path, "--systems", "bm25,popularity,lda", "--seeds", "1",
         "--out", str(tmp_path / "out"),
     )  # fmt: skip
     assert {*result.summary().filter(metric="ndcg@1")["mean"]} == {1.0}

@@ -16,7 +16,6 @@ from dssm_tf.model.run_files import read_ranking
         ({"prior_weight": "0.1"}, "prior_weight is '0.1'; expected"),
         ({"prior_weight": None}, "prior_weight is None; expected"),
         ({"prior_weight": True}, "prior_weight is True; expected"),
-        ({"validation": {"bm25_weight": 1.5}}, "bm25_weight is 1.5; expected a number from 0 to 1"),
         ({"validation": {"cutoff": 1e39}}, "cutoff is 1e\\+39; expected"),
         ({"validation": []}, "has no settings; expected a JSON object"),
     ],

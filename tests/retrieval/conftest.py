@@ -31,7 +31,7 @@ def make_run(folder, prior_weight: float):
     tower = {"name": "dssm", "widths": [8, DIMENSION]}
     config = {"tower": tower, "shared_towers": True}
     run = finished_run(folder / "run", data, config, prior_weight, seed=1)
-    ranking = {"prior_weight": prior_weight, "validation": {"bm25_weight": 0.25}}
+    ranking = {"prior_weight": prior_weight, "validation": {"cutoff": -0.25}}
     (run / RANKING).write_text(json.dumps(ranking))
     mark_finished(run)
     return run

@@ -84,11 +84,11 @@ def printed(capsys, *queries, **options):
     return capsys.readouterr().out
 
 
-def test_a_search_prints_the_hybrid_first(index_directory, capsys):
+def test_a_search_prints_the_ranking_of_the_model_first(index_directory, capsys):
     text = printed(capsys, "red hat", "", index=index_directory, k=1)
-    for expected in ("BM25", "model", "d1", "1.00", "Nothing was found"):
+    for expected in ("BM25", "Model", "d1", "Nothing was found"):
         assert expected in text
-    assert text.index("Hybrid") < text.index("\nBM25\n")
+    assert text.index("\nModel\n") < text.index("\nBM25\n")
 
 
 def test_a_model_and_a_corpus_give_the_same_results_as_an_index(

@@ -3,13 +3,11 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from dssm_tf.commands.search import show
 from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.fusion import fuse
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.hits import NO_RESULTS, SYSTEMS
 from dssm_tf.retrieval.index import Index
@@ -34,11 +32,10 @@ def ids(hits):
 def test_a_query_equal_to_a_title_ranks_it_first_by_every_system(run_directory):
     index = Index.build(SemanticRanker.load(run_directory), TITLES)
     rankings = index.search("red hat", k=3).rankings
-    assert list(rankings) == list(SYSTEMS) == ["hybrid", "bm25", "semantic"]
-    assert [ids(hits)[0] for hits in rankings.values()] == ["d1"] * 3
-    # Equal texts and shared towers: the cosine is 1. The best title of both systems has 1.
+    assert list(rankings) == list(SYSTEMS) == ["semantic", "bm25"]
+    assert [ids(hits)[0] for hits in rankings.values()] == ["d1"] * 2
+    # Equal texts and shared towers: the cosine is 1.
     assert rankings["semantic"][0].score == pytest.approx(1.0, abs=1e-5)
-    assert rankings["hybrid"][0].rank_value == 1.0
     # "red" is in d4 too; no other title has a word of the query.
     assert ids(rankings["bm25"]) == ["d1", "d4"]
 
@@ -57,20 +54,6 @@ def test_scores_equal_those_of_the_model_and_of_bm25(index, ranker):
     assert ids(index.search("tie", k=1).rankings["semantic"]) == ["d3"]
 
 
-def test_the_hybrid_uses_the_model_s_bm25_weight(index, ranker):
-    assert ranker.bm25_weight == 0.25
-    rankings = index.search("red hat", k=5).rankings
-    # All five titles are combined; titles without a query word have BM25 score 0.
-    semantic = {hit.doc_id: hit.score for hit in rankings["semantic"]}
-    lexical = dict.fromkeys(semantic, 0.0) | {
-        hit.doc_id: hit.rank_value for hit in rankings["bm25"]
-    }
-    arrays = (np.array([scores[name] for name in semantic]) for scores in (lexical, semantic))
-    expected = dict(zip(semantic, fuse(*arrays, 0.25), strict=True))
-    hybrid = {hit.doc_id: hit.rank_value for hit in rankings["hybrid"]}
-    assert hybrid == pytest.approx(expected, abs=1e-6)
-
-
 def test_queries_without_a_known_word_have_no_results_and_a_note(index):
     for query in ("", " ?! ", "\0", "zzyzx 日本 \udcff"):
         result = index.search(query)
@@ -79,16 +62,15 @@ def test_queries_without_a_known_word_have_no_results_and_a_note(index):
     # A word of known trigrams that no title has: BM25 has no result.
     rankings = index.search("redbox", k=5).rankings
     assert rankings["bm25"] == []
-    assert ids(rankings["semantic"]) == ids(rankings["hybrid"])
-    assert len(rankings["hybrid"]) == 5
+    assert len(rankings["semantic"]) == 5
 
 
 def test_words_unknown_to_the_model_are_ranked_by_bm25_only(ranker):
     corpus = [CorpusTitle("d1", "Red Hat"), CorpusTitle("d2", "Xyq Tie"), CorpusTitle("d3", "Xyq")]
     rankings = Index.build(ranker, corpus).search("xyq").rankings
     assert rankings["semantic"] == []
-    assert ids(rankings["hybrid"]) == ids(rankings["bm25"]) == ["d3", "d2"]
-    assert {hit.similarity for hit in rankings["hybrid"]} == {0.0}
+    assert ids(rankings["bm25"]) == ["d3", "d2"]
+    assert {hit.similarity for hit in rankings["bm25"]} == {0.0}
 
 
 def test_equal_titles_tie_in_the_order_of_the_corpus(ranker):
@@ -131,7 +113,7 @@ def test_an_opened_index_returns_the_same_results_as_the_built_one(index_directo
             assert ids(hits) == ids(expected)
             for hit, other in zip(hits, expected, strict=True):
                 assert hit[2:] == pytest.approx(other[2:], abs=1e-6)
-    assert opened.model.bm25_weight == 0.25
+    assert opened.model.cutoff == -0.25
 
 
 def test_a_changed_byte_is_an_error(index_directory, tmp_path):

@@ -60,7 +60,7 @@ def test_the_terminal_prints_the_models_scores(folder, capsys):
     assert capsys.readouterr().out == from_index
     hit = open_index(folder / "index").search("red shoez", 1).rankings["semantic"][0]
     assert hit.score == approx(load(folder / "model").score("red shoez", [hit.title])[0], abs=1e-6)
-    assert f"score {hit.score:.3f}, words of the query" in from_index
+    assert f"score {hit.score:.3f}, query words" in from_index
 
 
 def test_the_page_shows_one_ranking_marks_matches_and_explains_them(folder):

@@ -120,7 +120,6 @@ SETTINGS = {
     "name": "shop",
     "prior_weight": 0.25,
     "mean_prior": -0.5,
-    "bm25_weight": 0.4,
     "cutoff": 0.1,
 }
 
@@ -139,7 +138,7 @@ def write_compact_model(
     directory.mkdir(parents=True)
     content = {
         "format": FORMAT,
-        "score": {"name": MAXSIM, "threshold": model.threshold},
+        "score": {"name": MAXSIM, "threshold": model.threshold, "gamma": 10.0},
         "rules": asdict(model.vocabulary.rules),
         "unseen": -7.0,
         **SETTINGS,

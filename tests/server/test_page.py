@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 from html.parser import HTMLParser
+from urllib.parse import urlencode
 
 import pytest
 
@@ -19,12 +21,13 @@ from dssm_tf.tables.judgments import CorpusTitle
 from tests.server.asking import rest
 from tests.server.browser import Browser, find_chromium
 
-# Whether the title of the third hybrid hit is visible, and not covered by another element.
+# Whether the title of the third hit is visible, and not covered by another element.
 ON_TOP = """(() => {
-  const hit = document.getElementById("hybrid-3");
+  const hit = document.getElementById("semantic-3");
   const box = hit.querySelector(".title").getBoundingClientRect();
   return hit.contains(document.elementFromPoint(box.left + 5, box.top + 5));
 })()"""
+TEXT = "document.getElementById('results').innerText.replace(/\\s+/g, ' ').trim()"
 EVIL = '<script>alert(1)</script> "fox" onmouseover=x'
 CORPUS = [
     CorpusTitle("t1", "Red Fox"),
@@ -45,7 +48,7 @@ def search(index):
     """Returns a function that renders and parses the page of a query."""
 
     def search(query: str = "", why: str = "", system: str = "") -> ParsedPage:
-        return ParsedPage(render(index, query, why, system))
+        return ParsedPage(render(index, query, why, system, "1"))
 
     return search
 
@@ -124,7 +127,7 @@ def test_poor_results_are_reported_and_collapsed(index, search, monkeypatch, que
     page = search(query)
     assert ("No good match was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
-    assert page.titles("hybrid")  # the rankings are still in the page
+    assert page.titles("semantic")  # the rankings are still in the page
     # The collapsed rankings open to show an explanation.
     page = search(query, why="t1", system="semantic")
     details = [values for tag, values in page.tags if tag == "details"]
@@ -200,8 +203,8 @@ def test_texts_too_long_to_explain_have_a_message(search):
 
 
 def test_a_corpus_of_one_title_can_be_searched(index):
-    page = ParsedPage(render(Index.build(index.model, CORPUS[:1]), "red fox"))
-    assert [page.titles(system) for system in SYSTEMS] == [["t1"]] * 3
+    page = ParsedPage(render(Index.build(index.model, CORPUS[:1]), "red fox", "", "", "1"))
+    assert [page.titles(system) for system in SYSTEMS] == [["t1"]] * 2
 
 
 def server_of(index) -> Server:
@@ -218,31 +221,33 @@ def test_the_keys_and_the_script_work_in_a_browser(index):
         browser.type("red foxe")
         browser.wait_for("document.querySelectorAll('#semantic li').length == 5")
         assert browser.run("location.search") == "?q=red+foxe"
+        assert browser.run("document.getElementById('bm25')") is None
+        browser.run("document.getElementById('compare').click()")
+        browser.wait_for("document.querySelectorAll('#bm25 li').length > 0")
         browser.press("ArrowDown")
-        assert browser.run("document.activeElement.id") == "hybrid-1-why"
+        assert browser.run("document.activeElement.id") == "semantic-1-why"
         browser.press("ArrowRight")
         assert browser.run("document.activeElement.id") == "bm25-1-why"
-        browser.press("ArrowRight")
-        assert browser.run("document.activeElement.id") == "semantic-1-why"
+        browser.press("ArrowLeft")
         browser.press("ArrowDown")
         assert browser.run("document.activeElement.id") == "semantic-2-why"
         browser.press("Enter")
-        browser.wait_for("document.querySelector('#semantic-2 td') != null")
+        browser.wait_for("document.querySelector('#semantic-2 .because li') != null")
         # The explanation does not move the focus.
         assert browser.run("document.activeElement.id") == "semantic-2-why"
         # An explained hit is visible and not covered, also on a phone.
         browser.resize(500, 300)
         for shift in (-400, 400):
-            browser.run("document.getElementById('hybrid-3').scrollIntoView()")
+            browser.run("document.getElementById('semantic-3').scrollIntoView()")
             browser.run(f"window.scrollBy(0, {shift})")
-            browser.run("document.getElementById('hybrid-3-why').click()")
+            browser.run("document.getElementById('semantic-3-why').click()")
             opened = "true" if shift < 0 else "false"
-            browser.wait_for(f"!!document.querySelector('#hybrid-3 td') == {opened}")
+            browser.wait_for(f"!!document.querySelector('#semantic-3 .because') == {opened}")
             assert browser.run(ON_TOP)
         browser.press("/")
         assert browser.run("document.activeElement.id") == "q"
         browser.run("history.go(-2)")
-        browser.wait_for("document.querySelector('#semantic-2 td') != null")
+        browser.wait_for("document.querySelector('#semantic-2 .because li') != null")
         assert browser.errors == []
         # The page is not wider than a phone.
         browser.resize(500, 900)
@@ -263,3 +268,21 @@ def test_the_page_is_served_over_http(index):
         assert connection.getresponse().read() == b""
         connection.close()
         assert 'api="page",status="OK"} 2.0' in rest(server.rest_address, "/metrics")[1]
+
+
+@pytest.mark.serving
+@pytest.mark.parametrize("bm25", ["", "1"])
+def test_the_script_shows_what_the_server_renders(index, bm25):
+    if find_chromium() is None:
+        pytest.skip("Chromium is not installed")
+    with server_of(index) as server, Browser() as browser:
+        for query in ("red foxe", 'script "fox', "xqzt", ""):
+            for why in ("", "&why=t1&in=semantic"):
+                address = "/?" + urlencode({"q": query, "bm25": bm25}) + why
+                browser.open(f"http://{server.rest_address}{address}")
+                rendered = browser.run(TEXT)
+                browser.run("document.getElementById('results').replaceChildren()")
+                browser.run(f"show({json.dumps(address)}, false)")
+                browser.wait_for("document.querySelector('#results > *') != null")
+                assert browser.run(TEXT) == rendered
+        assert browser.errors == []

@@ -66,7 +66,7 @@ def shop(request, tmp_path_factory) -> Shop:
 def printed_score(text: str) -> float:
     """The score in a printed line, whose printed parts add up to it."""
     part = (
-        r"(?:similarity|words of the query|words of the title|pairs|prior) [+-]?\d\.\d{3}"
+        r"(?:similarity|query words|title words|pairs|prior|remembered clicks) [+-]?\d\.\d{3}"
         r"(?: \(the cosine\))?"
     )
     found = re.search(rf"[Ss]core (-?\d\.\d{{3}}) ?[:,]?((?: ?,? {part})+)", text)

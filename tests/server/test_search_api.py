@@ -127,8 +127,28 @@ def test_a_search_without_a_good_match_says_so(server):
     assert body["note"] == "The query has no word."
 
 
-def test_a_cosine_model_has_three_rankings(cosine_server):
-    for ranking, chosen in (("hybrid", None), ("bm25", "bm25"), ("semantic", "semantic")):
+def test_bm25_of_a_maxsim_model_is_returned_on_request(server):
+    code, body = post(server, query="red shoe", ranking="bm25", filters={"doc_id": ["a", "b"]})
+    assert (code, body["ranking"]) == (200, "bm25")
+    assert {result["doc_id"] for result in body["results"]} <= {"a", "b"}
+    for result in body["results"]:
+        assert result["parts"] == {"bm25": approx(result["score"])}
+
+
+def test_results_have_what_a_page_shows(server):
+    (first, *_) = post(server, query="crimson shoe kite", k=1)[1]["results"]
+    marked = [part["text"] for part in first["title_parts"] if part["is_match"]]
+    assert " ".join(part["text"] for part in first["title_parts"]) == first["title"]
+    by_word = {word["word"]: word for word in first["words"]}
+    assert by_word["crimson"]["spelled"] in marked
+    assert (by_word["crimson"]["is_same"], by_word["shoe"]["is_same"]) == (False, True)
+    assert by_word["kite"]["spelled"] is None
+    assert sum(first["shown_parts"].values()) == approx(round(first["score"], 3))
+    assert {"query words", "title words"} <= {*first["shown_parts"]}
+
+
+def test_a_cosine_model_has_two_rankings(cosine_server):
+    for ranking, chosen in (("semantic", None), ("bm25", "bm25"), ("semantic", "semantic")):
         code, body = post(cosine_server, query="red", ranking=chosen)
         assert (code, body["ranking"]) == (200, ranking)
         first = body["results"][0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.compact import add_rules, write_compact
+from dssm_tf.export.compact import add_remembered_clicks, add_rules, write_compact
 from dssm_tf.export.load import find_model, load, model_title_fields
 from dssm_tf.export.search_engine.verify import verify_search_engine
 from dssm_tf.export.search_engine.write import SPECIFICATION, write_search_engine
@@ -64,6 +64,9 @@ def export_search_engine(
             write_compact(cast("MaxSimRun", ranker), location.path, directory / MODEL)
         else:
             shutil.copytree(location.path, directory / MODEL, dirs_exist_ok=True)
+            # An engine's query has no clause for them; the export says nothing about the log.
+            add_remembered_clicks(directory / MODEL, None)
+            ranker = ranker.with_remembered_clicks(None)
         if rules is not None:
             add_rules(directory / MODEL, rules)
         write_search_engine(

@@ -211,8 +211,7 @@ def test_the_parts_of_a_score_are_named():
     # Words of the query: (1.718 * .75 + .950 + 1.159) / 4.119 without the pair, .825; of the title
     # .3 * (1.037 * .75 + .950 + 1.159) / 4.796 = .181.
     assert hit.score_breakdown() == (
-        "score 1.095, words of the query +0.825, words of the title +0.181, pairs +0.089, "
-        "crimson → red .75"
+        "score 1.095, query words +0.825, title words +0.181, pairs +0.089, crimson → red .75"
     )
     parts = hit.title_parts("crimson shoe box", str.split)
     assert parts == [("red", True), ("shoe", True), ("box", True), ("lid", False)]

@@ -1,0 +1,117 @@
+"""The titles of an index that have remembered clicks: `clicked_titles.npy`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.arrays import map_array, write_array
+from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval.maxsim_files import REBUILD_HINT, Arrays
+from dssm_tf.runtime.remembered_clicks import QueryClicks, RememberedClicks
+from dssm_tf.text.vocabulary import Vocabulary
+
+CLICKED_TITLES = "clicked_titles.npy"
+
+_NO_TITLES = np.zeros(0, np.int32)
+
+
+class ClickedTitles(NamedTuple):
+    """Remembered clicks with the positions of their titles in the arrays of an index.
+
+    Attributes:
+        remembered: the remembered clicks.
+        positions: int32, the position of each title of `remembered`; -1 if the index lacks it.
+    """
+
+    remembered: RememberedClicks
+    positions: NDArray[np.int32]
+
+    @classmethod
+    def find(
+        cls, remembered: RememberedClicks, table: Any, arrays: Arrays, vocabulary: Vocabulary
+    ) -> ClickedTitles:
+        """Finds the titles in an index.
+
+        Args:
+            remembered: the remembered clicks.
+            table: Arrow table of the entries, with `title`.
+            arrays: the numbers of the index.
+            vocabulary: of the model.
+        """
+        column = table["title"]
+        first_entries = arrays.docs[arrays.doc_starts[:-1]].tolist()
+        hashes = vocabulary.rules.column(column[entry].as_py() for entry in first_entries)
+        order = np.argsort(hashes)
+        places = np.searchsorted(hashes, remembered.titles, sorter=order).clip(max=len(order) - 1)
+        found = order[places]
+        positions = np.where(hashes[found] == remembered.titles, found, -1).astype(np.int32)
+        return cls(remembered, positions)
+
+    @classmethod
+    def read(cls, directory: Path, remembered: RememberedClicks, titles: int) -> ClickedTitles:
+        """Reads the positions that `save` wrote.
+
+        Args:
+            directory: the index.
+            remembered: the remembered clicks of its model.
+            titles: number of distinct titles of the index.
+
+        Raises:
+            UserError: the file is damaged, or does not fit the model.
+        """
+        path = directory / CLICKED_TITLES
+        positions = map_array(path, REBUILD_HINT, mapped=False)
+        is_valid = positions.dtype == np.int32 and positions.shape == remembered.titles.shape
+        if not is_valid or not ((positions >= -1) & (positions < titles)).all():
+            raise UserError(
+                f"{path}: expected a title of the index, or -1, for each of the "
+                f"{len(remembered.titles)} remembered titles. {REBUILD_HINT}"
+            )
+        return cls(remembered, positions)
+
+    def save(self, directory: Path) -> None:
+        """Writes `CLICKED_TITLES`."""
+        write_array(directory / CLICKED_TITLES, self.positions)
+
+    def titles(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The positions of the titles that were clicked for a query.
+
+        Args:
+            words: the words of the query, in order.
+        """
+        found = self.remembered.of_query(words)
+        if found is None:
+            return _NO_TITLES
+        positions = self.positions[found.rows]
+        return positions[positions >= 0]
+
+    def added(
+        self, words: Sequence[str], titles: NDArray[np.int32], scores: NDArray[np.float32]
+    ) -> NDArray[np.float64] | None:
+        """What remembered clicks add to the scores of titles; None for a query without clicks.
+
+        Args:
+            words: the words of the query, in order.
+            titles: positions of the titles.
+            scores: their scores without remembered clicks.
+        """
+        found = self.remembered.of_query(words)
+        if found is None:
+            return None
+        clicks = self._clicks(found, titles)
+        added: NDArray[np.float64] = np.where(
+            clicks > 0, self.remembered.added(clicks, scores, found.log_sum), 0.0
+        )
+        return added
+
+    def _clicks(self, found: QueryClicks, titles: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The clicks of each title."""
+        clicks_of = dict(
+            zip(self.positions[found.rows].tolist(), found.clicks.tolist(), strict=True)
+        )
+        return np.array([clicks_of.get(title, 0) for title in titles.tolist()], np.int64)

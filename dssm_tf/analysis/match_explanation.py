@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dssm_tf.analysis.read_words import read_words
+from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.word_matches import WordMatch, WordMatches
 
@@ -90,7 +91,7 @@ class MatchExplanation:
         return self.similarity + self.prior
 
     def score_breakdown(self) -> str:
-        """The parts of the score, as text."""
+        """The parts of the score as text, rounded so that they add up to the rounded score."""
         parts = {
             "words of the query": self.query.contribution(),
             "words of the title": self.title.contribution(),
@@ -99,7 +100,8 @@ class MatchExplanation:
             parts["pairs"] = sum(pair.contribution for pair in self.matches.pairs)
         if self._has_prior():
             parts["prior"] = self.prior
-        terms = ", ".join(f"{name} {value:+.3f}" for name, value in parts.items())
+        rounded = rounded_parts(parts, self.score, 3)
+        terms = ", ".join(f"{name} {value:+.3f}" for name, value in rounded.items())
         return f"Score {self.score:.3f}: {terms}"
 
     def sentences(self) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from string import punctuation
 from typing import NamedTuple
 
+from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import WordMatches
@@ -61,14 +61,22 @@ class Hit(NamedTuple):
     def score_breakdown(self) -> str:
         """The score of the model and its parts as text, then the BM25 score unless it is 0.
 
+        The parts are rounded so that they add up to the rounded score.
+
         >>> Hit("d1", "Red Hat", 0.5, 0.8125, -0.3125, 2.5, 0.9).score_breakdown()
-        'score 0.500, similarity 0.812, prior -0.312, BM25 2.5'
+        'score 0.500, similarity 0.813, prior -0.313, BM25 2.5'
         >>> Hit("d2", "Blue Box", 0.5, 0.5, 0.0, 0.0, 0.1).score_breakdown()
         'score 0.500, similarity 0.500'
+        >>> Hit("d3", "Blue Lid", 0.4996, 0.8124, -0.3128, 0.0, 0.1).score_breakdown()
+        'score 0.500, similarity 0.813, prior -0.313'
         """
-        terms = [f"score {self.score:.3f}", f"similarity {self.similarity:.3f}"]
+        exact = {"similarity": self.similarity}
         if round(self.prior, 3):
-            terms.append(f"prior {self.prior:+.3f}")
+            exact["prior"] = self.prior
+        parts = rounded_parts(exact, self.score, 3)
+        terms = [f"score {self.score:.3f}", f"similarity {parts['similarity']:.3f}"]
+        if "prior" in parts:
+            terms.append(f"prior {parts['prior']:+.3f}")
         if self.bm25_score:
             terms.append(f"BM25 {self.bm25_score:.1f}")
         return ", ".join(terms)
@@ -246,30 +254,6 @@ class MatchHit:
 
 
 AnyHit = Hit | LexicalHit | MatchHit
-
-
-def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:
-    """Rounds numbers so that they add up to their rounded total.
-
-    All are rounded down, then those that lose most are rounded up (the largest remainders).
-
-    Args:
-        parts: numbers that add up to about `total`.
-        total: their sum.
-        digits: digits after the point.
-
-    >>> rounded_parts({"words": 0.8246, "pairs": 0.1042, "prior": -0.3144}, 0.6144, 2)
-    {'words': 0.82, 'pairs': 0.1, 'prior': -0.31}
-    """
-    scale = 10**digits
-    units = {name: math.floor(value * scale) for name, value in parts.items()}
-    missing = round(total * scale) - sum(units.values())
-    by_remainder = sorted(parts, key=lambda name: units[name] - parts[name] * scale)
-    if missing < 0:  # the parts add up to a little more than the total
-        by_remainder.reverse()
-    for name in by_remainder[: abs(missing)]:
-        units[name] += 1 if missing > 0 else -1
-    return {name: value / scale for name, value in units.items()}
 
 
 def shown_title(title: str) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dssm_tf.analysis.read_words import read_words
+from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.word_matches import (
     WordMatch,
     WordMatches,
     parts_of_score,
-    rounded_parts,
     shown_parts,
 )
 

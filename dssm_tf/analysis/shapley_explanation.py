@@ -15,6 +15,7 @@ from dssm_tf.analysis.contributions import leave_one_out_losses, without_each, w
 from dssm_tf.analysis.neurons import Link, links, winners
 from dssm_tf.analysis.read_words import read_words
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.text.letter_ngrams import letter_ngrams
 
@@ -128,14 +129,19 @@ class ShapleyExplanation:
         return self.similarity + self.prior
 
     def score_breakdown(self) -> str:
-        """The parts of the score, as text."""
+        """The parts of the score as text, rounded so that they add up to the rounded score."""
         if self.measure == SCORE:
             score = f"Score {self.score:.3f}"
             if self.base_score:
                 score += f", {self.score - self.base_score:+.3f} above a title without words"
             return score
-        breakdown = f"Score {self.score:.3f}: similarity {self.similarity:.3f} (the cosine)"
-        return f"{breakdown}, prior {self.prior:+.3f}" if self._has_prior() else breakdown
+        if not self._has_prior():
+            return f"Score {self.score:.3f}: similarity {self.similarity:.3f} (the cosine)"
+        exact = {"similarity": self.similarity, "prior": self.prior}
+        similarity, prior = rounded_parts(exact, self.score, 3).values()
+        return (
+            f"Score {self.score:.3f}: similarity {similarity:.3f} (the cosine), prior {prior:+.3f}"
+        )
 
     def sentences(self) -> list[str]:
         """One sentence per query word, by contribution; weak words share one sentence.

@@ -160,7 +160,7 @@ class Batches:
             datasets.append(steps.map(make_batch, num_parallel_calls=_cores(), deterministic=True))
         turn = tf.data.Dataset.from_tensor_slices(sources)
         alternating = tf.data.Dataset.choose_from_datasets(datasets, turn)
-        return alternating.prefetch(2 * replicas).with_options(WITHOUT_AUTOTUNING)
+        return alternating.prefetch(replicas).with_options(WITHOUT_AUTOTUNING)
 
     def _schedule(self, start: int, stop: int, replicas: int) -> NDArray[np.int64]:
         """The elements of some epochs as `(epoch, source, step, replica)`, `(elements, 4)`."""

@@ -24,6 +24,7 @@ from dssm_tf.model.run_files import (
     read_ranking,
 )
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.runtime.compact_files import LARGEST_WEIGHT, number_problem
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -72,11 +73,9 @@ class TrainedRun:
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
         for weight in model.weights:
-            if not np.isfinite(np.asarray(weight.numpy(), np.float32)).all():
-                raise UserError(
-                    f"{run / WEIGHTS}: {weight.path} has a number that is not finite. Train the "
-                    "run again."
-                )
+            array = np.asarray(weight.numpy(), np.float32)
+            if problem := number_problem({weight.path: array}, LARGEST_WEIGHT):
+                raise UserError(f"{run / WEIGHTS}: {problem}. Train the run again.")
         frequencies = None
         if config.score.reads_words:
             frequencies = DocumentFrequencies.load(run / FREQUENCIES)

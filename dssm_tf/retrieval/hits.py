@@ -8,12 +8,12 @@ from functools import cached_property
 from string import punctuation
 from typing import NamedTuple
 
+from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import (
     WordMatches,
     parts_of_score,
-    rounded_parts,
     shown_parts,
 )
 from dssm_tf.tables.cells import one_line
@@ -64,14 +64,22 @@ class Hit(NamedTuple):
     def score_breakdown(self) -> str:
         """The score of the model and its parts as text, then the BM25 score unless it is 0.
 
+        The parts are rounded so that they add up to the rounded score.
+
         >>> Hit("d1", "Red Hat", 0.5, 0.8125, -0.3125, 2.5, 0.9).score_breakdown()
-        'score 0.500, similarity 0.812, prior -0.312, BM25 2.5'
+        'score 0.500, similarity 0.813, prior -0.313, BM25 2.5'
         >>> Hit("d2", "Blue Box", 0.5, 0.5, 0.0, 0.0, 0.1).score_breakdown()
         'score 0.500, similarity 0.500'
+        >>> Hit("d3", "Blue Lid", 0.4996, 0.8124, -0.3128, 0.0, 0.1).score_breakdown()
+        'score 0.500, similarity 0.813, prior -0.313'
         """
-        terms = [f"score {self.score:.3f}", f"similarity {self.similarity:.3f}"]
+        exact = {"similarity": self.similarity}
         if round(self.prior, 3):
-            terms.append(f"prior {self.prior:+.3f}")
+            exact["prior"] = self.prior
+        parts = rounded_parts(exact, self.score, 3)
+        terms = [f"score {self.score:.3f}", f"similarity {parts['similarity']:.3f}"]
+        if "prior" in parts:
+            terms.append(f"prior {parts['prior']:+.3f}")
         if self.bm25_score:
             terms.append(f"BM25 {self.bm25_score:.1f}")
         return ", ".join(terms)

@@ -98,6 +98,20 @@ _DTYPES = {
 }  # fmt: skip
 
 
+_LARGEST = 1e9  # of weights
+_RANGES = {
+    "vectors": (-1.001, 1.001),
+    "similarities": (-np.inf, np.inf),  # see `_table_problem`
+    "query_weights": (0.0, _LARGEST),
+    "word_weights": (0.0, _LARGEST),
+    "pair_weights": (0.0, _LARGEST),
+    "inverse_totals": (0.0, np.inf),
+    "priors": (-1e12, 1e12),
+}
+"""The smallest and the largest number of arrays of floats."""
+_ROUNDING = 1e-3  # of the square of the length of a vector
+
+
 def write_files(
     directory: Path, similar_words: int, rescored: int, words: list[str], arrays: Arrays
 ) -> None:
@@ -133,10 +147,10 @@ def read_settings(directory: Path) -> tuple[int, int]:
         )
     for name in ("similar_words", "rescored"):
         value = settings.get(name)
-        if type(value) is not int or value < 1:
+        if type(value) is not int or not 1 <= value < 1 << 31:
             raise UserError(
-                f"{path}: {name} is {value!r:.60}; expected a whole number, at least 1. "
-                f"{REBUILD_HINT}"
+                f"{path}: {name} is {value!r:.60}; expected a whole number, at least 1 and below "
+                f"2^31. {REBUILD_HINT}"
             )
     return settings["similar_words"], settings["rescored"]
 
@@ -224,12 +238,15 @@ def array_problem(
     for name, shape in shapes.items():
         if (received := getattr(arrays, name).shape) != shape:
             return name, f"its shape is {received}; expected {shape}"
-    for name in (
-        "vectors", "similarities", "query_weights", "word_weights", "pair_weights",
-        "inverse_totals", "priors",
-    ):  # fmt: skip
-        if not np.isfinite(getattr(arrays, name)).all():
+    for name, (low, high) in _RANGES.items():
+        array = getattr(arrays, name)
+        if not np.isfinite(array).all():
             return name, "a number is not finite"
+        if array.size and not low <= float(array.min()) <= float(array.max()) <= high:
+            return name, f"a number is out of range; expected {low:g} to {high:g}"
+    squares = np.einsum("nd,nd->n", arrays.vectors, arrays.vectors)
+    if words and squares.max() > 1 + _ROUNDING:
+        return "vectors", "a vector is longer than 1"
     if problem := _table_problem(arrays.similar_rows, arrays.similarities, words):
         return problem
     if pairs and not (arrays.pair_keys[0] >= 0 and arrays.pair_keys[-1] < words**2):
@@ -252,7 +269,31 @@ def array_problem(
         not_increasing = np.flatnonzero(np.diff(numbers) <= 0) + 1
         if not np.isin(not_increasing, first).all():
             return items, "the numbers of a list do not increase"
+    if (np.bincount(arrays.docs, minlength=entries) != 1).any():
+        return "docs", "an entry of the corpus is not there exactly once"
+    for starts, items in (  # the titles of each word or pair, and those of each title
+        ("word_starts", "title_words"), ("title_starts", "word_titles"),
+        ("pair_starts", "title_pairs"), ("title_pair_starts", "pair_titles"),
+    ):  # fmt: skip
+        counts = np.diff(getattr(arrays, starts))
+        if (np.bincount(getattr(arrays, items), minlength=len(counts)) != counts).any():
+            return items, f"its numbers do not occur as often as {starts} says"
+    if not _totals_are_equal(arrays):
+        return "inverse_totals", "a number is not that of the title's weights"
     return None
+
+
+def _totals_are_equal(arrays: Arrays) -> bool:
+    """Whether all titles with words have the same product of total weight and inverse total."""
+    totals = np.zeros(arrays.titles)
+    for starts, items, weights in (
+        (arrays.title_starts, arrays.title_words, arrays.word_weights),
+        (arrays.title_pair_starts, arrays.title_pairs, arrays.pair_weights),
+    ):
+        sums = np.append(0, np.cumsum(weights[items], dtype=np.float64))
+        totals += sums[starts[1:]] - sums[starts[:-1]]
+    products = (totals * arrays.inverse_totals)[np.diff(arrays.title_starts) > 0]
+    return not products.size or bool(np.ptp(products) <= _ROUNDING * products.max())
 
 
 def _table_problem(

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +64,18 @@ COSINE, MAXSIM = "cosine", "maxsim"
 Arrays = dict[str, NDArray[Any]]
 
 _REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
-_NUMBERS = ("prior_weight", "mean_prior", "cutoff", "unseen")
+_LARGEST_PRIOR = 1e6  # of a log-prior, and of its weight
+_LARGEST_CUTOFF = float(np.finfo(np.float32).max)
+_NUMBERS = {
+    "prior_weight": (0.0, _LARGEST_PRIOR),
+    "mean_prior": (-(_LARGEST_PRIOR**2), _LARGEST_PRIOR**2),
+    "cutoff": (-_LARGEST_CUTOFF, _LARGEST_CUTOFF),
+    "unseen": (-_LARGEST_PRIOR, _LARGEST_PRIOR),
+}
+"""Numbers of compact.json with the smallest and the largest value."""
+
+LARGEST_WEIGHT = 1e9
+"""Larger weights are refused, so that scores do not overflow float32."""
 
 
 class CompactFiles(NamedTuple):
@@ -146,7 +156,7 @@ def read_compact(directory: Path) -> CompactFiles:
         tower, tower_names = settings["tower"], settings["sides"]
         problem = weights_problem(weights, tower, tower_names, 1 + vocabulary.size)
         _refuse(directory / WEIGHTS, problem)
-    _refuse(directory / WEIGHTS, _number_problem(weights))
+    _refuse(directory / WEIGHTS, number_problem(weights, LARGEST_WEIGHT))
     return CompactFiles(
         directory, settings, vocabulary, weights, prior, frequencies, search_rules, remembered
     )
@@ -163,20 +173,22 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
     name, score, rules = (settings.get(key) for key in ("name", "score", "rules"))
     if not isinstance(name, str) or not name:
         return f"name is {name!r:.60}; expected text"
-    for key in _NUMBERS:
-        if not _is_number(settings.get(key)):
-            return f"{key} is {settings.get(key)!r:.60}; expected a number"
+    for key, (low, high) in _NUMBERS.items():
+        if not _is_number(settings.get(key), low, high):
+            return f"{key} is {settings.get(key)!r:.60}; expected a number from {low:g} to {high:g}"
     if not isinstance(rules, dict):
         return f"rules is {rules!r:.60}; expected an object"
     if not isinstance(score, dict) or score.get("name") not in (COSINE, MAXSIM):
         return f"score is {score!r:.60}; expected an object with the name cosine or maxsim"
     if score["name"] == MAXSIM:
         threshold: Any = score.get("threshold")
-        if not _is_number(threshold) or not 0 <= threshold < 1:
+        if not _is_number(threshold, 0, 1) or threshold == 1:
             return f"score.threshold is {threshold!r:.60}; expected a number from 0 to below 1"
         gamma: Any = score.get("gamma")
-        if not _is_number(gamma) or gamma <= 0:
-            return f"score.gamma is {gamma!r:.60}; expected a number above 0"
+        if not _is_number(gamma, 0, LARGEST_WEIGHT) or gamma == 0:
+            return (
+                f"score.gamma is {gamma!r:.60}; expected a number above 0, up to {LARGEST_WEIGHT:g}"
+            )
         return None
     tower, tower_names = settings.get("tower"), settings.get("sides")
     if not isinstance(tower, dict) or str(tower.get("name")) not in TOWERS:
@@ -198,7 +210,7 @@ def _prior_problem(prior: Arrays) -> str | None:
         )
     if (titles[1:] < titles[:-1]).any():
         return "titles is not sorted"
-    return _number_problem({"log_priors": log_priors})
+    return number_problem({"log_priors": log_priors}, _LARGEST_PRIOR)
 
 
 def _maxsim_problem(weights: Arrays, rows: int) -> str | None:
@@ -225,19 +237,29 @@ def _maxsim_problem(weights: Arrays, rows: int) -> str | None:
             return f"{name} is {_shape(array)}; expected {shapes[name]}"
     if (kernel.dtype == np.int8) != ("scale" in weights):
         return f"kernel is {kernel.dtype}; expected int8 with the array scale, or floats without"
+    for name, array in weights.items():
+        if array.dtype.kind != "f" and not (name == "kernel" and array.dtype == np.int8):
+            return f"{name} is {array.dtype}; expected floats"
     return None
 
 
-def _number_problem(arrays: Arrays) -> str | None:
-    """Names an array with a number that is infinite or not a number; None if there is none."""
+def number_problem(arrays: Mapping[str, NDArray[Any]], largest: float) -> str | None:
+    """Names an array with a number that is not finite or too large; None if there is none.
+
+    Args:
+        arrays: by name.
+        largest: the largest absolute value.
+    """
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             return f"{name} has a number that is not finite"
+        if array.size and not -largest <= float(array.min()) <= float(array.max()) <= largest:
+            return f"{name} has a number that is larger than {largest:g}"
     return None
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and isfinite(value)  # type: ignore[arg-type]
+def _is_number(value: object, low: float, high: float) -> bool:
+    return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
 
 
 def _names(arrays: Arrays) -> str:

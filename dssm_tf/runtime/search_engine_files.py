@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +50,17 @@ FORMAT = 1
 
 EXPANSION_COLUMNS = ("word", "query_weight", "title_weight", "similar")
 PAIR_COLUMNS = ("pair", "query_weight", "title_weight")
+
+_NUMBER = r"\d{1,10}(?:\.\d+)?(?:e-\d{1,3})?"
+_SIMILAR = r"[^\s]+ (?:1|0(?:\.\d+)?|[1-9](?:\.\d+)?e-\d{1,3})"  # a word, and a number from 0 to 1
+_ROWS = {
+    EXPANSION_COLUMNS: re.compile(
+        rf"[^\s]+\t{_NUMBER}\t{_NUMBER}\t(?:{_SIMILAR}(?: {_SIMILAR})*)?", re.ASCII
+    ),
+    PAIR_COLUMNS: re.compile(rf"[^\s]+ [^\s]+\t{_NUMBER}\t{_NUMBER}", re.ASCII),
+}
+_MAX_RATIO = 64  # characters of a table for each byte of its file; real ones have two to five
+_LARGEST = {"query_side": 1e9, "title_side": 1e9, "prior_weight": 1e6, "prior_offset": 1e12}
 
 _HINT = "Copy the directory again, or write it again with `dssm export --format opensearch`."
 
@@ -135,7 +147,8 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
         raise UserError(f"{directory / MODEL} is not a maxsim model. {_HINT}")
     if (version := version_of(directory / MODEL)) != manifest.version:
         raise UserError(
-            f"{directory / MODEL} has version {version}, {MANIFEST} {manifest.version}. {_HINT}"
+            f"{directory / MODEL} has version {version}, {MANIFEST} {manifest.version!r:.40}. "
+            f"{_HINT}"
         )
     lines = dict(_split(line, 1) for line in _rows(directory / EXPANSIONS, EXPANSION_COLUMNS))
     pairs = {
@@ -149,6 +162,8 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
             f"{directory / EXPANSIONS} has {len(lines)} words; {MANIFEST} says "
             f"{manifest.catalog_words} catalog words. {_HINT}"
         )
+    if pairs.keys() != ranker.maxsim.frequencies.pairs.keys():
+        raise UserError(f"{directory / PAIRS} has other pairs than {directory / MODEL}. {_HINT}")
     title_rules = _read_title_rules(directory / TITLE_RULES)
     return SearchEngineFiles(directory, manifest, lines, pairs, ranker, title_rules)
 
@@ -184,41 +199,64 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[str]:
     """The lines of a compressed table after its header.
 
     Raises:
-        UserError: the file cannot be read, or its header or number of columns is wrong.
+        UserError: the file cannot be read, is far larger than its compressed form, or its header or
+            a line is not as expected.
     """
+    most = _MAX_RATIO * path.stat().st_size
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            header = file.readline().rstrip("\n")
+            header = file.readline(most).rstrip("\n")
             if header != "\t".join(columns):
                 raise UserError(
                     f"{path} has the columns {header!r:.80}; expected {', '.join(columns)}. {_HINT}"
                 )
-            for number, line in enumerate(file, start=2):
-                if line.count("\t") != len(columns) - 1:
-                    raise UserError(f"{path}:{number}: expected {len(columns)} columns. {_HINT}")
-                yield line.rstrip("\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+            number = 2
+            while line := file.readline(most):  # a small file must not fill the memory
+                most -= len(line)
+                if most <= 0:
+                    raise UserError(f"{path} becomes too large when it is decompressed. {_HINT}")
+                row = line.rstrip("\n")
+                if not _ROWS[columns].fullmatch(row):
+                    raise UserError(
+                        f"{path}:{number} is {row!r:.60}; expected {', '.join(columns)}, with a "
+                        f"tab between two columns. {_HINT}"
+                    )
+                yield row
+                number += 1
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise UserError(f"{path} cannot be read: {error}. {_HINT}") from None
 
 
 def _read_title_rules(path: Path) -> dict[str, PlacedTitles]:
     """Reads title_rules.json."""
+    content = _read_json(path)
     try:
-        content = json.loads(path.read_bytes())
         return {
-            query: PlacedTitles(tuple(placed["pinned"]), tuple(placed["blocked"]))
+            query: PlacedTitles(_texts(placed["pinned"]), _texts(placed["blocked"]))
             for query, placed in content.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} is not as expected ({error!r:.80}). {_HINT}") from None
 
 
+def _read_json(path: Path) -> Any:
+    """Reads JSON; the package of the runtime does not have `common.plain_data`."""
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON ({error}). {_HINT}") from None
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    """A list of texts as a tuple; raises TypeError for other values."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"{values!r:.40} is no list of texts")
+    return tuple(values)
+
+
 def _read_manifest(path: Path) -> Manifest:
     """Reads and checks manifest.json."""
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON ({error}). {_HINT}") from None
+    content = _read_json(path)
     version = content.get("format") if isinstance(content, dict) else None
     if version != FORMAT:
         raise UserError(
@@ -227,18 +265,24 @@ def _read_manifest(path: Path) -> Manifest:
         )
     types = {field.name: field.type for field in fields(Manifest)}
     for name, kind in types.items():
-        if not _is_valid(content.get(name), str(kind)):
+        if not _is_valid(content.get(name), str(kind), _LARGEST.get(name, 0.0)):
             raise UserError(f"{path}: {name} is {content.get(name)!r:.60}. {_HINT}")
     values = {name: content[name] for name in types}
     return Manifest(**values | {"title_fields": tuple(values["title_fields"])})
 
 
-def _is_valid(value: Any, kind: str) -> bool:
-    """Whether a JSON value is of the type of a field of `Manifest`."""
+def _is_valid(value: Any, kind: str, largest: float) -> bool:
+    """Whether a JSON value is of the type of a field of `Manifest`, and a number is in its range.
+
+    Args:
+        value: the value.
+        kind: the type of the field.
+        largest: the largest absolute value of a float.
+    """
     if kind == "int":
-        return type(value) is int and value >= 0
+        return type(value) is int and 0 <= value < 1 << 31
     if kind == "float":
-        return type(value) in (int, float) and isfinite(value)
+        return type(value) in (int, float) and -largest <= value <= largest
     if kind == "str":
         return isinstance(value, str) and bool(value)
     return isinstance(value, list) and all(isinstance(name, str) for name in value)

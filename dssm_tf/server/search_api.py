@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.retrieval.hits import (
     AnyHit,
     LexicalHit,
@@ -19,7 +20,6 @@ from dssm_tf.retrieval.hits import (
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.retrieval.records import hit_record
-from dssm_tf.runtime.word_matches import rounded_parts
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,

@@ -15,6 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
 _MIN_TITLES = 2
+_MAX_TITLES = 1 << 53  # larger whole numbers are not exact as floats
 _UNKNOWN_WORD = 0.5
 
 
@@ -124,8 +125,8 @@ def _problem(content: Any) -> str | None:
     if not isinstance(content, dict) or sorted(content) != names:
         return f"expected an object with {', '.join(names)}, received {_start(content)}"
     titles, words, pairs = content["titles"], content["words"], content["pairs"]
-    if type(titles) is not int or titles < 1:
-        return f"titles is {_start(titles)}; expected a number of titles, at least 1"
+    if type(titles) is not int or not 1 <= titles <= _MAX_TITLES:
+        return f"titles is {_start(titles)}; expected a number of titles, 1 to {_MAX_TITLES}"
     for name, counts in (("words", words), ("pairs", pairs)):
         if not isinstance(counts, dict):
             return f"{name} is {_start(counts)}; expected an object of numbers of titles"

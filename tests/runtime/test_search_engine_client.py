@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
+from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.maxsim import MaxSim
 from dssm_tf.runtime.search_engine_client import SearchEngineClient
@@ -276,6 +278,49 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path, file, content, message):
         SearchEngineClient(export)
     assert file.split("/")[0] in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        (
+            "manifest.json",
+            '"query_side": ',
+            '"query_side": 1' + 400 * "0" + ', "x": ',
+            "query_side is 10+",
+        ),
+        (
+            "manifest.json",
+            '"version": "',
+            '"version": "' + 5000 * "x",
+            r"manifest.json 'xxx\S+\. C",
+        ),
+        ("manifest.json", "{", "[" * 100_000, "is not JSON"),
+        ("expansions.tsv.gz", "\t", "\tnan", r"gz:2 is '\w+\\tnan"),
+        ("expansions.tsv.gz", " 1 ", " 2 ", r"gz:\d+ is '"),
+        ("expansions.tsv.gz", "\t", "\t9999999999999", r"gz:\d+ is '"),
+        ("expansions.tsv.gz", "\n", "\n" + 400_000 * " ", "becomes too large"),
+        ("pairs.tsv.gz", "\t", "\t-", "gz:2 is"),
+        ("pairs.tsv.gz", "red shoe", "red shoes", "has other pairs than"),
+        ("title_rules.json", "{}", '{"red": {"pinned": "t1", "blocked": []}}', "not as expected"),
+        ("title_rules.json", "{", "[" * 100_000, "is not JSON"),
+    ],
+)
+def test_impossible_values_with_fitting_checksums_are_refused(tmp_path, file, old, new, message):
+    export = write_export(tmp_path / "1")
+    raw = (export / file).read_bytes()
+    if file.endswith(".gz"):
+        header, text = gzip.decompress(raw).decode().split("\n", 1)
+        content = gzip.compress(f"{header}\n{text.replace(old, new, 1)}".encode())
+    else:
+        content = raw.decode().replace(old, new, 1).encode()
+    (export / file).write_bytes(content)
+    (export / CHECKSUMS).unlink()
+    write_checksums(export, files_in(export))
+    with pytest.raises(UserError, match=message) as error:
+        SearchEngineClient(export)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 600
 
 
 def test_a_model_of_another_version_is_refused(tmp_path):

@@ -87,6 +87,10 @@ def test_saved_numbers_are_read_back(titles):
     ("change", "message"),
     [
         ({"titles": 0}, "titles is 0; expected a number of titles"),
+        (
+            {"titles": 10**400},
+            r"titles is 10+.*; expected a number of titles, 1 to 9007199254740992",
+        ),
         ({"titles": True}, "titles is True"),
         ({"words": []}, r"words is \[\]; expected an object"),
         ({"words": {"red": 9}}, "the word 'red' is in 9 titles; expected 1 to 5"),

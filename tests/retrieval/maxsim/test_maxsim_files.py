@@ -75,6 +75,11 @@ def test_a_changed_byte_is_an_error(directory, tmp_path):
             b'{"format": 2, "similar_words": 4, "rescored": true}',
             "rescored is True; expected a whole number",
         ),
+        (
+            SETTINGS,
+            b'{"format": 2, "similar_words": 4, "rescored": 9223372036854775808}',
+            "rescored is 9223372036854775808; expected a whole number",
+        ),
         (WORDS, b"no arrow", "is not an Arrow table"),
         (TITLES, b"", "is not an Arrow table"),
         (f"{ARRAYS}/docs.npy", b"\x80\x04K\x01.", "is not an array of numbers"),
@@ -134,6 +139,25 @@ def test_arrays_that_do_not_fit_each_other_are_named(index):
     assert problem_with(index, word_titles=repeated) == (
         "word_titles",
         "the numbers of a list do not increase",
+    )
+    for name, value in (("query_weights", -1), ("pair_weights", 1e300), ("priors", 1e38)):
+        problem = problem_with(index, **{name: changed(getattr(arrays, name), 0, value)})
+        assert problem is not None
+        assert problem[0] == name
+        assert "out of range" in problem[1]
+    assert problem_with(index, vectors=arrays.vectors * 1.1)[0] == "vectors"
+    twice = np.concatenate([arrays.docs[:1], arrays.docs[1:] * 0 + arrays.docs[0]])
+    assert problem_with(index, docs=twice)[0] == "docs"
+    title = int(np.argmax(np.diff(arrays.title_starts)))  # one that has words
+    wrong_total = changed(arrays.inverse_totals, title, arrays.inverse_totals[title] * 2)
+    assert problem_with(index, inverse_totals=wrong_total)[0] == "inverse_totals"
+    titles_of_word = arrays.word_titles[: arrays.word_starts[1]].tolist()
+    other = next(row for row in range(titles) if row not in titles_of_word)
+    swapped = sorted({*titles_of_word[1:], other})
+    swapped = np.append(swapped, arrays.word_titles[len(swapped) :]).astype(np.int32)
+    assert problem_with(index, word_titles=swapped) == (
+        "word_titles",
+        "its numbers do not occur as often as title_starts says",
     )
     falling = changed(arrays.word_starts, 1, arrays.word_starts[2] + 1)
     assert problem_with(index, word_starts=falling)[0] == "word_starts"

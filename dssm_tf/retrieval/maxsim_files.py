@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import map_array, write_array
 from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval.arrow_files import has_compressed_batches
 
 SETTINGS, WORDS, ARRAYS = "index.json", "words.arrow", "arrays"
 
@@ -177,7 +178,13 @@ def read_table(path: Path, columns: tuple[str, ...], mapped: bool = True) -> Any
     from pyarrow import feather
 
     try:
+        if has_compressed_batches(path):
+            raise UserError(
+                f"{path} is compressed; tables of an index are written without compression. "
+                f"{REBUILD_HINT}"
+            )
         table = feather.read_table(path, memory_map=mapped)
+        table.validate(full=True)
     except (OSError, pyarrow.ArrowException) as error:
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise UserError(f"{path} is not an Arrow table: {reason}. {REBUILD_HINT}") from None

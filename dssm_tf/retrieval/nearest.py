@@ -127,7 +127,7 @@ class Nearest:
         faiss = load_faiss()
         try:
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:  # a damaged size asks for too much memory
             reason = " ".join(str(error).split())[-200:]
             raise UserError(f"{path} is not an index of faiss ({reason}). {hint}") from None
         if problem := nearest_problem(faiss, index):

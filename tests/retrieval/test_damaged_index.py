@@ -102,3 +102,11 @@ def test_a_neighbor_out_of_range_is_refused_before_a_search(tmp_path, value):
     assert len(Nearest.open(tmp_path / "good").search(np.ones(4, np.float32), 3)[0]) == 3
     with pytest.raises(UserError, match="out of range"):
         Nearest.open(tmp_path / "bad")
+
+
+def test_a_size_in_a_faiss_file_that_no_memory_has_is_one_line(monkeypatch, copy):
+    def read_index(*_):
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(faiss, "read_index", read_index)
+    assert "std::bad_alloc" in refused(copy)

@@ -73,16 +73,20 @@ class Hit(NamedTuple):
         >>> Hit("d3", "Blue Lid", 0.4996, 0.8124, -0.3128, 0.0, 0.1).score_breakdown()
         'score 0.500, similarity 0.813, prior -0.313'
         """
-        exact = {"similarity": self.similarity}
-        if round(self.prior, 3):
-            exact["prior"] = self.prior
-        parts = rounded_parts(exact, self.score, 3)
+        parts = self.parts()
         terms = [f"score {self.score:.3f}", f"similarity {parts['similarity']:.3f}"]
         if "prior" in parts:
             terms.append(f"prior {parts['prior']:+.3f}")
         if self.bm25_score:
             terms.append(f"BM25 {self.bm25_score:.1f}")
         return ", ".join(terms)
+
+    def parts(self) -> dict[str, float]:
+        """The parts of the score, rounded so that they add up; without a prior that rounds to 0."""
+        exact = {"similarity": self.similarity}
+        if round(self.prior, 3):
+            exact["prior"] = self.prior
+        return rounded_parts(exact, self.score, 3)
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
         """The parts of the shown title between spaces, and whether each has a word of the query.

@@ -147,7 +147,7 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
         raise UserError(f"{directory / MODEL} is not a maxsim model. {_HINT}")
     if (version := version_of(directory / MODEL)) != manifest.version:
         raise UserError(
-            f"{directory / MODEL} has version {version}, {MANIFEST} {manifest.version!r:.40}. "
+            f"{directory / MODEL} has version {version!r}, {MANIFEST} {manifest.version!r:.40}. "
             f"{_HINT}"
         )
     lines = dict(_split(line, 1) for line in _rows(directory / EXPANSIONS, EXPANSION_COLUMNS))

@@ -87,8 +87,9 @@ function scoreLine(result, ranking) {
   if ("bm25" in result.parts) {
     texts.push(`BM25 ${result.score.toFixed(1)}`);
   } else {
-    texts.push(`score ${result.score.toFixed(3)}`, `similarity ${result.parts.similarity.toFixed(3)}`);
-    if (Number(result.parts.prior.toFixed(3))) texts.push(`prior ${signed(result.parts.prior)}`);
+    const { similarity, prior } = result.shown_parts;
+    texts.push(`score ${result.score.toFixed(3)}`, `similarity ${similarity.toFixed(3)}`);
+    if (prior !== undefined) texts.push(`prior ${signed(prior)}`);
     if (result.bm25_score) texts.push(`BM25 ${result.bm25_score.toFixed(1)}`);
   }
   return element("div", { class: "soft" }, texts.flatMap((text) => [element("span", {}, text), " "]), id);
@@ -174,6 +175,13 @@ function render(state, found) {
   return results;
 }
 
+// Scrolls as little as possible. A hit with an explanation may be higher than the window: then its
+// title is visible.
+function reveal(item) {
+  item?.scrollIntoView({ block: "nearest" });
+  item?.querySelector(".title")?.scrollIntoView({ block: "nearest" });
+}
+
 async function show(address, push) {
   controller.abort();
   const current = (controller = new AbortController());
@@ -194,7 +202,7 @@ async function show(address, push) {
     const focused = focusedId && focusedId !== "q" && document.getElementById(focusedId);
     if (focused) {
       focused.focus({ preventScroll: true });
-      focused.closest("li")?.scrollIntoView({ block: "nearest" });
+      reveal(focused.closest("li"));
     }
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -267,6 +275,6 @@ document.addEventListener("keydown", (event) => {
     if (!next) return;
     event.preventDefault();
     next.focus();
-    if (next !== box) next.closest("li").scrollIntoView({ block: "nearest" });
+    if (next !== box) reveal(next.closest("li"));
   }
 });

@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.retrieval.hits import (
     AnyHit,
     LexicalHit,
@@ -130,7 +129,7 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
     elif isinstance(hit, LexicalHit):
         record["parts"] = {"bm25": hit.score}
     else:
-        record["shown_parts"] = rounded_parts(record["parts"], hit.score, 3)
+        record["shown_parts"] = hit.parts()
     return Result.model_validate(record)
 
 

@@ -198,7 +198,6 @@ NAN = np.array([1, np.nan], np.float32)
         ({"unseen": "x"}, "unseen is 'x'; expected a number"),
         ({"mean_prior": 10**400}, "mean_prior is 10+.*; expected a number from -1e.12 to 1e.12"),
         ({"prior_weight": 1e308}, r"prior_weight is 1e\+308; expected a number from 0 to 1e\+06"),
-        ({"bm25_weight": 2}, "bm25_weight is 2; expected a number from 0 to 1"),
         ({"rules": None}, "rules is None; expected an object"),
         ({"rules": {"keep_accents": 1}}, "rules: keep_accents is 1; expected true or false"),
         ({"rules": {"keep": 1}}, "rules: .*unexpected keyword argument 'keep'"),

@@ -328,7 +328,7 @@ def test_a_model_of_another_version_is_refused(tmp_path):
     other = write_export(tmp_path / "2", random_model(TITLES, seed=1))
     for file in (export / "model").iterdir():
         file.write_bytes((other / "model" / file.name).read_bytes())
-    with pytest.raises(UserError, match=r"has version \w+, manifest.json \w+\. Copy"):
+    with pytest.raises(UserError, match=r"has version '\w+', manifest.json '\w+'\. Copy"):
         SearchEngineClient(export)
 
 

@@ -170,7 +170,7 @@ def test_an_explanation_is_shown_at_its_hit(search, system):
     (rank,) = [n for n, name in enumerate(page.titles(system), 1) if name in ("t1", "")]
     text = page.texts[f"{system}-{rank}"]
     assert "'red' is in the title" in text
-    assert text.count("query") == 1
+    assert text.count("Contributions are Shapley values.") == 1
     opened = [values for _, values in page.tags if values.get("aria-expanded") == "true"]
     assert [values["id"] for values in opened] == [f"{system}-{rank}-why"]
     assert "why=&" in opened[0]["href"]

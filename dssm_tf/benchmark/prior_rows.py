@@ -1,4 +1,4 @@
-"""Rows with the prior: the rankings of a system with the titles' weighted popularity added.
+"""Rankings of a system with the weighted log-prior of the titles added to the scores.
 
 The score of a title is that of the system plus a weight times the title's log-prior. The weight is
 chosen by cross-validation.
@@ -54,7 +54,7 @@ def rank_with_prior(
     weights = unit * np.array(WEIGHTS)
 
     @cache
-    def tuned(setting_fold: int) -> tuple[pl.DataFrame, list[int]]:
+    def pool_and_settings(setting_fold: int) -> tuple[pl.DataFrame, list[int]]:
         pool = _with_log_prior(rankings.run, log_prior, constant_folds[setting_fold])
         return pool, choose(_metric_values(pool, weights, task, tune), fold)
 
@@ -63,20 +63,20 @@ def rank_with_prior(
         weight = weights[setting]
         judged = _with_log_prior(rankings.condensed, log_prior, constant_folds[setting_fold])
         return Rankings(
-            ranked(_weighted(tuned(setting_fold)[0], weight)),
+            ranked(_weighted(pool_and_settings(setting_fold)[0], weight)),
             condensed_run(_weighted(judged, weight), task),
         )
 
-    # The weight for a fold is chosen on the other fold, from the rankings that the system has for
-    # this fold: no judgment of this fold affects it.
+    # The weight for a fold is chosen on the other fold, with the system that was tuned for this
+    # fold. So no judgment of this fold affects the choice.
     joined, chosen = [], []
     for setting_fold in range(3):
         source = FINAL if untuned else setting_fold
-        best_of_folds = tuned(source)[1]
+        best_of_folds = pool_and_settings(source)[1]
         setting = best_of_folds[setting_fold] if best_of_folds else 0
         joined.append(ranking(source, setting))
         chosen.append({PRIOR: float(weights[setting])})
-    return join_rankings(joined), describe_choice(chosen if tuned(FINAL)[1] else [])
+    return join_rankings(joined), describe_choice(chosen if pool_and_settings(FINAL)[1] else [])
 
 
 def _with_log_prior(run: pl.DataFrame, log_prior: Values, fold: NDArray[np.int64]) -> pl.DataFrame:
@@ -115,7 +115,7 @@ def _metric_values(pool: pl.DataFrame, weights: Values, task: RankingTask, tune:
 
 
 def _prior_unit(run: pl.DataFrame, log_prior: Values) -> float:
-    """The weight at which the prior varies between titles as much as the system's scores do.
+    """The weight that gives the prior about the standard deviation of the system's scores.
 
     It scales the grid of weights to each system. It uses no judgments.
     """

@@ -66,7 +66,7 @@ def serve(
             https://shop.example; * for any; may be repeated
         port: gRPC port; 0 takes a free one
         rest_port: port of REST, metrics and the page; 0 takes a free one
-        poll_seconds: time between two looks for new versions; 0 for SIGHUP only
+        poll_seconds: time between two checks for new versions; 0 to check after SIGHUP only
         label: LABEL=VERSION: an older version to serve beside the newest one, at
             /labels/LABEL of each model that has it; may be repeated
         limits: see `Limits`

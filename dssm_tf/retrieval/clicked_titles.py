@@ -41,15 +41,17 @@ class ClickedTitles(NamedTuple):
             remembered: the remembered clicks.
             table: Arrow table of the entries, with `title`.
             arrays: the numbers of the index.
-            vocabulary: of the model.
+            vocabulary: the vocabulary of the model.
         """
         column = table["title"]
         first_entries = arrays.docs[arrays.doc_starts[:-1]].tolist()
         hashes = vocabulary.rules.column(column[entry].as_py() for entry in first_entries)
         order = np.argsort(hashes)
-        places = np.searchsorted(hashes, remembered.titles, sorter=order).clip(max=len(order) - 1)
-        found = order[places]
-        positions = np.where(hashes[found] == remembered.titles, found, -1).astype(np.int32)
+        ranks = np.searchsorted(hashes, remembered.titles, sorter=order).clip(max=len(order) - 1)
+        candidates = order[ranks]
+        positions = np.where(hashes[candidates] == remembered.titles, candidates, -1).astype(
+            np.int32
+        )
         return cls(remembered, positions)
 
     @classmethod
@@ -84,34 +86,41 @@ class ClickedTitles(NamedTuple):
         Args:
             words: the words of the query, in order.
         """
-        found = self.remembered.of_query(words)
-        if found is None:
+        query_clicks = self.remembered.of_query(words)
+        if query_clicks is None:
             return _NO_TITLES
-        positions = self.positions[found.rows]
+        positions = self.positions[query_clicks.rows]
         return positions[positions >= 0]
 
     def added(
         self, words: Sequence[str], titles: NDArray[np.int32], scores: NDArray[np.float32]
     ) -> NDArray[np.float64] | None:
-        """What remembered clicks add to the scores of titles; None for a query without clicks.
+        """The part of scores that remembered clicks add; None for a query without clicks.
 
         Args:
             words: the words of the query, in order.
             titles: positions of the titles.
             scores: their scores without remembered clicks.
+
+        Returns:
+            float64 `(titles,)`, 0 for a title without clicks.
         """
-        found = self.remembered.of_query(words)
-        if found is None:
+        query_clicks = self.remembered.of_query(words)
+        if query_clicks is None:
             return None
-        clicks = self._clicks(found, titles)
+        clicks = self._clicks(query_clicks, titles)
         added: NDArray[np.float64] = np.where(
-            clicks > 0, self.remembered.added(clicks, scores, found.log_sum), 0.0
+            clicks > 0, self.remembered.added(clicks, scores, query_clicks.log_sum), 0.0
         )
         return added
 
-    def _clicks(self, found: QueryClicks, titles: NDArray[np.int32]) -> NDArray[np.int64]:
+    def _clicks(self, query_clicks: QueryClicks, titles: NDArray[np.int32]) -> NDArray[np.int64]:
         """The clicks of each title."""
         clicks_of = dict(
-            zip(self.positions[found.rows].tolist(), found.clicks.tolist(), strict=True)
+            zip(
+                self.positions[query_clicks.rows].tolist(),
+                query_clicks.clicks.tolist(),
+                strict=True,
+            )
         )
         return np.array([clicks_of.get(title, 0) for title in titles.tolist()], np.int64)

@@ -46,7 +46,7 @@ class Hit(NamedTuple):
     Args:
         doc_id: id of the title.
         title: text of the title.
-        score: the score of the model, in every ranking: `similarity + prior`.
+        score: the score of the model, `similarity + prior`; in the ranking of BM25 too.
         similarity: cosine of the title's and the query's vectors.
         prior: the part of the score that does not depend on the query, the weighted log-prior.
         bm25_score: BM25 score of the title.
@@ -99,7 +99,7 @@ class Hit(NamedTuple):
 
 
 class LexicalHit(NamedTuple):
-    """A title in a ranking by BM25, beside the ranking of a model that compares words.
+    """A title in a ranking by BM25, shown beside the ranking of a maxsim model.
 
     Args:
         doc_id: id of the title.
@@ -176,14 +176,14 @@ class MatchHit:
         return parts_of_score(self.matches, self.prior, self.remembered)
 
     def parts(self, digits: int = 3) -> dict[str, float]:
-        """The parts of the score as they are shown, rounded so that they add up to its rounding.
+        """The displayed parts of the score, rounded so that they add up to the rounded score.
 
         Args:
             digits: digits after the point.
 
         Returns:
-            The parts by their names in words, without those that are 0; the words of query and
-            title are always there.
+            The parts by their displayed names. Parts that are 0 are left out, except those of the
+            words of query and title.
         """
         return rounded_parts(shown_parts(self.exact_parts(), digits), self.score, digits)
 
@@ -229,8 +229,8 @@ class MatchHit:
     def score_breakdown(self) -> str:
         """The score and its parts as text, then the words that match other words.
 
-        Pairs and the prior are omitted if they are 0. Of a query word that matches another word of
-        the title, their similarity follows. Rules by hand are named by their lines.
+        Parts are those of `parts`. A query word that matches another word is followed by that word
+        and the similarity. Rules by hand are named by their lines.
         """
         terms = [f"score {self.score:.3f}"]
         for name, value in self.parts().items():
@@ -253,7 +253,7 @@ class MatchHit:
         """The parts of the title between spaces, and whether each has a matched word.
 
         Args:
-            query: the query, which this hit has already.
+            query: not used, because this hit has its query.
             split: splits a text into words.
         """
         matched = {match.match for match in self.matches.query if match.match is not None}
@@ -265,7 +265,7 @@ AnyHit = Hit | LexicalHit | MatchHit
 
 
 def shown_title(title: str) -> str:
-    """A title on one line, cut after `SHOWN` characters.
+    """A title on one line, truncated after `SHOWN` characters.
 
     >>> shown_title("red shoe"), len(shown_title("red " * 1000))
     ('red shoe', 200)
@@ -283,7 +283,7 @@ class SearchResult(NamedTuple):
     """The result of a search.
 
     Args:
-        rankings: the best titles by each of `SYSTEMS`, or only by the model if it compares words.
+        rankings: the best titles by system, see `SYSTEMS`; only `semantic` for a maxsim model.
         note: why the result is empty or poor; otherwise empty.
         blocked: a sentence for each title that a rule by hand blocks for the query.
     """

@@ -7,7 +7,7 @@ words.arrow     `word`: the distinct words of the titles; a word's position is i
 arrays/         one `.npy` file for each field of `Arrays`
 model/          the model in its compact form
 clicked_titles.npy
-                with remembered clicks, see `dssm_tf.retrieval.clicked_titles`
+                only with remembered clicks, see `dssm_tf.retrieval.clicked_titles`
 SHA256SUMS
 """
 
@@ -35,7 +35,7 @@ REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out IND
 class Arrays(NamedTuple):
     """The numbers of an index.
 
-    A title is a distinct one: entries of the corpus with the same words are one title. Titles are
+    Titles are distinct: entries of the corpus with the same words are one title. Titles are
     in the order of `dssm_tf.evaluation.ranking.tie_key`.
 
     Attributes:
@@ -164,7 +164,7 @@ def read_words(directory: Path, mapped: bool = True) -> list[str]:
     """
     words: list[str] = read_table(directory / WORDS, ("word",), mapped)["word"].to_pylist()
     if len(set(words)) != len(words):
-        raise UserError(f"{directory / WORDS}: a word is there twice. {REBUILD_HINT}")
+        raise UserError(f"{directory / WORDS}: a word is listed twice. {REBUILD_HINT}")
     return words
 
 
@@ -277,7 +277,7 @@ def array_problem(
         if not np.isin(not_increasing, first).all():
             return items, "the numbers of a list do not increase"
     if (np.bincount(arrays.docs, minlength=entries) != 1).any():
-        return "docs", "an entry of the corpus is not there exactly once"
+        return "docs", "expected each entry of the corpus exactly once"
     for starts, items in (  # the titles of each word or pair, and those of each title
         ("word_starts", "title_words"), ("title_starts", "word_titles"),
         ("pair_starts", "title_pairs"), ("title_pair_starts", "pair_titles"),

@@ -1,16 +1,10 @@
-"""A search index for models with the score maxsim: exact scores, without approximate neighbors.
+"""A search index for models with the score maxsim: the scores are those of the model.
 
-A search has two steps. First, all titles are scored with the most similar words of each word of the
-query only: `similar_words`, by default 16. Then the best of these titles, by default 200
-(`rescored`), are scored by the full formula. So the scores that a search returns are the model's,
-and only a title that the first step ranks far lower than the full formula can be missed. Both steps
-include the prior. Titles without any similar word are not found.
+`dssm_tf.retrieval.maxsim_ranking` ranks the distinct titles, and adds remembered clicks if the
+model has them. All titles are compared; there is no approximate nearest-neighbor search.
 
-The model may have rules by hand, see `dssm_tf.runtime.search_rules`: both steps follow those of
-words. Pinned titles come first, with the model's score, and blocked ones are left out.
-
-The model may have remembered clicks, see `dssm_tf.runtime.remembered_clicks`. The titles that were
-clicked for the query are scored by the full formula too, and their clicks are added.
+The model may have rules by hand, see `dssm_tf.runtime.search_rules`. Rules about words change the
+scores. Pinned titles come first, with the model's score, and blocked ones are left out.
 """
 
 from __future__ import annotations
@@ -19,14 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dssm_tf import runtime
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
-from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.retrieval.clicked_titles import ClickedTitles
 from dssm_tf.retrieval.example_queries import examples_of
@@ -48,8 +41,14 @@ from dssm_tf.retrieval.maxsim_files import (
     read_words,
     write_files,
 )
-from dssm_tf.retrieval.maxsim_query import PreparedQuery, QueryPreparer
-from dssm_tf.retrieval.rounded_vectors import ROUNDING, RoundedVectors
+from dssm_tf.retrieval.maxsim_ranking import (
+    RESCORED,
+    Booleans,
+    Filter,
+    MaxSimRanking,
+    RankedTitles,
+    load_kernels,
+)
 from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.retrieval.title_rules import (
     EntriesOfQuery,
@@ -61,44 +60,12 @@ from dssm_tf.retrieval.title_rules import (
 )
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.remembered_clicks import RememberedClicks
-from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
+from dssm_tf.runtime.similar_words import SIMILAR_WORDS
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.fields import MAX_OWN_FIELDS, mark_word
 
-RESCORED = 200
-"""The number of titles that are scored by the full formula, if not set otherwise."""
-
 TITLES, MODEL = "titles.arrow", "model"
-
-_NO_TITLES = np.zeros(0, np.bool_)
-_NO_ROWS = np.zeros(0, np.int32)
-
-Booleans = NDArray[np.bool_]
-
-
-class Filter(NamedTuple):
-    """Entries of the corpus that a search may return; `MaxSimIndex.filter` creates it.
-
-    Attributes:
-        entries: `(entries,)`.
-        titles: `(titles,)`, whether a title has such an entry.
-    """
-
-    entries: Booleans
-    titles: Booleans
-
-
-class RankedTitles(NamedTuple):
-    """Distinct titles of an index and their scores, best first.
-
-    Attributes:
-        titles: int32, positions in the arrays of the index.
-        scores: float32, with the prior.
-    """
-
-    titles: NDArray[np.int32]
-    scores: NDArray[np.float32]
 
 
 @dataclass
@@ -127,7 +94,6 @@ class MaxSimIndex:
     clicked: ClickedTitles | None = None
 
     def __post_init__(self) -> None:
-        self._kernels = load_kernels()
         # Plain arrays, all read-only: the functions are compiled for one type of arguments, and
         # Numba recognizes the type of a memory map slowly.
         views = [array.view(np.ndarray) for array in self.arrays]
@@ -135,12 +101,10 @@ class MaxSimIndex:
             view.setflags(write=False)
         self.arrays = Arrays(*views)
         self._row_of = {word: row for row, word in enumerate(self.words)}
-        vectors = self.arrays.vectors
-        self._rounded = RoundedVectors(vectors, self._kernels)
-        self._similar = SimilarWords(
-            self.model.maxsim, self.words, self.similar_words, vectors, self._rounded.near
-        )
-        self._queries = QueryPreparer(self.model.maxsim, self._row_of, self.arrays, self._similar)
+        self.ranking = MaxSimRanking(
+            self.model.maxsim, self._row_of, self.arrays, self.similar_words, self.rescored,
+            self.clicked,
+        )  # fmt: skip
         self._columns = self.table["doc_id"], self.table["title"]
         self._ruled: EntriesOfQuery = {}
         if self.model.search_rules.titles:
@@ -182,7 +146,7 @@ class MaxSimIndex:
         """
         import pyarrow
 
-        load_kernels()
+        load_kernels()  # if Numba is missing, the error precedes the work
         for name, value in (("similar_words", similar_words), ("rescored", rescored)):
             if value is not None and value < 1:
                 raise UserError(f"{name} is {value}; expected at least 1.")
@@ -298,24 +262,24 @@ class MaxSimIndex:
         words = self.model.vocabulary.words(query)
         ruled = self._ruled.get(" ".join(words), {})
         depth = k + len(ruled)
-        best = self._entries(self.rank(words, depth, allowed), depth, allowed)
-        if ruled and (prepared := self._queries.prepare(words)) is not None:
+        best = self._entries(self.ranking.rank(words, depth, allowed), depth, allowed)
+        if ruled and words:
             best = put_pinned_first(
                 best,
                 ruled,
                 None if allowed is None else allowed.entries,
                 self.arrays,
-                lambda titles: self._with_clicks(words, titles, self._scores(prepared, titles)),
+                lambda titles: self.ranking.scores(words, titles),
             )
         entries, scores, titles = best.entries[:k], best.scores[:k], best.titles[:k]
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
         numbers = scores.tolist(), self.arrays.priors[titles].tolist()
-        added = self._added(words, titles)
+        parts_of_clicks = self.ranking.parts_of_clicks(words, titles)
         hits = [
             MatchHit(*row, query, self.model, ruled.get(entry), clicks)
             for entry, clicks, row in zip(
-                entries, added, zip(doc_ids, texts, *numbers, strict=True), strict=True
+                entries, parts_of_clicks, zip(doc_ids, texts, *numbers, strict=True), strict=True
             )
         ]
         note = ""
@@ -344,84 +308,6 @@ class MaxSimIndex:
         """BM25 of the same titles, to compare; its index is built by its first search."""
         return LexicalRanking(self.table)
 
-    def rank(self, words: Sequence[str], k: int, allowed: Filter | None = None) -> RankedTitles:
-        """Ranks the distinct titles for a query; see `search`.
-
-        Args:
-            words: the words of the query, in order.
-            k: the number of titles, at least 1.
-            allowed: the entries that may be returned; None for all.
-        """
-        also = _NO_ROWS if self.clicked is None else self.clicked.titles(words)
-        titles, scores = self.candidates(words, k, allowed, also)
-        scores = self._with_clicks(words, titles, scores)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return RankedTitles(titles[best], scores[best])
-
-    def candidates(
-        self,
-        words: Sequence[str],
-        k: int,
-        allowed: Filter | None = None,
-        also: NDArray[np.int32] = _NO_ROWS,
-    ) -> RankedTitles:
-        """The distinct titles that a search scores by the full formula, in the order of the arrays.
-
-        Args:
-            words: the words of the query, in order.
-            k: the minimum number of titles, at least 1.
-            allowed: the entries that may be returned; None for all.
-            also: further titles.
-
-        Returns:
-            The titles with the scores of the model, without remembered clicks.
-        """
-        if (query := self._queries.prepare(words)) is None:
-            return RankedTitles(np.zeros(0, np.int32), np.zeros(0, np.float32))
-        arrays, kernels = self.arrays, self._kernels
-        titles = kernels.best_titles(
-            arrays.word_starts, arrays.word_titles, arrays.pair_starts, arrays.pair_titles,
-            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
-            _NO_TITLES if allowed is None else allowed.titles,
-            query.ends, query.rows, query.similarities,
-            query.weights, query.pairs, query.pair_weights,
-            min(max(k, self.rescored), arrays.titles),
-        )  # fmt: skip
-        if allowed is not None:
-            also = also[allowed.titles[also]]
-        titles = np.union1d(titles, also)  # sorted, so titles of equal scores are in order
-        return RankedTitles(titles, self._scores(query, titles))
-
-    def _added(self, words: Sequence[str], titles: NDArray[np.int32]) -> list[float]:
-        """What remembered clicks add to the scores of titles."""
-        added, query = None, None
-        if self.clicked is not None and len(self.clicked.titles(words)):
-            query = self._queries.prepare(words)
-        if self.clicked is not None and query is not None:
-            added = self.clicked.added(words, titles, self._scores(query, titles))
-        return [0.0] * len(titles) if added is None else added.tolist()
-
-    def _with_clicks(
-        self, words: Sequence[str], titles: NDArray[np.int32], scores: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """The scores of titles for the words of a query, with what remembered clicks add."""
-        if self.clicked is None:
-            return scores
-        added = self.clicked.added(words, titles, scores)
-        return scores if added is None else (scores + added).astype(np.float32)
-
-    def _scores(self, query: PreparedQuery, titles: NDArray[np.int32]) -> NDArray[np.float32]:
-        """The scores of some titles by the full formula, with the prior."""
-        arrays, rounded = self.arrays, self._rounded
-        scores: NDArray[np.float32] = self._kernels.exact_scores(
-            arrays.title_starts, arrays.title_words, arrays.title_pair_starts, arrays.title_pairs,
-            arrays.vectors, rounded.rounded, rounded.scales, rounded.error, ROUNDING,
-            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
-            titles, query.vectors, query.weights, query.pairs, query.pair_weights,
-            query.set_ends, query.set_rows, query.set_similarities, self.model.maxsim.threshold,
-        )  # fmt: skip
-        return scores
-
     def _entries(self, ranked: RankedTitles, k: int, allowed: Filter | None) -> RankedEntries:
         """The first `k` entries of ranked titles."""
         starts = self.arrays.doc_starts
@@ -447,18 +333,3 @@ class MaxSimIndex:
             or query <= {*split(hit.title)}
             for hit in hits
         )
-
-
-def load_kernels() -> Any:
-    """Imports the compiled functions.
-
-    Raises:
-        UserError: Numba is not installed.
-    """
-    try:
-        from dssm_tf.retrieval import maxsim_kernels
-    except ImportError as error:
-        raise UserError(
-            f"Numba cannot be imported ({error}); install it with: {install_command('search')}."
-        ) from None
-    return maxsim_kernels

@@ -20,10 +20,10 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
         result: its result.
 
     Returns:
-        `query`; `note`, see `SearchResult`; `rankings`, a list of hits by system, each with `rank`,
-        `doc_id`, `title`, `score` and `parts`, and for a maxsim model with the words that match
-        (`words`) and the rules by hand that were applied (`rules`), for other models with the
-        `bm25_score`; `blocked`, sentences.
+        `query`, and `note` and `blocked` of the `SearchResult`. `rankings` has a list of hits by
+        system. A hit has `rank`, `doc_id`, `title`, `score` and `parts`. With a maxsim model, it
+        also has `words`, the matches of the query words, and `rules`, the applied rules by hand;
+        with a cosine model, the `bm25_score`.
     """
     return {
         "query": query,
@@ -37,7 +37,7 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
 
 
 def hit_record(hit: AnyHit) -> dict[str, Any]:
-    """A hit as plain data; see `result_record`. The parts of a score add up to it."""
+    """A hit as plain data; see `result_record`. The values of `parts` add up to `score`."""
     record: dict[str, Any] = {"doc_id": hit.doc_id, "title": hit.title, "score": hit.score}
     if isinstance(hit, Hit):
         parts = {"similarity": hit.similarity, "prior": hit.prior}

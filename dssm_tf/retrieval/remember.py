@@ -215,8 +215,8 @@ def _candidates(
     index: MaxSimIndex, query: str, clicks: Mapping[int, int]
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
     """The best titles and those with clicks, their scores, and the log of the softmax's sum."""
-    titles, scores = index.candidates(
-        query.split(" "), NORMALIZED_TITLES, also=np.array([*clicks], np.int32)
+    titles, scores = index.ranking.candidates(
+        query.split(" "), NORMALIZED_TITLES, additional=np.array([*clicks], np.int32)
     )
     logits = index.model.gamma * scores.astype(np.float64)
     return titles, scores, float(np.logaddexp.reduce(logits))

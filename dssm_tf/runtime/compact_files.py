@@ -5,14 +5,15 @@ compact.json    `format`; `name`; `score`, which is `{"name": "cosine"}` or `{"n
                 `rules`; `prior_weight`; `mean_prior`; `cutoff`; `unseen`, the log-prior of a title
                 without clicks. With cosine also `tower`, its configuration, and `sides`, the names
                 of the towers: `query_tower` and, unless the towers are shared, `title_tower`
-vocabulary.txt  letter n-grams, one per line, by id from 1
+vocabulary.txt  letter n-grams and whole words, one per line, by id from 1
 weights.npz     with cosine, arrays by tower and Keras name, such as `query_tower/hashing/kernel`;
                 an int8 kernel has an additional array `scale`. With maxsim, `kernel`, its `scale`
                 if it is int8, `importance`, `sides` and `pair_bias`, see `dssm_tf.runtime.maxsim`
 prior.npz       `titles`, the sorted 64-bit hashes of clicked titles, and `log_priors`, their
                 log-priors: the logs of their fractions of all clicks
 document_frequencies.json
-                with maxsim, see `dssm_tf.text.document_frequencies`
+                with maxsim: the words of the training titles and their counts, see
+                `dssm_tf.text.document_frequencies`
 rules.tsv       rules by hand, if there are any, see `dssm_tf.runtime.search_rules`
 remembered_clicks.npz
                 in an index with `--clicks`, see `dssm_tf.runtime.remembered_clicks`

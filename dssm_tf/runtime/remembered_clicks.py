@@ -1,6 +1,6 @@
 """Remembered clicks: the log's own clicks of a frequent query, mixed into the scores of its titles.
 
-For a remembered query `q` and a title `t`, the share of the clicks that is expected is
+For a remembered query `q` and a title `t`, the expected fraction of the clicks is
 
     m(t|q) = (c(q, t) + mu p(t|q)) / (c(q) + mu)
     p(t|q) = exp(gamma score(q, t)) / Z(q)
@@ -92,7 +92,7 @@ class RememberedClicks(NamedTuple):
     def added(
         self, clicks: NDArray[np.int64], scores: NDArray[Any], log_sum: float
     ) -> NDArray[np.float64]:
-        """What remembered clicks add to the scores of some titles.
+        """The part of the scores of some titles that remembered clicks add, `(titles,)`.
 
         Args:
             clicks: `(titles,)`, the remembered clicks of each title.
@@ -108,21 +108,23 @@ class RememberedClicks(NamedTuple):
     def added_to_titles(
         self, words: Sequence[str], titles: Sequence[Key], scores: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """What remembered clicks add to the scores of any titles for a query, `(titles,)`.
+        """The part of the scores of any titles that remembered clicks add, `(titles,)`.
 
         Args:
-            words: the words of the query.
+            words: the words of the query, in order.
             titles: the keys of the titles.
             scores: `(titles,)`, the model's scores, with the prior.
         """
-        found = self.of_query(words)
+        query_clicks = self.of_query(words)
         added = np.zeros(len(titles))
-        if found is None:
+        if query_clicks is None:
             return added
-        clicks_of = dict(zip(found.titles.tolist(), found.clicks.tolist(), strict=True))
+        clicks_of = dict(
+            zip(query_clicks.titles.tolist(), query_clicks.clicks.tolist(), strict=True)
+        )
         clicks = np.array([clicks_of.get(fingerprint64(title), 0) for title in titles], np.int64)
         clicked = np.flatnonzero(clicks)
-        added[clicked] = self.added(clicks[clicked], scores[clicked], found.log_sum)
+        added[clicked] = self.added(clicks[clicked], scores[clicked], query_clicks.log_sum)
         return added
 
     def save(self, directory: Path) -> None:

@@ -1,10 +1,10 @@
-"""Decides which requests are computed, so that answered ones are fast when too many arrive.
+"""Limits the requests that are computed at once, so that answers stay fast under overload.
 
-A few requests run at once; others wait. The newest waiting one runs next, and one that has waited
-for `WAIT_SECONDS` is refused: so with any number of clients, the server is busy with requests that
-can be answered in time (adaptive LIFO and a controlled delay; Maurer 2015, "Fail at Scale"). Long
-requests, which take several blocks of work, do not delay short ones (see `scheduler`), so they
-leave their place; their estimated time is limited instead.
+A request needs one of a few slots to run; others wait. The newest waiting request runs next. A
+request that has waited for `WAIT_SECONDS` is refused. So with any number of clients, the server
+computes requests that it can answer in time (adaptive LIFO and controlled delay; Maurer 2015, "Fail
+at Scale"). A long request takes several blocks of work. It does not delay short ones (see
+`scheduler`), so it gives its slot back. The estimated time of long requests is limited instead.
 
 Refusals are paced: in an overloaded server they are sent later, so that clients that try again at
 once do not use up the processor.
@@ -29,10 +29,10 @@ RETRY_SECONDS = 1
 _RUNNING_PER_WORKER = 4
 _FREE_REFUSALS = 32  # refusals that are not delayed
 _REFUSALS_PER_ANSWER = 0.2  # at most, so that most of the processor is left for answers
-_LEAST_REFUSALS, _MOST_REFUSALS = 50.0, 200.0  # per second
+_MIN_REFUSALS, _MAX_REFUSALS = 50.0, 200.0  # per second
 _MAX_DELAY = 10.0  # seconds
 _SMOOTHING = 1.0  # seconds
-_SMALL = 1 << 14  # bytes of a request that is always short
+_SHORT_BYTES = 1 << 14  # bytes of a request that is always short
 
 
 class Admission:
@@ -51,7 +51,7 @@ class Admission:
         self, limits: Limits, workers: int, clock: Callable[[], float] = monotonic
     ) -> None:
         self._limits, self._workers, self._clock = limits, workers, clock
-        self._places = min(_RUNNING_PER_WORKER * workers, limits.in_flight)
+        self._slots = min(_RUNNING_PER_WORKER * workers, limits.in_flight)
         self.running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._bytes = 0
@@ -68,53 +68,53 @@ class Admission:
         """Waits until a complete request of `size` bytes may run; `leave` must follow.
 
         Raises:
-            Refusal: it has waited too long, or long requests need too much time.
+            Refusal: the request has waited too long, or long requests need too much time.
         """
         seconds = (self._bytes + size) * self._seconds_per_byte / self._workers
-        if size > _SMALL and self._bytes and seconds > self._limits.seconds / 3:
+        if size > _SHORT_BYTES and self._bytes and seconds > self._limits.seconds / 3:
             raise _busy()
-        if self.running < self._places:
+        if self.running < self._slots:
             self.running += 1
         else:
             await self._wait()
         self._bytes += size
 
     async def _wait(self) -> None:
-        """Waits for the place of another request."""
-        if len(self._waiting) >= self._limits.in_flight - self._places:
+        """Waits for the slot of another request."""
+        if len(self._waiting) >= self._limits.in_flight - self._slots:
             if not self._waiting:
                 raise _busy()
             _expire(self._waiting.popleft())
         loop = asyncio.get_running_loop()
-        place: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(place)
-        timer = loop.call_later(WAIT_SECONDS, _expire, place)
+        slot: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(slot)
+        timer = loop.call_later(WAIT_SECONDS, _expire, slot)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                self._free_place()  # it was granted when the client left
+            if slot.done() and not slot.cancelled() and slot.exception() is None:
+                self._free_slot()  # it was granted when the client left
             raise
         finally:
             timer.cancel()
-            if place in self._waiting:
-                self._waiting.remove(place)
+            if slot in self._waiting:
+                self._waiting.remove(slot)
 
-    def _free_place(self) -> None:
-        """Gives a place to the newest waiting request."""
+    def _free_slot(self) -> None:
+        """Gives a slot to the newest waiting request."""
         while self._waiting:
-            place = self._waiting.pop()
-            if not place.done():
-                place.set_result(None)
+            slot = self._waiting.pop()
+            if not slot.done():
+                slot.set_result(None)
                 return
         self.running -= 1
 
     def become_long(self) -> None:
-        """A request turned out to be long: it leaves its place to short ones."""
-        self._free_place()
+        """Frees the slot of a running request that takes several blocks of work."""
+        self._free_slot()
 
     def leave(self, size: int, computed: float, is_long: bool) -> None:
-        """A request ended.
+        """Records the end of a request, and frees its slot unless it is long.
 
         Args:
             size: its bytes.
@@ -127,25 +127,25 @@ class Admission:
         decay = exp((self._last_answer - now) / _SMOOTHING)
         self._answers_per_second = decay * self._answers_per_second + 1 / _SMOOTHING
         self._last_answer = now
-        if computed and size > _SMALL:
+        if computed and size > _SHORT_BYTES:
             self._seconds_per_byte += 0.2 * (computed / size - self._seconds_per_byte)
         if not is_long:
-            self._free_place()
+            self._free_slot()
 
     def refusal_delay(self) -> float:
         """Seconds to wait before the next refusal is sent."""
         now = self._clock()
         rate = _REFUSALS_PER_ANSWER * self._answers_per_second
-        rate = min(max(rate, _LEAST_REFUSALS), _MOST_REFUSALS)
+        rate = min(max(rate, _MIN_REFUSALS), _MAX_REFUSALS)
         self._next_refusal = max(self._next_refusal, now - _FREE_REFUSALS / rate) + 1 / rate
         self._next_refusal = min(self._next_refusal, now + _MAX_DELAY)
         return max(0.0, self._next_refusal - now)
 
 
-def _expire(place: asyncio.Future[None]) -> None:
+def _expire(slot: asyncio.Future[None]) -> None:
     """Refuses a waiting request."""
-    if not place.done():
-        place.set_exception(_busy())
+    if not slot.done():
+        slot.set_exception(_busy())
 
 
 def _busy() -> Refusal:

@@ -1,4 +1,4 @@
-"""Reads the bodies of requests, and limits the bytes of all of them together."""
+"""Reads the bodies of requests, and limits their total size."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """Reads a body, which counts until the block ends.
+        """Reads a body. Its bytes count until the block ends.
 
         Raises:
-            Refusal: the body is too large, or the largest one while all have too many bytes; it
-                cannot be unpacked; or the client closed the connection.
+            Refusal: the body is too large or not valid gzip; all bodies together are too large and
+                this one is the largest; or the client closed the connection.
         """
         body = _Body()
         self._arriving.add(body)
@@ -61,12 +61,12 @@ class Bodies:
             self.total -= body.size
 
     async def _receive(self, body: _Body, request: Request) -> bytes:
-        most, received = self._limits.message_bytes, 0
+        max_bytes, received = self._limits.message_bytes, 0
         try:
             # A body that is too long is read to its end: clients read the response only then.
             async for chunk in request.stream():
                 received += len(chunk)
-                if received <= most:
+                if received <= max_bytes:
                     body.content += chunk
                     self._count(body, len(chunk))
                 elif body.size:
@@ -80,8 +80,8 @@ class Bodies:
             if body.task is not None and hasattr(body.task, "uncancel"):
                 body.task.uncancel()
             raise _too_many() from None
-        if received > most:
-            raise Refusal(TOO_LARGE, f"the body has more than {most:,} bytes.")
+        if received > max_bytes:
+            raise Refusal(TOO_LARGE, f"the body has more than {max_bytes:,} bytes.")
         return bytes(body.content)
 
     def _count(self, body: _Body, size: int) -> None:
@@ -106,19 +106,19 @@ def _too_many() -> Refusal:
     return Refusal(BUSY, "too many bytes are being received; try again later.", closes=True)
 
 
-def _unpack(content: bytes, most: int) -> bytes:
+def _unpack(content: bytes, max_bytes: int) -> bytes:
     """Unpacks gzip.
 
     Raises:
-        Refusal: it is not gzip, or has more than `most` bytes.
+        Refusal: it is not gzip, or has more than `max_bytes` bytes.
     """
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        unpacked = unpacker.decompress(content, most + 1)
+        unpacked = unpacker.decompress(content, max_bytes + 1)
     except zlib.error:
         raise Refusal(INVALID, "the body is not gzip.") from None
-    if len(unpacked) > most:
-        raise Refusal(TOO_LARGE, f"the unpacked body has more than {most:,} bytes.")
+    if len(unpacked) > max_bytes:
+        raise Refusal(TOO_LARGE, f"the unpacked body has more than {max_bytes:,} bytes.")
     if not unpacker.eof:
         raise Refusal(INVALID, "the body ends before its gzip stream.")
     return unpacked

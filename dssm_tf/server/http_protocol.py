@@ -13,15 +13,16 @@ from dssm_tf.server.limits import Limits
 
 _HEAD_BYTES = 1 << 15
 _SWEEP_SECONDS = 1.0
-_BUFFER_BYTES = 1 << 16  # what a transport buffers before it counts
+_BUFFER_BYTES = 1 << 16  # a connection with fewer unread bytes is ignored
 
 
 class Connections:
     """The connections of a server.
 
-    A connection is idle if it has no complete head of a request. The longest idle one is closed
-    when there are too many, and each one after its time. If none is idle, the one whose body has
-    been arriving for longest is closed, so that health checks are always answered.
+    A connection is idle while it has no complete head of a request. Idle connections are closed
+    after `2 * limits.seconds`. If there are too many connections, the longest idle one is closed;
+    without an idle one, the one whose body has been arriving for longest. So health checks are
+    always answered.
 
     Args:
         limits: see `Limits`.
@@ -35,7 +36,7 @@ class Connections:
         self._sweeper: asyncio.TimerHandle | None = None
 
     def add(self, connection: LimitedProtocol, count: int) -> None:
-        """A new connection, one of `count`."""
+        """Registers a new connection; closes another one if `count`, their number, is too high."""
         self.become_idle(connection)
         if count > self._limits.connections:
             for connections in (self._idle, self._receiving):
@@ -48,22 +49,22 @@ class Connections:
             self._sweeper = connection.loop.call_later(_SWEEP_SECONDS, self._sweep, connection.loop)
 
     def become_idle(self, connection: LimitedProtocol) -> None:
-        """A connection waits for a request."""
+        """Records that a connection waits for a request."""
         self._receiving.pop(connection, None)
         self._idle[connection] = monotonic()
         self._idle.move_to_end(connection)
 
     def begin_body(self, connection: LimitedProtocol) -> None:
-        """The head of a request is complete."""
+        """Records that the head of a request is complete."""
         self._idle.pop(connection, None)
         self._receiving[connection] = monotonic()
 
     def end_body(self, connection: LimitedProtocol) -> None:
-        """A request is complete."""
+        """Records that a request is complete."""
         self._receiving.pop(connection, None)
 
     def respond(self, connection: LimitedProtocol) -> None:
-        """A response is written; its bytes count until the client has read them."""
+        """Counts the bytes of a written response until the client has read them."""
         if connection.transport.get_write_buffer_size() <= _BUFFER_BYTES:
             return
         self._unread.setdefault(connection, monotonic())
@@ -74,12 +75,12 @@ class Connections:
             connection.loop.call_soon(largest.transport.abort)
 
     def remove(self, connection: LimitedProtocol) -> None:
-        """A connection is closed."""
+        """Removes a closed connection."""
         for connections in (self._idle, self._receiving, self._unread):
             connections.pop(connection, None)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Closes connections whose time is over."""
+        """Closes connections that have been idle, receiving or unread for too long."""
         oldest = monotonic() - 2 * self._limits.seconds
         for connections in (self._idle, self._receiving, self._unread):
             for connection, since in list(connections.items()):
@@ -95,7 +96,7 @@ class Connections:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection; a subclass has `registry`, the connections that it belongs to."""
+    """A connection. A subclass sets `registry`, the connections of its server."""
 
     registry: Connections
     transport: Any
@@ -142,11 +143,11 @@ class LimitedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         if cycle is None or cycle.response_complete or cycle.more_body:
             return False
-        cycle.keep_alive = False  # the response says so
+        cycle.keep_alive = False  # for the header `connection: close`
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets the connection."""
+        """Removes the connection from the registry."""
         self.registry.remove(self)
         super().connection_lost(exc)
 

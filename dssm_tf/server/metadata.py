@@ -23,17 +23,17 @@ _METHOD = "tensorflow/serving/predict"
 
 
 def statuses(snapshot: Snapshot, name: str, version: int | None) -> GetModelStatusResponse:
-    """The states of the versions of a model, newest first; those that were refused have ended.
+    """The states of the versions of a model, newest first. Refused versions have the state END.
 
     Args:
-        snapshot: what is served.
+        snapshot: the served models.
         name: the name of the model.
         version: the only version to report; None for all.
 
     Raises:
         Refusal: no such model is served.
     """
-    available = snapshot.named(name)
+    available = snapshot.versions_of(name)
     failures = snapshot.failures.get(name, {})
     response = GetModelStatusResponse()
     for number in sorted({*available, *failures}, reverse=True):

@@ -20,7 +20,7 @@ class Metrics:
     """Counts requests, refusals, searches and reloads.
 
     Args:
-        snapshot: returns what is served.
+        snapshot: returns the current snapshot.
         admission: has the number of running requests.
         bodies: has the bytes of requests.
     """
@@ -35,7 +35,7 @@ class Metrics:
         )  # fmt: skip
         self._stages = Histogram(
             "dssm_stage_seconds",
-            "Stages of answered requests: wait (for a place and a worker), compute",
+            "Stages of answered requests: wait (for a slot and a worker), compute",
             ["stage"], registry=self._registry, buckets=_SECONDS,
         )  # fmt: skip
         self._refusals = Counter(
@@ -56,27 +56,27 @@ class Metrics:
         self._by_status: dict[tuple[str, str], Histogram] = {}
         self._registry.register(_State(snapshot, admission, bodies))
 
-    def answered(self, api: str, status: str, seconds: float) -> None:
-        """Counts a request by the status of its answer or refusal."""
+    def count_request(self, api: str, status: str, seconds: float) -> None:
+        """Counts a request, by the status of its answer or refusal, and its seconds."""
         if (child := self._by_status.get((api, status))) is None:
             child = self._by_status[api, status] = self._requests.labels(api, status)
         child.observe(seconds)
 
-    def refused(self, api: str, error: Refusal) -> None:
+    def count_refusal(self, api: str, error: Refusal) -> None:
         """Counts a refusal by its reason."""
         self._refusals.labels(api, REASONS[error.kind]).inc()
 
-    def stage(self, name: str, seconds: float) -> None:
+    def observe_stage(self, name: str, seconds: float) -> None:
         """Counts the seconds of a stage of an answered request."""
         self._observers[name](seconds)
 
-    def searched(self, is_poor: bool) -> None:
-        """Counts a search without a good match."""
+    def count_search(self, is_poor: bool) -> None:
+        """Counts a search if it has no good match."""
         if is_poor:
             self._poor.inc()
 
-    def reloaded(self, is_new: bool) -> None:
-        """Counts a change of what is served, or of the versions that are refused."""
+    def count_reload(self, is_new: bool) -> None:
+        """Counts a reload: a new version was loaded (`is_new`), or one was refused."""
         self._reloads.labels("loaded" if is_new else "refused").inc()
 
     def text(self) -> bytes:
@@ -85,7 +85,7 @@ class Metrics:
 
 
 class _State(Collector):
-    """Metrics that are read when they are asked for."""
+    """Gauges that are computed for each request of `/metrics`."""
 
     def __init__(
         self, snapshot: Callable[[], Snapshot], admission: Admission, bodies: Bodies
@@ -93,7 +93,7 @@ class _State(Collector):
         self._snapshot, self._admission, self._bodies = snapshot, admission, bodies
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The version of each model, running requests, their limit, and bytes of requests."""
+        """The version of each model, running and waiting requests, and bytes of requests."""
         versions = GaugeMetricFamily(
             "dssm_model_version", "The newest version in use", labels=["model"]
         )

@@ -32,11 +32,11 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What a server serves at one moment; a request keeps the snapshot that it began with.
+    """The models and the index of a server at one moment. A request uses one snapshot only.
 
     Attributes:
         versions: the models by name and version.
-        labels: the numbers of labeled versions by label.
+        labels: version numbers by label.
         failures: the messages about versions that could not be loaded, by name and version.
         index: the index that is searched, and its model; None for none.
     """
@@ -72,7 +72,7 @@ class Snapshot:
         """The newest version of each model."""
         return [named[max(named)] for named in self.versions.values()]
 
-    def named(self, name: str) -> Mapping[int, Model]:
+    def versions_of(self, name: str) -> Mapping[int, Model]:
         """The versions of a model; raises Refusal if there is none."""
         if name not in self.versions:
             raise Refusal(
@@ -93,16 +93,16 @@ class Snapshot:
         Raises:
             Refusal: no such model or version is served.
         """
-        named = self.named(name)
+        versions = self.versions_of(name)
         if label:
             version = self.labels.get(label, -1)
-            if version not in named:
+            if version not in versions:
                 raise Refusal(NOT_FOUND, f"version {label:.100} of {name} is not served.")
         elif not version:
-            version = max(named)
-        if version not in named:
+            version = max(versions)
+        if version not in versions:
             raise Refusal(NOT_FOUND, f"version {version} of {name} is not served.")
-        return named[version]
+        return versions[version]
 
 
 def open_models(path: Path) -> list[Model]:
@@ -126,19 +126,19 @@ def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, i
         others: numbers of older versions that are added where they exist.
     """
     path = path.absolute()
-    found = []
+    versions = []
     # Names that begin with a dot are unfinished or replaced outputs.
     candidates = (path, *sorted(path.glob("[!.]*")))
     for directory in [folder for folder in candidates if versions_in(folder)] or [path]:
         newest = newest_version(directory)
         numbered = newest.name.isdecimal()
         name = newest.parent.name if numbered else newest.name
-        found.append((name, int(newest.name) if numbered else 1, newest))
+        versions.append((name, int(newest.name) if numbered else 1, newest))
         for number in others:
             older = directory / str(number)
             if older != newest and older.is_dir():
-                found.append((name, number, older))
-    return found
+                versions.append((name, number, older))
+    return versions
 
 
 def load_version(name: str, version: int, directory: Path) -> Model:
@@ -149,5 +149,5 @@ def load_version(name: str, version: int, directory: Path) -> Model:
     """
     ranker = load_model(directory)
     texts = ["", "a", "x" * 1000, "wizard of oz"]
-    ranker.score_matrix(texts, texts)  # the first call is slow; no user should wait for it
+    ranker.score_matrix(texts, texts)  # the first call is slow; no request should wait for it
     return Model(name, version, ranker)

@@ -22,7 +22,7 @@ def openapi(has_index: bool) -> dict[str, Any]:
     """The document, of OpenAPI 3.1.
 
     Args:
-        has_index: whether the server has an index, and so the search.
+        has_index: whether the server has an index, and therefore `/v1/search`.
     """
     models = [(model, "serialization") for model in (SearchResponse, Error)]
     _, schemas = models_json_schema(

@@ -1,4 +1,4 @@
-"""Refuses requests that web pages of other sites send, except of allowed ones."""
+"""Refuses requests from web pages of other sites, unless the site is allowed."""
 
 from __future__ import annotations
 

@@ -75,8 +75,10 @@ def compute(
     if (words := sum(map(sum, counts.values()))) > limits.words:
         raise Refusal(INVALID, f"inputs: {words:,} words; at most {limits.words:,} are allowed.")
     if len(expected) == 1:
-        most = limits.buffer_bytes // 2 // number_bytes
-        return (yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, most))
+        max_numbers = limits.buffer_bytes // 2 // number_bytes
+        return (
+            yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, max_numbers)
+        )
     return (yield from _score(model.ranker, texts["queries"], texts["titles"], counts["titles"]))
 
 
@@ -124,8 +126,8 @@ def _score(
     for start, end in _blocks(counts):
         if start:
             yield
-        own = queries if len(queries) == 1 else queries[start:end]
-        scores.append(ranker.score_pairs(own, titles[start:end]))
+        block_queries = queries if len(queries) == 1 else queries[start:end]
+        scores.append(ranker.score_pairs(block_queries, titles[start:end]))
     return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
 
@@ -148,7 +150,7 @@ def _blocks(counts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _words(text: str) -> int:
-    """An upper bound of about the number of words; scripts without spaces have one per letter.
+    """The approximate number of words. Each letter outside ASCII also counts as one.
 
     >>> _words("red  shoe"), _words("虎 ラーメン"), _words("")
     (2, 7, 0)

@@ -1,10 +1,10 @@
-"""Watches the directories of models and of an index, and loads what is new.
+"""Watches the directories of models and of an index, and loads new versions.
 
 As in TensorFlow Serving, directories are polled. A version is loaded when its files have not
-changed between two polls, so that a copy is read when it is complete. All files are read into
-memory: no later change of a file affects the server. Checksums are verified by the loaders, and the
-files must not change while they are read. A version that cannot be loaded is refused with a message
-and tried again when its files change; the version that was served stays.
+changed between two polls, so a copy is read after it is complete. All files are read into memory:
+no later change of a file affects the server. The loaders verify checksums, and the files must not
+change while they are read. A version that cannot be loaded is refused with a message, and tried
+again when its files change. The old version stays.
 """
 
 from __future__ import annotations
@@ -39,9 +39,18 @@ class Source(NamedTuple):
 
 @dataclass
 class _Watched(Generic[_T]):
-    """The last states of the files of a version, and what was loaded from them."""
+    """A version and the states of its files.
 
-    seen: _Files | None = None
+    Attributes:
+        last: the files at the last poll.
+        loaded: the files that `content` was loaded from.
+        failed: the files of the last load that failed; None after a success.
+        message: the error of that load.
+        content: the loaded model or index; None before the first load.
+        loads: the number of loads.
+    """
+
+    last: _Files | None = None
     loaded: _Files | None = None
     failed: _Files | None = None
     message: str = ""
@@ -72,7 +81,7 @@ class Repository:
         labels: numbers of versions by label; these versions are served beside the newest ones.
 
     Attributes:
-        snapshot: what is served now.
+        snapshot: the models and the index that are served now.
     """
 
     sources: Sequence[Source] = ()
@@ -114,7 +123,7 @@ class Repository:
         return changed
 
     def _read(self, first: bool, now: bool) -> Snapshot:
-        """Loads what changed and returns what is to be served."""
+        """Loads changed versions and returns the snapshot to serve."""
         self._failures = {}
         versions: dict[str, dict[int, Model]] = {}
         index = None if self.index is None else self._read_index(self.index, first, now)
@@ -134,7 +143,7 @@ class Repository:
         return Snapshot(versions, self.labels, self._failures, index)
 
     def _read_index(self, path: Path, first: bool, now: bool) -> tuple[AnyIndex, Model] | None:
-        """The index to serve, and its model; what was served before if the new one is refused."""
+        """The index to serve, and its model; the old ones if the new index is refused."""
         directory = newest_version(path.absolute())
         watched = self._indexes.setdefault(directory, _Watched())
         number = int(directory.name) if directory.name.isdecimal() else 0
@@ -154,15 +163,15 @@ class Repository:
 
     def _read_models(self, source: Source, first: bool, now: bool) -> tuple[list[Model], set[Path]]:
         """The models of a source to serve, and the directories of their versions."""
-        found = newest_versions(source.path, sorted({*self.labels.values()}))
-        names = {name for name, *_ in found}
+        versions = newest_versions(source.path, sorted({*self.labels.values()}))
+        names = {name for name, *_ in versions}
         if source.name and len(names) > 1:
             raise UserError(
                 f"{source.name}={source.path}: {source.path} contains the models "
                 f"{', '.join(sorted(names))}; leave {source.name}= out."
             )
         models = []
-        for name, number, directory in found:
+        for name, number, directory in versions:
             watched = self._models.setdefault(directory, _Watched())
             read = partial(load_version, source.name or name, number, directory)
             self._update(watched, directory, source.name or name, number, read, first, now)
@@ -172,7 +181,7 @@ class Repository:
         for name in {source.name or name for name in names} - {model.name for model in models}:
             if old := self.snapshot.versions.get(name):
                 models.append(old[max(old)])
-        return models, {directory for *_, directory in found}
+        return models, {directory for *_, directory in versions}
 
     def _update(
         self,
@@ -193,7 +202,7 @@ class Repository:
             return content
 
         files = _files_of(directory)
-        is_stable, watched.seen = files == watched.seen, files
+        is_stable, watched.last = files == watched.last, files
         if first:
             watched.content, watched.loaded = read_unchanged(), files
             watched.loads += 1
@@ -209,7 +218,7 @@ def _identity(snapshot: Snapshot) -> object:
 
 
 def _files_of(directory: Path) -> _Files | None:
-    """The names, inodes, sizes and times of all files below a directory; None if it is not read."""
+    """The names, inodes, sizes and times of all files below a directory; None after an error."""
     files = []
     try:
         for folder, _, names in os.walk(directory):

@@ -102,7 +102,7 @@ def rest_app(
             headers["connection"] = "close"
         return JSONResponse({"error": str(error)}, error.http_status, headers)
 
-    async def explain(request: Request, error: Any) -> Response:
+    async def http_error(request: Request, error: Any) -> Response:
         message = f"{request.method} {request.url.path:.200}: {error.detail}."
         return JSONResponse({"error": message}, error.status_code, error.headers)
 
@@ -130,7 +130,7 @@ def rest_app(
             Middleware(OriginCheck, origins=origins),
             *cors,
         ],
-        exception_handlers={Refusal: refuse, HTTPException: explain},
+        exception_handlers={Refusal: refuse, HTTPException: http_error},
     )
 
 
@@ -146,7 +146,7 @@ def model_of(request: Request, snapshot: Snapshot) -> Model:
 
 
 def _plain(message: Any) -> dict[str, Any]:
-    """A message as JSON has it, with the names of its fields."""
+    """A message as plain data, with the field names of its .proto file."""
     plain: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )

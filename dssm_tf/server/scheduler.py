@@ -1,9 +1,9 @@
-"""Worker threads that compute requests in blocks, those with the least work done first.
+"""Worker threads that compute requests in blocks, the request with the least work so far first.
 
 A request is a generator that yields between its blocks. After each block, the worker continues
-with the request that has had the least time so far, so one of many texts does not delay short ones
-(least attained service; Nuyens and Wierman 2008). A request whose client has left, or whose
-deadline has passed, ends before its next block.
+with the request that has had the least time so far. So a request with many texts does not delay
+short ones (least attained service; Nuyens and Wierman 2008). A request whose client has left, or
+whose deadline has passed, ends before its next block.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Scheduler:
         For quick work: passing it to a thread and back takes longer than a millisecond when both
         threads are busy, because only one of them can run Python at a time.
         """
-        await asyncio.sleep(0)  # other requests are received between two of these
+        await asyncio.sleep(0)  # the event loop receives other requests meanwhile
         self._step(job)
         return await asyncio.wrap_future(job.future)
 
@@ -102,7 +102,7 @@ class Scheduler:
                     self._condition.wait()
                 *_, job = heapq.heappop(self._queue)
             self._step(job)
-            del job  # its texts are not kept until the next one
+            del job  # frees its texts while the worker waits
 
     def _step(self, job: Job[Any]) -> None:
         if job.future.cancelled():

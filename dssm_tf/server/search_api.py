@@ -10,12 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.hits import (
-    AnyHit,
-    LexicalHit,
-    MatchHit,
-    SearchResult,
-)
+from dssm_tf.retrieval.hits import AnyHit, LexicalHit, MatchHit, SearchResult
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
 from dssm_tf.retrieval.records import hit_record
@@ -30,9 +25,9 @@ from dssm_tf.server.search_schema import (
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
 
-_TITLE_LENGTH = 1000  # characters of a title in a response
+_MAX_TITLE_LENGTH = 1000  # characters of a title in a response
 _MAX_EXPLAINED_WORDS = 64  # of the query and the title together
-_ALIKE = 0.7  # similarity of the letters of a misspelled word and its correction
+_MIN_SIMILARITY = 0.7  # of the letters of a misspelled word and its correction
 
 
 def parse_json(raw: bytes) -> SearchRequest:
@@ -77,7 +72,7 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
 
     Args:
         index: the index.
-        version: its number, for the response.
+        version: its version number, for the response.
         request: the search.
 
     Raises:
@@ -92,8 +87,8 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
     try:
         if ranking == "bm25" and isinstance(index, MaxSimIndex):
             allowed = index.filters.mask(filters) if filters else None
-            found = index.lexical_ranking.search(query, request.k, allowed)
-            result = SearchResult({"bm25": found}, "")
+            lexical_hits = index.lexical_ranking.search(query, request.k, allowed)
+            result = SearchResult({"bm25": lexical_hits}, "")
         else:
             result = index.search(query, request.k, filters=filters)
     except UserError as error:
@@ -111,11 +106,11 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
 
 
 def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
-    """A hit as plain data, with a cut title."""
+    """A hit as plain data, with a truncated title."""
     split = index.model.vocabulary.words
-    title = one_line(hit.title[: 2 * _TITLE_LENGTH]).strip()
-    if len(title) > _TITLE_LENGTH:
-        title = title[: _TITLE_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    title = one_line(hit.title[: 2 * _MAX_TITLE_LENGTH]).strip()
+    if len(title) > _MAX_TITLE_LENGTH:
+        title = title[: _MAX_TITLE_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
     record = hit_record(hit) | {"title": title}
     marked = hit.title_parts(query, split)
     record["title_parts"] = [{"text": text, "is_match": is_match} for text, is_match in marked]
@@ -134,17 +129,16 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
 
 
 def _corrected(index: AnyIndex, results: Sequence[Result]) -> list[MatchedWord]:
-    """The words of the query that no title has, with the alike word of the first title with one.
+    """Query words that no title has, with the first matched word of similar spelling.
 
-    A word that is similar by its use and not by its letters, such as `sneaker` and `shoe`, is no
-    correction.
+    A word with a similar use but other letters, such as `shoe` for `sneaker`, is not a correction.
     """
     corrected: dict[str, MatchedWord] = {}
     if isinstance(index, MaxSimIndex):
         for word in (word for result in results for word in result.words):
             if word.match is None or word.word in corrected or index.has_word(word.word):
                 continue
-            if SequenceMatcher(None, word.word, word.match, False).ratio() >= _ALIKE:
+            if SequenceMatcher(None, word.word, word.match, False).ratio() >= _MIN_SIMILARITY:
                 corrected[word.word] = word
     return [*corrected.values()]
 

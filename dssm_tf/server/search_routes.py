@@ -32,7 +32,7 @@ def search_api_routes(service: Service) -> list[Route]:
             return response.no_good_match, response.model_dump_json().encode("utf-8", "replace")
 
         is_poor, text = await service.compute("search", size, blocks)
-        service.metrics.searched(is_poor)
+        service.metrics.count_search(is_poor)
         return text
 
     async def get(request: Request) -> Response:

@@ -21,7 +21,7 @@ class SearchRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    query: str = Field(max_length=MAX_QUERY_LENGTH, description="What the user typed.")
+    query: str = Field(max_length=MAX_QUERY_LENGTH, description="The text that the user typed.")
     k: int = Field(10, ge=1, le=MAX_TITLES, description="Number of titles.")
     filters: dict[str, _Value | _Values] = Field(
         {},
@@ -61,10 +61,10 @@ class TitlePart(BaseModel):
 
 
 class Result(BaseModel):
-    """A title that was found."""
+    """A title in a ranking."""
 
     doc_id: str
-    title: str = Field(description="The title; a long one is cut.")
+    title: str = Field(description="The title; a long one is truncated.")
     score: float = Field(
         description="The score of the model; in the ranking bm25 of a maxsim model, that of BM25."
     )
@@ -78,7 +78,7 @@ class Result(BaseModel):
         {}, description="Parts that are not 0, rounded so that they add up to the rounded score."
     )
     title_parts: list[TitlePart] = Field(
-        [], description="The title, cut after 200 characters, with matched words marked."
+        [], description="The title, truncated after 200 characters, with matched words marked."
     )
     bm25_score: float | None = Field(
         None, description="The score of BM25; not in the ranking of a maxsim model."
@@ -98,11 +98,11 @@ class SearchResponse(BaseModel):
     query: str = Field(description="The query, on one line.")
     model: str
     version: int
-    ranking: str = Field(description="The ranking that `results` is.")
+    ranking: str = Field(description="The ranking of `results`.")
     no_good_match: bool = Field(description="Whether nothing matches well.")
     note: str = Field(description="A sentence for the user if nothing matches well, or empty.")
     corrected: list[MatchedWord] = Field(
-        description="Words of the query that no title has, and the alike words searched instead."
+        description="Query words that no title has, each with a matched word of similar spelling."
     )
     rules: list[str] = Field(description="Rules by hand that block titles for the query.")
     results: list[Result] = Field(description="The best titles, best first.")

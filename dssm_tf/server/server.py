@@ -51,8 +51,8 @@ class Server:
         origins: sites whose pages may send requests, such as `https://shop.example`.
         index: the index of `/v1/search` and of the page at `/`; None for neither.
         repository: an open repository, instead of models and index.
-        poll_seconds: time between two looks for new versions in the repository; 0 for `reload`
-            only.
+        poll_seconds: time between two checks for new versions in the repository; 0 to check after
+            `reload` only.
 
     Attributes:
         grpc_address: `host:port` of gRPC, set when the server has started.
@@ -103,7 +103,7 @@ class Server:
         self._service.scheduler.stop()
 
     def reload(self) -> None:
-        """Looks for new versions at once. Signal handlers may call it."""
+        """Checks for new versions at once. Signal handlers may call it."""
         self._reload.set()
 
     def _poll(self) -> None:
@@ -117,7 +117,7 @@ class Server:
             if repository.refresh(now):
                 is_new = repository.snapshot.rankers != self._service.snapshot.rankers
                 self._service.snapshot = repository.snapshot
-                self._service.metrics.reloaded(is_new)
+                self._service.metrics.count_reload(is_new)
 
     def _serve(self, started: Future[None]) -> None:
         """Runs the event loop. An error before the start is passed to the thread that waits."""
@@ -173,7 +173,7 @@ class Server:
 
 
 def _allow_files(count: int) -> None:
-    """Raises the number of files that the process may open, as far as it may."""
+    """Raises the limit of open files to `count`, or as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

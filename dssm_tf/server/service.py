@@ -76,14 +76,14 @@ class Service:
         except Exception as raised:
             error = self._refusal_of(api, raised)
             status = error.grpc_status
-            raised.__traceback__ = None  # its frames have the body of the request
+            raised.__traceback__ = None  # its frames keep the body of the request in memory
             del raised
-            self.metrics.refused(api, error)
+            self.metrics.count_refusal(api, error)
             if error.kind == BUSY:
                 await asyncio.sleep(self.admission.refusal_delay())
             raise error from None
         finally:
-            self.metrics.answered(api, status, perf_counter() - started)
+            self.metrics.count_request(api, status, perf_counter() - started)
 
     def _refusal_of(self, api: str, error: Exception) -> Refusal:
         if isinstance(error, Refusal):
@@ -95,7 +95,7 @@ class Service:
         return Refusal(FAILED, f"the model failed ({type(error).__name__}).")
 
     async def compute(self, api: str, size: int, blocks: Callable[[], Blocks[_T]]) -> _T:
-        """Computes a complete request in a worker, or a small one here if such ones are quick.
+        """Computes a complete request in a worker; in the event loop if small ones are quick.
 
         Args:
             api: the kind of request.
@@ -103,7 +103,7 @@ class Service:
             blocks: creates the work.
 
         Raises:
-            Refusal: too many requests are running or waiting, or what the work raises.
+            Refusal: too many requests are running or waiting, or the work raises it.
         """
         work = blocks()  # may raise a refusal
         loop, entered, is_long = asyncio.get_running_loop(), perf_counter(), False
@@ -131,8 +131,8 @@ class Service:
             if computed and mean is not None:
                 mean.add(computed)
             if computed:
-                self.metrics.stage("wait", job.started - entered)
-                self.metrics.stage("compute", ended - job.started)
+                self.metrics.observe_stage("wait", job.started - entered)
+                self.metrics.observe_stage("compute", ended - job.started)
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:

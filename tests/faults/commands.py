@@ -1,4 +1,4 @@
-"""The commands that write, with small inputs."""
+"""The commands that write files, with small inputs."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ TITLES = catalog(40)
 
 @dataclass(frozen=True)
 class Command:
-    """A command that writes.
+    """A command that writes files.
 
     Attributes:
-        name: its name, a word for the kind of output included.
+        name: the subcommand, and the kind of its output if it has several.
         arguments: its arguments, where {inputs} is the folder of the inputs and {out} the output.
         out: the name of the output.
-        replaces: a flag with which an old output is replaced; empty if it is replaced without one;
-            None if the command refuses, or adds to it.
-        resumes: whether the output of a killed command is continued, so it appears early.
-        whole: a file that only a whole output has; empty if the output appears at once.
-        timed: patterns of files that have times, or ids of a process.
+        replaces: the flag that allows the command to replace an old output; empty if it needs none;
+            None if it refuses to replace the output, or adds to it.
+        resumes: whether the command resumes after a kill; then its output appears early.
+        last_file: a file that only a complete output has; empty if the output appears at once.
+        varying: patterns of files whose content differs between runs, such as times.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Command:
     out: str = "out"
     replaces: str | None = None
     resumes: bool = False
-    whole: str = ""
-    timed: tuple[str, ...] = ()
+    last_file: str = ""
+    varying: tuple[str, ...] = ()
 
     def line(self, inputs: Path, folder: Path, replace: bool = False) -> list[str]:
         """The arguments with the paths."""
@@ -59,16 +59,16 @@ class Command:
         return [*words, *([self.replaces] if replace and self.replaces else [])]
 
     def result(self, folder: Path) -> dict[str, bytes]:
-        """The files below a folder and their content; timed ones without it."""
+        """The content of each file below a folder; empty for varying files."""
         return {
-            name: b"" if any(fnmatchcase(name, timed) for timed in self.timed) else content
+            name: b"" if any(fnmatchcase(name, pattern) for pattern in self.varying) else content
             for name, content in files(folder).items()
         }
 
-    def is_whole(self, folder: Path) -> bool:
-        """Whether the output looks whole to a reader."""
+    def is_complete(self, folder: Path) -> bool:
+        """Whether the output looks complete to a reader."""
         out = folder / self.out
-        return (out / self.whole).exists() if self.whole else out.exists()
+        return (out / self.last_file).exists() if self.last_file else out.exists()
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -83,22 +83,22 @@ COMMANDS = (
     Command("preprocess", "preprocess --input {inputs}/clicks.tsv --output {out}",
             replaces="--overwrite"),
     Command("train", "train --config {inputs}/cosine.yaml --data {inputs}/data --out {out}",
-            resumes=True, whole="SHA256SUMS"),
+            resumes=True, last_file="SHA256SUMS"),
     Command("evaluate", "evaluate --judgments {inputs}/judgments.tsv --corpus {inputs}/corpus.tsv "
             "--model {inputs}/cosine --out {out}"),
     Command("benchmark", "benchmark --clicks {inputs}/clicks.tsv --judgments "
             "{inputs}/judgments.tsv --corpus {inputs}/corpus.tsv --systems popularity,bm25 "
             "--seeds 1 --metrics ndcg@1 --tune ndcg@1 --jobs 1 --out {out}",
-            resumes=True, whole="report.html",
-            timed=("out/report.*", "out/metrics.json", "*/about.json", "*/log.txt")),
+            resumes=True, last_file="report.html",
+            varying=("out/report.*", "out/metrics.json", "*/about.json", "*/log.txt")),
     Command("tune", "tune --config {inputs}/cosine.yaml --data {inputs}/data --grid "
-            "optimizer.learning_rate=0.01,0.1 --out {out}", resumes=True, whole="best.yaml",
-            timed=("out/trials.db",)),
+            "optimizer.learning_rate=0.01,0.1 --out {out}", resumes=True, last_file="best.yaml",
+            varying=("out/trials.db",)),
     Command("mine", "mine --data {inputs}/data --bm25 --ranks 1 3 --out {out}", "out.tsv"),
     Command("teach", "teach --data {inputs}/data --model {inputs}/cosine --out {out}",
             "out.tsv"),
     Command("export saved model", "export --model {inputs}/cosine --out {out}",
-            timed=("*/fingerprint.pb", "*/SHA256SUMS")),  # TensorFlow draws a random id
+            varying=("*/fingerprint.pb", "*/SHA256SUMS")),  # TensorFlow draws a random id
     Command("export compact", "export --model {inputs}/cosine --format compact --out {out}"),
     Command("export opensearch", "export --model {inputs}/maxsim --format opensearch --out {out}"),
     Command("export rules", "export --model {inputs}/maxsim --format rules --out {out}",
@@ -117,7 +117,7 @@ COMMANDS = (
     Command("data split", "data split --clicks {inputs}/clicks.tsv --hold-out-queries 0.3 "
             "--out {out}"),
 )  # fmt: skip
-"""`serve` and `search` write no files; `demo` and `data convert` write as the others do."""
+"""`serve` and `search` write no files. `demo` and `data convert` write with the same functions."""
 
 
 def write_inputs(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Inputs of the commands, and what an undisturbed command writes."""
+"""Inputs of the commands, and the outputs of undisturbed commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def inputs(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def undisturbed(inputs, tmp_path_factory):
-    """Returns a function that runs a command once; returns its outcome and what it writes."""
+    """A function that returns the outcome and the files of a command, which runs once."""
     results: dict[str, tuple[Outcome, dict[str, bytes]]] = {}
 
     def result_of(command: Command) -> tuple[Outcome, dict[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Commands in processes of their own, with a fault: a kill, a limit or a clock that is wrong.
+"""Runs each command in its own process, with a fault: a kill, a limit or a wrong clock.
 
 Python's fork server imports the large libraries once and forks a child per command.
 """
@@ -30,13 +30,13 @@ _EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.tru
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong while a command runs.
+    """A fault while a command runs.
 
     Attributes:
         event: the command kills itself before its n-th change of files in `folder`, from 1.
         seconds: the command is killed after this time.
         file_bytes: no file grows beyond this size.
-        has_permissions: False to obey the permissions of files, even if the user is root.
+        has_permissions: False to enforce the permissions of files, even if the user is root.
         clock_shift: seconds by which the clock of Python is wrong.
     """
 
@@ -56,7 +56,7 @@ class Outcome:
 
     Attributes:
         code: its exit code; negative for a signal.
-        output: what it printed on standard output and standard error.
+        output: its standard output and standard error.
         events: the number of its changes of files; 0 if it was killed.
         seconds: the time that it took.
     """
@@ -78,7 +78,7 @@ class Process:
     Args:
         arguments: those of `dssm`.
         folder: the directory whose changes are counted.
-        fault: what goes wrong.
+        fault: see `Fault`.
     """
 
     def __init__(self, arguments: Sequence[str], folder: Path, fault: Fault = NO_FAULT) -> None:
@@ -90,7 +90,7 @@ class Process:
         self._process.start()
 
     def wait(self) -> Outcome:
-        """Waits for the end of the command, and kills it at its moment."""
+        """Waits for the end of the command; kills it after the fault's `seconds`."""
         if self._fault.seconds is not None:
             self._process.join(self._fault.seconds)
             self._process.kill()

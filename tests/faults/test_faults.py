@@ -33,9 +33,9 @@ def check_failure(outcome: Outcome, *reasons: str) -> None:
     assert "Traceback" not in outcome.output
 
 
-def check_rest(command: Command, folder) -> None:
-    """Checks that nothing is left that a reader takes for whole, or that is of no use."""
-    assert not command.is_whole(folder)
+def check_leftovers(command: Command, folder) -> None:
+    """Checks that no output looks complete, and that only resumable files are left."""
+    assert not command.is_complete(folder)
     if not command.resumes:
         assert files(folder) == {}
 
@@ -51,7 +51,7 @@ def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, 
         command.line(inputs, tmp_path), tmp_path, Fault(file_bytes=2 * largest // 3)
     )
     check_failure(outcome, "File too large", "disk")
-    check_rest(command, tmp_path)
+    check_leftovers(command, tmp_path)
     again = processes.run(command.line(inputs, tmp_path), tmp_path)
     assert again.code == 0, again.output
     assert command.result(tmp_path) == expected
@@ -68,11 +68,11 @@ def test_a_full_disk_is_one_line(command, inputs, undisturbed, tmp_path):
         pytest.skip("needs the right to mount a small disk")
     other = disk / "other"
     try:
-        other.write_bytes(bytes(PAGE * (1 + -(-pages // 2))))  # half of what is needed is left
+        other.write_bytes(bytes(PAGE * (1 + -(-pages // 2))))  # half of the needed pages remain
         outcome = processes.run(command.line(inputs, disk), disk)
         check_failure(outcome, "No space left on device", "disk")
         other.unlink()
-        check_rest(command, disk)
+        check_leftovers(command, disk)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
@@ -96,7 +96,9 @@ def test_a_clock_that_is_turned_back_changes_nothing(command, inputs, undisturbe
     assert command.result(tmp_path) == expected
 
 
-def test_two_processes_on_one_output_write_one_whole_result(command, inputs, undisturbed, tmp_path):
+def test_two_processes_on_one_output_write_one_complete_result(
+    command, inputs, undisturbed, tmp_path
+):
     _, expected = undisturbed(command)
     line = command.line(inputs, tmp_path)
     running = [Process(line, tmp_path), Process(line, tmp_path)]

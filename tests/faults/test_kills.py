@@ -1,7 +1,7 @@
-"""kill -9 at random moments of every command that writes.
+"""kill -9 at random moments of every command that writes files.
 
-A whole output is the undisturbed one, an old output survives, the same command run again gives the
-same result, and nothing is left over.
+A complete output equals the undisturbed one. An old output survives. The same command, run again,
+has the same result, and no temporary file is left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def test_there_are_at_least_100_kills():
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_a_killed_command_leaves_nothing_half_written(command, inputs, undisturbed, tmp_path):
+def test_a_killed_command_leaves_no_partial_output(command, inputs, undisturbed, tmp_path):
     outcome, expected = undisturbed(command)
     choose = random.Random()
     kills = 0
@@ -40,7 +40,7 @@ def test_a_killed_command_leaves_nothing_half_written(command, inputs, undisturb
         killed = processes.run(command.line(inputs, tmp_path), tmp_path, fault)
         assert killed.code in (0, -signal.SIGKILL), (moments, killed.output)
         kills += killed.code != 0
-        if command.is_whole(tmp_path):
+        if command.is_complete(tmp_path):
             assert visible(command.result(tmp_path)) == visible(expected), moments
             shutil.rmtree(tmp_path)
             tmp_path.mkdir()

@@ -1,4 +1,4 @@
-"""Which requests are computed, refused, delayed and closed when too many arrive."""
+"""Too many requests: some are refused or delayed, and answers stay fast."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BODY = body_of("encode_query", queries=["a"])
 
 def test_the_newest_waiting_request_runs_next_and_old_ones_are_refused():
     async def run() -> list[str]:
-        # One worker has four places.
+        # One worker has four slots.
         admission, order = Admission(Limits(in_flight=6), 1), []
 
         async def request(name: str) -> None:

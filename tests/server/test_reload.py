@@ -50,14 +50,14 @@ def test_a_new_version_is_loaded_when_its_files_are_complete(models, compacts):
     repository = repository_of(models)
     assert not repository.refresh()
     shutil.copytree(compacts[1], models / "2")
-    assert not repository.refresh()  # it may still be copied
+    assert not repository.refresh()  # the copy may be incomplete
     assert versions(repository) == [1]
     assert repository.refresh()
     assert versions(repository) == [2]
     model = repository.snapshot.find("pets")
     expected = CompactRanker.load(compacts[1]).score_matrix(["fox"], ["red fox"])
     assert model.ranker.score_matrix(["fox"], ["red fox"]) == expected
-    # A version that is removed is rolled back.
+    # If a version is removed, the one before it is served again.
     shutil.rmtree(models / "2")
     assert repository.refresh(now=True)
     assert versions(repository) == [1]

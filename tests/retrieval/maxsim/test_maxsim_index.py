@@ -236,7 +236,7 @@ def test_the_table_has_the_similar_words_of_each_word(ranker, limit):
 
 def test_only_words_that_no_title_has_are_compared_with_all_words(ranker, monkeypatch):
     index, expected = (MaxSimIndex.build(ranker, CORPUS) for _ in range(2))
-    similar_words, compared = index._queries._similar_words, []
+    similar_words, compared = index.ranking._queries._similar_words, []
     compare = similar_words.of_vector
     monkeypatch.setattr(
         similar_words,

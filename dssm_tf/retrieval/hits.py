@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import WordMatches
-from dssm_tf.tables.cells import one_line
+from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.fields import split_mark
 
 SHOWN = 200
@@ -278,8 +278,7 @@ def shown_title(title: str) -> str:
     >>> shown_title("red shoe"), len(shown_title("red " * 1000))
     ('red shoe', 200)
     """
-    text = one_line(title[: 2 * SHOWN]).strip()
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    return shown_text(title, SHOWN)
 
 
 def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:

@@ -22,7 +22,7 @@ from dssm_tf.server.search_schema import (
     SearchRequest,
     SearchResponse,
 )
-from dssm_tf.tables.cells import one_line
+from dssm_tf.tables.cells import one_line, shown_text
 from dssm_tf.text.fields import split_mark
 
 _TITLE_LENGTH = 1000  # characters of a title in a response
@@ -115,10 +115,7 @@ def _ranking(
 
 def _result(hit: AnyHit) -> Result:
     """A hit as plain data, with a cut title."""
-    title = one_line(hit.title[: 2 * _TITLE_LENGTH]).strip()
-    if len(title) > _TITLE_LENGTH:
-        title = title[: _TITLE_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    record = hit_record(hit) | {"title": title}
+    record = hit_record(hit) | {"title": shown_text(hit.title, _TITLE_LENGTH)}
     record.setdefault("parts", {"bm25": hit.score})  # the ranking of BM25 beside a maxsim model
     for word in record.get("words", ()):  # without the marks of fields
         word["word"] = split_mark(word["word"])[1]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
+
+_LONGEST = 200
+"""The number of words of a text, and of letters of a word, that are explained for a model without
+limits."""
 
 
 def read_words(side: str, text: str, vocabulary: Vocabulary | None) -> tuple[list[str], list[str]]:
@@ -24,9 +29,16 @@ def read_words(side: str, text: str, vocabulary: Vocabulary | None) -> tuple[lis
     """
     words, notes = (vocabulary or FOLDED).words(text), []
     if not words:
-        raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
+        raise UserError(
+            f"the {side} {shown_text(text)!r} has no word, so there is nothing to explain."
+        )
     if vocabulary is None:
-        return words, []
+        if dropped := len(words[_LONGEST:]):
+            notes.append(
+                f"The first {_LONGEST} words of the {side} are explained; {dropped} more are left "
+                "out."
+            )
+        return [word[:_LONGEST] for word in words[:_LONGEST]], notes
     if dropped := len(vocabulary.rules.words(text)) - len(words):
         notes.append(
             f"The model reads the first {len(words)} words of the {side}; it drops {dropped} more."

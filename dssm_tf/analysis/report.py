@@ -25,6 +25,7 @@ from dssm_tf.model.run_files import CONFIG, HISTORY, load_titles, training_log
 from dssm_tf.reports.figures import lines
 from dssm_tf.reports.formatting import mean_cells, overlap_lines
 from dssm_tf.reports.markdown import bullets, plain, table
+from dssm_tf.tables.cells import shown_text
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -140,7 +141,7 @@ def _metrics_section(
             f"differs.{' Keywords are bold.' * has_keywords}"
         )
         for query in selected.tolist():
-            text = plain(evaluation.task.queries[query])
+            text = plain(shown_text(evaluation.task.queries[query]))
             yield f"### {text}: {metric_label(_METRIC)} {values[query]:.3f}"
             yield from _explain_query(ranker, others, evaluation, query)
 
@@ -157,7 +158,7 @@ def _explain_query(
     if not grade or grade < highest:
         titles.append((task.titles[best], f"grade {highest:g}, ranked lower"))
     for title, note in titles:
-        yield f"**{plain(title)}** ({note})"
+        yield f"**{plain(shown_text(title))}** ({note})"
         other_explanations = []
         for other in others:
             with suppress(UserError):  # its vocabulary has no n-gram of a text

@@ -17,6 +17,7 @@ from dssm_tf.analysis.read_words import read_words
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.letter_ngrams import letter_ngrams
 
 Array = NDArray[np.float64]
@@ -269,8 +270,8 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         notes += side_notes
         if vocabulary is not None and not any(map(vocabulary.ngram_ids, words[side])):
             raise UserError(
-                f"the vocabulary has no letter n-gram of the {side} {text!r}: the training log had "
-                "no similar word, so its similarity to every text is 0."
+                f"the vocabulary has no letter n-gram of the {side} {shown_text(text)!r}: the "
+                "training log had no similar word, so its similarity to every text is 0."
             )
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:

@@ -24,7 +24,7 @@ from dssm_tf.benchmark.prepare import WORK, Inputs, Sources, ensure_data, prepar
 from dssm_tf.benchmark.prior_rows import rank_with_prior
 from dssm_tf.benchmark.systems import POPULARITY, System, choose_systems
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import check_replaceable, exclusive_lock
+from dssm_tf.common.files import atomic_write, check_replaceable, exclusive_lock
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import digest, versions
 from dssm_tf.evaluation.evaluate import (
@@ -211,7 +211,8 @@ def fit_all(jobs: Mapping[Path, Mapping[str, Any]], processes: int) -> dict[Path
         if is_finished(folder):
             return ""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / JOB).write_text(json.dumps(jobs[folder], indent=2), "utf-8")
+        with atomic_write(folder / JOB) as file:
+            file.write(json.dumps(jobs[folder], indent=2))
         command = [sys.executable, "-m", "dssm_tf.benchmark.fit", str(folder)]
         path = folder / "log.txt"
         with path.open("ab") as log, subprocess.Popen(

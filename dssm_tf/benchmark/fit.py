@@ -196,7 +196,8 @@ def _tower(context: FitContext) -> list[Candidate]:
 
     job, folder = context.job, context.folder
     config, model = folder / "config.yaml", folder / _MODEL
-    config.write_text(job["base"], "utf-8")
+    with atomic_write(config) as file:
+        file.write(job["base"])
     resumed = model.exists()
     loaded = load_config(config, [f"training.seed={job['seed']}"])
     result = train(loaded, context.inputs.data(job["negatives"]), model, quiet=True)

@@ -13,7 +13,7 @@ from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
-from dssm_tf.tables.cells import one_line
+from dssm_tf.tables.cells import one_line, shown_text
 
 if TYPE_CHECKING:
     from dssm_tf.retrieval.hits import SearchResult, Split
@@ -117,7 +117,7 @@ def show(query: str, result: SearchResult, split: Split) -> None:
 
     from dssm_tf.retrieval.hits import SYSTEMS
 
-    text = Text(f"\nQuery: {_printable(query)}")
+    text = Text(f"\nQuery: {_printable(shown_text(query))}")
     if result.note:
         text.append(f"\n{result.note}")
     for system, hits in result.rankings.items():
@@ -127,7 +127,7 @@ def show(query: str, result: SearchResult, split: Split) -> None:
             text.append(f"\n{rank:3}")
             for part, is_match in hit.title_parts(query, split):
                 text.append(" ").append(_printable(part), "bold" if is_match else None)
-            details = f"{_printable(hit.doc_id)}: {_printable(hit.score_breakdown())}"
+            details = f"{_printable(shown_text(hit.doc_id))}: {_printable(hit.score_breakdown())}"
             text.append(f"  ({details})")
     for sentence in result.blocked:
         text.append(f"\n{_printable(sentence)}")

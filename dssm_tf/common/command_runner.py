@@ -24,6 +24,7 @@ _EXTERNAL_ERRORS = {
 }
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _MAX_LENGTH = 600  # characters of an error line
+_MAX_USER_LENGTH = 3000  # of one of this package, whose end says how to fix it
 
 
 def run_command(name: str, run: Callable[[], Any]) -> int:
@@ -101,7 +102,10 @@ class _CtrlC:
 def error_line(error: BaseException) -> str | None:
     """The message of an error that a user can fix; None for a bug of this program."""
     if isinstance(error, UserError):
-        return str(error)
+        text = str(error)
+        if len(text) <= _MAX_USER_LENGTH:
+            return text
+        return f"{text[: _MAX_USER_LENGTH - _MAX_LENGTH]} ... {text[-_MAX_LENGTH:]}"
     if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
         return f"{error.args[0][0][-1]}"  # of several files; each has source, target and reason
     if isinstance(error, OSError):  # such as a missing permission; its message names the file

@@ -15,6 +15,7 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.reports.formatting import deciding_metric, marked_name, reference
 from dssm_tf.reports.page import json_element
+from dssm_tf.tables.cells import shown_text
 
 TITLES = 5  # titles displayed per ranking
 RANKED_QUERIES = 300  # queries whose titles are displayed
@@ -123,7 +124,7 @@ def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 def _short(text: str) -> str:
     """A text, truncated to `_LONGEST` characters."""
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
+    return shown_text(text, _LONGEST)
 
 
 def _by_query(frame: pl.DataFrame, queries: Collection[int]) -> dict[int, list[dict[str, Any]]]:

@@ -11,12 +11,8 @@ from typing import NamedTuple
 from dssm_tf.common.rounding import rounded_parts
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
-from dssm_tf.runtime.word_matches import (
-    WordMatches,
-    parts_of_score,
-    shown_parts,
-)
-from dssm_tf.tables.cells import one_line
+from dssm_tf.runtime.word_matches import WordMatches, parts_of_score, shown_parts
+from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.fields import split_mark
 
 SHOWN = 200
@@ -270,8 +266,7 @@ def shown_title(title: str) -> str:
     >>> shown_title("red shoe"), len(shown_title("red " * 1000))
     ('red shoe', 200)
     """
-    text = one_line(title[: 2 * SHOWN]).strip()
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+    return shown_text(title, SHOWN)
 
 
 def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:

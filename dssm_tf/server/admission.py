@@ -30,7 +30,7 @@ _RUNNING_PER_WORKER = 4
 _FREE_REFUSALS = 32  # refusals that are not delayed
 _REFUSALS_PER_ANSWER = 0.2  # at most, so that most of the processor is left for answers
 _MIN_REFUSALS, _MAX_REFUSALS = 50.0, 200.0  # per second
-_MAX_DELAY = 10.0  # seconds
+_MAX_DELAY = 1.0  # seconds
 _SMOOTHING = 1.0  # seconds
 _SHORT_BYTES = 1 << 14  # bytes of a request that is always short
 

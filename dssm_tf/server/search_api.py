@@ -22,7 +22,7 @@ from dssm_tf.server.search_schema import (
     SearchRequest,
     SearchResponse,
 )
-from dssm_tf.tables.cells import one_line
+from dssm_tf.tables.cells import one_line, shown_text
 from dssm_tf.text.fields import split_mark
 
 _MAX_TITLE_LENGTH = 1000  # characters of a title in a response
@@ -108,10 +108,7 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
 def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
     """A hit as plain data, with a truncated title."""
     split = index.model.vocabulary.words
-    title = one_line(hit.title[: 2 * _MAX_TITLE_LENGTH]).strip()
-    if len(title) > _MAX_TITLE_LENGTH:
-        title = title[: _MAX_TITLE_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    record = hit_record(hit) | {"title": title}
+    record = hit_record(hit) | {"title": shown_text(hit.title, _MAX_TITLE_LENGTH)}
     marked = hit.title_parts(query, split)
     record["title_parts"] = [{"text": text, "is_match": is_match} for text, is_match in marked]
     if isinstance(hit, MatchHit):

@@ -128,9 +128,9 @@ class Service:
             ended = perf_counter()
             computed = job.computed if job.future.done() and not job.future.cancelled() else 0.0
             self.admission.leave(size, computed, is_long)
-            if computed and mean is not None:
-                mean.add(computed)
-            if computed:
+            if computed and job.future.exception() is None:  # a refusal takes less time
+                if mean is not None:
+                    mean.add(computed)
                 self.metrics.observe_stage("wait", job.started - entered)
                 self.metrics.observe_stage("compute", ended - job.started)
 

@@ -190,6 +190,16 @@ def grade(value: object, name: str = "grade") -> float:
     return number(value, name, 0, LARGEST_GRADE)
 
 
+def shown_text(text: str, length: int = 200) -> str:
+    """A text on one line, cut after some characters, for pages and the terminal.
+
+    >>> shown_text(" red shoe "), shown_text("red shoe" * 100000, 4)
+    ('red shoe', 'red…')
+    """
+    line = one_line(text[: 2 * length]).strip()
+    return line if len(line) <= length else f"{line[: length - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
 def one_line(text: str) -> str:
     """Replaces tabs and line ends by spaces, and surrogates by U+FFFD.
 

@@ -13,6 +13,7 @@ from dssm_tf.analysis.shapley_explanation import SCORE, ShapleyExplanation, Text
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
 from dssm_tf.export.compact import copy_compact, export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export_saved_model
@@ -214,6 +215,21 @@ def test_notes_list_unknown_and_dropped_words(rankers):
         "The vocabulary has no letter n-gram of 'ωψξ' in the query.",
         "The model reads the first 64 words of the title; it drops 6 more.",
     ]
+
+
+@pytest.mark.parametrize("text", ["w " * 500_000, " ".join(map(str, range(150_000))), "x" * 10**6])
+def test_the_explanation_of_a_megabyte_is_small(text):
+    explanation = explain(BM25().fit([], ["red fox", "blue owl"]), "red fox", f"red {text}")
+    assert len(explanation.title.words) <= 200
+    assert len(markdown(explanation)) < 40_000
+    assert explanation.notes == [] or "The first 200 words of the title" in explanation.notes[0]
+
+
+def test_the_error_about_a_text_without_a_word_is_short(rankers):
+    for ranker, text in ((BM25(), "?" * 10**6), (rankers("dssm"), "ω" * 10**6)):
+        with pytest.raises(UserError) as error:
+            explain(ranker, text, "red")
+        assert len(str(error.value)) < 500
 
 
 def small_explanation(*contributions, cosine=1.0, interaction=0.0, query="ice hot"):

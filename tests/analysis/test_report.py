@@ -50,6 +50,19 @@ def test_a_report_has_the_sections_of_its_tower(runs, name):
     assert "These means are based on 2 queries, fewer than 200" in text_of(page)
 
 
+def test_titles_and_queries_of_a_megabyte_make_a_small_report(runs):
+    title, query = f"red fox {'x' * 10**6}", f"green bear {'y' * 10**6}"
+    judgments = [
+        *JUDGMENTS,
+        Judgment("3", query, "d", title, 1.0),
+        Judgment("3", query, "c", "green bear", 0.0),
+    ]
+    text = report(runs("dssm"), judgments)[0]
+    assert f"**{title[:199]}…** (" in text
+    assert f"### {query[:199]}…: NDCG@10 " in text
+    assert len(text) < 60_000
+
+
 def test_a_report_states_the_overlap_with_the_training_log_first(runs):
     # The log has the query "red fox" with the title "red fox", and no query without a word.
     section = report(runs("dssm"), JUDGMENTS)[0].partition("## How well it ranks")[2]

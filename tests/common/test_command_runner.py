@@ -171,6 +171,16 @@ def test_an_interrupted_command_restores_the_signal_handler_of_python(capsys, py
     assert signal.getsignal(signal.SIGINT) is python_handler
 
 
+def test_an_error_line_with_a_text_of_a_megabyte_keeps_its_start_and_its_end():
+    line = error_line(UserError(f"the title {'x' * 10**6} is empty. Write one."))
+    assert line is not None
+    assert (line[:13], line[-21:], len(line)) == (
+        "the title xxx",
+        "x is empty. Write one."[1:],
+        3005,
+    )
+
+
 def test_a_failed_copy_of_several_files_is_the_reason_of_the_first():
     error = shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'"), ("c", "d", "x")])
     assert error_line(error) == "[Errno 28] No space left on device: 'b'"

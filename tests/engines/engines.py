@@ -26,6 +26,8 @@ JAVA_PACKAGES = (
     "util", "lang", "lang.invoke", "net", "nio", "io", "util.concurrent", "util.concurrent.atomic",
 )  # fmt: skip
 """Packages of java.base that Flink and Spark access by reflection."""
+START_SECONDS = 400.0
+"""The longest time until a process is ready; a JVM takes minutes to start on a busy machine."""
 OPTIONS = ("--negatives-from", "both", "--shards", "4")
 """Flags of preprocess in all tests."""
 FLINK_CONFIG = """\
@@ -93,12 +95,21 @@ class Engine:
             words = [str(word) for word in command]
             environment = os.environ | {"SPARK_HOME": str(PYSPARK)}
             environment |= {"SPARK_SCALA_VERSION": "2.12", "SPARK_LOCAL_IP": "127.0.0.1"}
-            process = self.processes[name] = subprocess.Popen(
+            self.processes[name] = subprocess.Popen(
                 words, stdout=output, stderr=subprocess.STDOUT, env=environment
             )
-        if ready and not (
-            wait_until(120, lambda: process.poll() or ready()) and process.poll() is None
-        ):
+        if ready:
+            self.wait(name, ready)
+
+    def wait(self, name: str, ready: Callable[[], object]) -> None:
+        """Waits until a process is ready.
+
+        Raises:
+            TimeoutError: see `start`.
+        """
+        process, log = self.processes[name], self.folder / f"{name}.log"
+        wait_until(START_SECONDS, lambda: process.poll() is not None or ready())
+        if process.poll() is not None or not wait_until(5, ready):
             raise TimeoutError(f"{name}:\n{log.read_text('utf-8', 'replace')[-3000:]}")
 
     def java(
@@ -214,8 +225,8 @@ def flink(
         task_manager(engine, index)
         if pinned:
             os.sched_setaffinity(engine.processes[f"task_manager_{index}"].pid, [index])
-    if not wait_until(120, lambda: has_value(rest, "overview", "taskmanagers", task_managers)):
-        raise TimeoutError(f"Flink's TaskManagers; see {engine.folder}")
+    for name in [name for name in engine.processes if name.startswith("task_manager_")]:
+        engine.wait(name, lambda: has_value(rest, "overview", "taskmanagers", task_managers))
     engine.job_server("Flink", f"--flink-master=localhost:{rest}", [FLINK])
     engine.flags.append(f"--parallelism={task_managers}")
 
@@ -241,7 +252,7 @@ def spark(engine: Engine, workers: int = 2) -> None:
         )
         work = engine.folder / f"work-{index}"
         engine.java(f"worker_{index}", jars, [*command.split(), work])
-    if not wait_until(120, lambda: has_value(web, "json", "aliveworkers", workers)):
+    if not wait_until(START_SECONDS, lambda: has_value(web, "json", "aliveworkers", workers)):
         raise TimeoutError(f"Spark's workers; see {engine.folder}")
     properties = {
         "spark.executor.memory": "512m",

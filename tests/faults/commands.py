@@ -14,6 +14,7 @@ import yaml
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.search_engine.export import export_search_engine
 from tests.clicks import catalog, click_log, write_data
+from tests.datasets.tables import write_source
 from tests.runs import finished_run
 
 COSINE = {
@@ -116,8 +117,9 @@ COMMANDS = (
     Command("report", "report --model {inputs}/cosine --out {out}"),
     Command("data split", "data split --clicks {inputs}/clicks.tsv --hold-out-queries 0.3 "
             "--out {out}"),
+    Command("data convert", "data convert trec {inputs}/trec {out}"),
 )  # fmt: skip
-"""`serve` and `search` write no files. `demo` and `data convert` write with the same functions."""
+"""`serve` and `search` write no files; `demo` runs others of these commands."""
 
 
 def write_inputs(folder: Path) -> Path:
@@ -136,6 +138,8 @@ def write_inputs(folder: Path) -> Path:
     documents = [json.dumps({"id": i, "title": title}) for title, i in ids.items()]
     _write(folder / "documents.jsonl", documents)
     (folder / "cosine.yaml").write_text(yaml.safe_dump(COSINE), "utf-8")
+    (folder / "trec").mkdir()
+    write_source(folder / "trec", "trec")
     data = write_data(folder / "data", log, negatives=2, corpus=TITLES)
     finished_run(folder / "cosine", data, COSINE)
     finished_run(folder / "maxsim", data, MAXSIM, 0.25)

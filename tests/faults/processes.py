@@ -58,12 +58,15 @@ class Outcome:
         code: its exit code; negative for a signal.
         output: its standard output and standard error.
         events: the number of its changes of files; 0 if it was killed.
+        opened: the names of the files in `folder` that Python opened for writing; none if it was
+            killed.
         seconds: the time that it took.
     """
 
     code: int
     output: str
     events: int
+    opened: list[str]
     seconds: float
 
 
@@ -102,8 +105,8 @@ class Process:
         with self._private as private:
             output = (Path(private) / "output").read_text("utf-8", "replace")
             count = Path(private) / "events"
-            events = json.loads(count.read_text("utf-8")) if count.exists() else 0
-        return Outcome(code, output, events, seconds)
+            events, opened = json.loads(count.read_text("utf-8")) if count.exists() else (0, [])
+        return Outcome(code, output, events, opened, seconds)
 
 
 def run(arguments: Sequence[str], folder: Path, fault: Fault = NO_FAULT) -> Outcome:
@@ -130,7 +133,9 @@ def _work(private: Path, arguments: Sequence[str], folder: Path, fault: Fault) -
         sys.stdout.flush()
         sys.stderr.flush()
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-        (private / "events").write_text(json.dumps(counter.count), "utf-8")
+        (private / "events").write_text(
+            json.dumps([counter.count, sorted(counter.opened)]), "utf-8"
+        )
         os._exit(code)
 
 
@@ -172,6 +177,7 @@ class _Counter:
 
     def __init__(self, folder: str, event: int | None) -> None:
         self._folder, self.event, self.count = folder, event, 0
+        self.opened: set[str] = set()
 
     def __call__(self, name: str, arguments: tuple[Any, ...]) -> None:
         if name == "open":
@@ -184,5 +190,7 @@ class _Counter:
             return
         if isinstance(path, (str, os.PathLike)) and os.fspath(path).startswith(self._folder):
             self.count += 1
+            if name == "open":
+                self.opened.add(os.path.relpath(path, self._folder))
             if self.count == self.event:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.faults.processes import Fault, Outcome, Process
 
 PAGE = 4096  # bytes
 YEAR = 365 * 86_400.0
+APPENDED = ("out/*log.txt", "out/trials.db*")
+"""Files that grow while a command that resumes runs: a log, and a database with a journal."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,6 +45,14 @@ def check_leftovers(command: Command, folder) -> None:
 
 def sizes(expected: dict[str, bytes]) -> list[int]:
     return sorted(map(len, expected.values()))
+
+
+def test_every_file_is_written_under_a_name_that_begins_with_a_dot(command, inputs, undisturbed):
+    outcome, _ = undisturbed(command)
+    assert outcome.opened
+    for name in outcome.opened:
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        assert hidden or any(fnmatchcase(name, pattern) for pattern in APPENDED), name
 
 
 def test_a_limit_on_the_size_of_files_is_one_line(command, inputs, undisturbed, tmp_path):

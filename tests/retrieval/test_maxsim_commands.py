@@ -53,6 +53,18 @@ def test_flags_that_do_not_fit_are_errors_and_write_nothing(folder, tmp_path, fl
     assert not (tmp_path / "new").exists()
 
 
+def test_the_terminal_shows_the_first_200_characters_of_titles_and_queries(
+    folder, tmp_path, capsys
+):
+    title = f"red shoe {'x' * 10**6}"
+    write_corpus(tmp_path / "corpus.tsv", [CorpusTitle("d1", title)])
+    search(title, model=folder / "model", corpus=tmp_path / "corpus.tsv")
+    text = capsys.readouterr().out
+    assert f"Query: {title[:199]}…\n" in text
+    assert f"  1 {title[:199]}…  (d1: score " in text
+    assert len(text) < 1000
+
+
 def test_the_terminal_prints_the_models_scores(folder, capsys):
     search("red shoez", index=folder / "index", k=3)
     from_index = capsys.readouterr().out

@@ -12,6 +12,9 @@ from tests.server.conftest import QUERIES, TITLES
 pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
 from tensorflow_serving.apis import (
     classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
 )
@@ -101,3 +104,58 @@ def test_other_calls_are_unimplemented(prediction):
     with pytest.raises(grpc.RpcError) as error:
         prediction.Classify(classification_pb2.ClassificationRequest(), timeout=60)
     assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def metadata_of(prediction, fields=("signature_def",), **spec):
+    request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=fields)
+    request.model_spec.name = "pets"
+    request.model_spec.MergeFrom(type(request.model_spec)(**spec))
+    return prediction.GetModelMetadata(request, timeout=60)
+
+
+def test_metadata_has_the_signatures_of_the_saved_model(signatures, prediction):
+    answer = metadata_of(prediction)
+    assert (answer.model_spec.name, answer.model_spec.version.value) == ("pets", 2)
+    assert list(answer.metadata) == ["signature_def"]
+    definitions = get_model_metadata_pb2.SignatureDefMap()
+    assert answer.metadata["signature_def"].Unpack(definitions)
+    assert set(definitions.signature_def) == set(signatures)
+    for name, definition in definitions.signature_def.items():
+        _, inputs = signatures[name].structured_input_signature
+        outputs = signatures[name].structured_outputs
+        assert definition.method_name == "tensorflow/serving/predict"
+        for infos, specs in ((definition.inputs, inputs), (definition.outputs, outputs)):
+            assert set(infos) == set(specs)
+            for key, info in infos.items():
+                assert info.dtype == specs[key].dtype.as_datatype_enum
+                shape = tf.TensorShape(info.tensor_shape)
+                assert shape.as_list() == specs[key].shape.as_list(), (name, key)
+
+
+def statuses_of(channel, **spec):
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.MergeFrom(type(request.model_spec)(**spec))
+    status = model_service_pb2_grpc.ModelServiceStub(channel).GetModelStatus(request, timeout=60)
+    return [(row.version, row.state, row.status.error_code) for row in status.model_version_status]
+
+
+def test_the_status_lists_the_served_version(channel):
+    available = get_model_status_pb2.ModelVersionStatus.State.AVAILABLE
+    assert statuses_of(channel, name="pets") == [(2, available, 0)]
+    assert statuses_of(channel, name="pets", version={"value": 2}) == [(2, available, 0)]
+
+
+def test_metadata_and_status_of_what_is_not_served_are_not_found(channel, prediction):
+    for call in (
+        lambda: statuses_of(channel, name="pest"),
+        lambda: statuses_of(channel, name="pets", version={"value": 7}),
+        lambda: metadata_of(prediction, name="pest"),
+        lambda: metadata_of(prediction, version={"value": 7}),
+    ):
+        with pytest.raises(grpc.RpcError) as error:
+            call()
+        assert error.value.code() == grpc.StatusCode.NOT_FOUND
+    with pytest.raises(grpc.RpcError) as error:
+        metadata_of(prediction, ["other"])
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "metadata_field" in error.value.details()

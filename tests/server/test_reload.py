@@ -8,6 +8,7 @@ import shutil
 import threading
 from pathlib import Path
 
+import grpc
 import pytest
 
 from dssm_tf import runtime
@@ -18,7 +19,7 @@ from dssm_tf.server.repository import Repository, Source
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.runtime.maxsim_models import example_model, write_compact_model
-from tests.server.asking import body_of, rest, wait_for
+from tests.server.asking import OWN_CONNECTION, body_of, predict, request_of, rest, wait_for
 
 
 def write_index(directory: Path, titles: list[str]) -> Path:
@@ -120,14 +121,21 @@ def test_no_request_is_lost_while_versions_change(models, compacts):
     repository = repository_of(models)
     body = body_of("score", queries=["fox"], titles=["red fox"])
     with Server(port=0, rest_port=0, repository=repository, poll_seconds=0.02) as server:
-        stop, codes = threading.Event(), []
+        stop, codes, statuses = threading.Event(), [], []
 
         def ask() -> None:
             while not stop.is_set():
                 codes.append(rest(server.rest_address, "/v1/models/pets:predict", body)[0])
 
-        thread = threading.Thread(target=ask)
-        thread.start()
+        def ask_grpc() -> None:
+            request = request_of("pets", "score", queries=["fox"], titles=["red fox"])
+            with grpc.insecure_channel(server.grpc_address, OWN_CONNECTION) as channel:
+                while not stop.is_set():
+                    statuses.append(predict(channel, request.SerializeToString()))
+
+        threads = [threading.Thread(target=target) for target in (ask, ask_grpc)]
+        for thread in threads:
+            thread.start()
         for number in (2, 3):
             shutil.copytree(compacts[number % 2], models / str(number))
             wait_for(lambda number=number: server._service.snapshot.find("pets").version == number)
@@ -136,10 +144,13 @@ def test_no_request_is_lost_while_versions_change(models, compacts):
         server.reload()
         wait_for(lambda: server._service.snapshot.failures)
         stop.set()
-        thread.join(60)
+        for thread in threads:
+            thread.join(60)
         status = json.loads(rest(server.rest_address, "/v1/models/pets")[1])
         metrics = rest(server.rest_address, "/metrics")[1]
     assert set(codes) == {200}
+    assert set(statuses) == {("OK", "")}
+    assert min(len(codes), len(statuses)) > 3
     states = [(row["version"], row["state"]) for row in status["model_version_status"]]
     assert states == [("9", "END"), ("3", "AVAILABLE")]
     assert 'dssm_model_version{model="pets"} 3.0' in metrics

@@ -17,6 +17,7 @@ from dssm_tf.retrieval.opening import AnyIndex, name_fields
 from dssm_tf.runtime import CompactRanker
 from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.server.models import Model
+from dssm_tf.server.search_api import parse_parameters, search
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.runtime.maxsim_models import example_model, random_model, write_compact_model
@@ -147,6 +148,44 @@ def test_results_have_what_a_page_shows(server):
     assert by_word["kite"]["spelled"] is None
     assert sum(first["shown_parts"].values()) == approx(round(first["score"], 3))
     assert {"query words", "title words"} <= {*first["shown_parts"]}
+
+
+def test_metrics_count_searches_without_a_good_match_and_the_seconds_of_each_stage(server):
+    def values() -> dict[str, float]:
+        lines = rest(server.rest_address, "/metrics")[1].splitlines()
+        return {
+            name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)
+            if not name.startswith("#")
+        }  # fmt: skip
+
+    poor = "dssm_searches_without_good_match_total"
+    names = [f'dssm_stage_seconds_count{{stage="{stage}"}}' for stage in ("wait", "compute")]
+    before = values()
+    for query in ("...", "red shoe", "?!"):
+        get(server, query=query)
+    get(server, query="red", k=0)  # refused before it is computed
+    after = values()
+    assert after[poor] - before[poor] == 2
+    assert [after[name] - before.get(name, 0) for name in names] == [3, 3]
+    # The stages are parts of the requests.
+    total = sum(
+        value for name, value in after.items()
+        if name.startswith("dssm_request_seconds_sum") and 'status="OK"' in name
+    )  # fmt: skip
+    sums = [after[name.replace("_count", "_sum")] for name in names]
+    assert min(sums) > 0
+    assert sum(sums) <= total
+
+
+@pytest.mark.parametrize("text", ["shoe " * 200_000, "x" * 10**6])
+def test_of_a_title_of_a_megabyte_the_first_thousand_characters_are_returned(model, text):
+    index, title = MaxSimIndex.build(model, [CorpusTitle("a", f"red {text}")]), f"red {text}"
+    answer = search(index, 1, parse_parameters({"query": "red", "explain": "true"}))
+    assert answer.results[0].title == f"{title[:999].rstrip()}…"
+    assert answer.results[0].explanation == {
+        "error": "Only pairs with at most 64 words are explained."
+    } or text.startswith("x")
+    assert len(answer.model_dump_json()) < 8_000
 
 
 def test_a_cosine_model_has_two_rankings(cosine_server):

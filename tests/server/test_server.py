@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
@@ -19,8 +16,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
 from serving.client import Client, ServingError
-from tests.ports import free_ports
-from tests.server.asking import body_of, connect, rest, wait_for
+from tests.server.asking import body_of, rest, wait_for
+from tests.server.command import command, is_listening
 from tests.serving.conftest import TinyRanker, served
 
 
@@ -112,32 +109,6 @@ def test_the_error_of_a_failing_model_does_not_contain_the_query(ranker, caplog)
 
 
 # ------------------------------------------------------------------------------ the command
-
-
-def is_listening(port: str) -> bool:
-    try:
-        connect(f"127.0.0.1:{port}").close()
-    except ConnectionRefusedError:
-        return False
-    return True
-
-
-@contextmanager
-def command(checkout, *arguments: str):
-    """Runs `dssm serve` until the block ends; yields the process and its addresses."""
-    ports = [*map(str, free_ports(2))]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dssm_tf.cli", "serve", *arguments,
-         "--port", ports[0], "--rest-port", ports[1]],
-        cwd=checkout, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": str(checkout)},
-    )  # fmt: skip
-    try:
-        wait_for(lambda: process.poll() is not None or all(map(is_listening, ports)), 300)
-        yield process, *(f"127.0.0.1:{port}" for port in ports)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.serving

@@ -8,7 +8,7 @@ from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.model.text_scorer import TextScores
 from dssm_tf.training.validation import Matrix, ValidationTask
 
-_BATCH_SIZE = 64  # queries scored at once
+_BATCH_SIZE = 16  # queries scored at once
 _MIN_QUERIES = 40  # their 5th percentile has two queries below it
 _CUTOFF_PERCENTILE = 5  # percent of good first results below the cut-off
 

@@ -31,7 +31,6 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 INVALID = ("INVALID_ARGUMENT", 400)
-FOREIGN = ("PERMISSION_DENIED", 403)
 NOT_FOUND = ("NOT_FOUND", 404)
 WRONG_METHOD = ("UNIMPLEMENTED", 405)
 TOO_LARGE = ("RESOURCE_EXHAUSTED", 413)
@@ -42,7 +41,7 @@ BUSY = ("RESOURCE_EXHAUSTED", 503)
 DEADLINE = ("DEADLINE_EXCEEDED", 504)
 
 REASONS = {
-    INVALID: "invalid", FOREIGN: "origin", NOT_FOUND: "not_found", WRONG_METHOD: "method",
+    INVALID: "invalid", NOT_FOUND: "not_found", WRONG_METHOD: "method",
     TOO_LARGE: "too_large", WRONG_TYPE: "content_type", CLIENT_CLOSED: "client_closed",
     FAILED: "failed", BUSY: "busy", DEADLINE: "deadline",
 }  # fmt: skip

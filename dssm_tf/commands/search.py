@@ -46,8 +46,8 @@ def search(
         k: number of results per ranking
         format: text to read; tsv, a table with a row per result; json, an object per query, one
             per line, with the parts of each score
-        rules: with --model, file with similar words and with pinned and blocked titles
-            (docs/rules.md); an index has its own
+        rules: file with similar words and with pinned and blocked titles (docs/rules.md), instead
+            of the rules of the index or model
         tables: layout of the corpus
 
     Raises:
@@ -65,14 +65,10 @@ def search(
         complete = model is not None and corpus is not None
     if not complete:
         raise UserError("Give either --index, or --model and --corpus.")
-    if rules is not None and model is None:
-        raise UserError(
-            "--rules is for --model; give an index its rules with `dssm index --rules`."
-        )
     with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
-            search_index = open_index(str(index))
+            search_index = open_index(str(index), rules=rules)
         else:
             from dssm_tf.export.load import apply_rules, load
 

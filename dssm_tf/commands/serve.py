@@ -35,6 +35,7 @@ _SIGNALS = [
 def serve(
     *models: str,
     index: Path | None = None,
+    rules: Path | None = None,
     host: str = "127.0.0.1",
     allow_host: tuple[str, ...] = (),
     allow_origin: tuple[str, ...] = (),
@@ -59,6 +60,8 @@ def serve(
             OUT/NAME/VERSION), or a run
         index: directory that `dssm index` wrote; serves its model and, at / of the REST port,
             a search page
+        rules: with --index, file with similar words and with pinned and blocked titles
+            (docs/rules.md), instead of the rules of the index; read again when it changes
         host: address to listen on; there is no authentication, so keep it inside your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
@@ -92,6 +95,8 @@ def serve(
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
     if not (models or index):
         raise UserError("nothing to serve; give a model or --index.")
+    if rules is not None and index is None:
+        raise UserError("--rules is for --index.")
     if not 0 <= poll_seconds < threading.TIMEOUT_MAX:
         raise UserError(f"--poll-seconds {poll_seconds}: expected at least 0.")
     sources = [Source(Path(path), name) for name, path in (split_name(m, "models") for m in models)]
@@ -99,7 +104,7 @@ def serve(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         _LOG.setLevel(logging.INFO)
-        repository = Repository(sources, index, _labels(label))
+        repository = Repository(sources, index, rules, _labels(label))
         snapshot = repository.open()
         server = Server(
             host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,

@@ -60,6 +60,7 @@ from dssm_tf.retrieval.title_rules import (
 )
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.remembered_clicks import RememberedClicks
+from dssm_tf.runtime.search_rules import SearchRules
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
@@ -110,6 +111,10 @@ class MaxSimIndex:
         if self.model.search_rules.titles:
             finder = TitleFinder(self.table, self._row_of, self.arrays, self.model.vocabulary)
             self._ruled = finder.entries(self.model.search_rules)
+
+    def with_rules(self, rules: SearchRules) -> MaxSimIndex:
+        """The same index with other rules by hand, which replace its own."""
+        return replace(self, model=self.model.with_rules(rules))
 
     def __len__(self) -> int:
         return len(self.table)

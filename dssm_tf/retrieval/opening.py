@@ -12,6 +12,7 @@ from dssm_tf.retrieval.maxsim_files import SETTINGS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.title_filters import with_field_names
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
@@ -66,18 +67,25 @@ def name_fields(index: AnyIndex, names: Sequence[str]) -> None:
         index.titles = with_field_names(index.titles, names)
 
 
-def open_index(directory: Path | str, mapped: bool = True) -> AnyIndex:
+def open_index(directory: Path | str, mapped: bool = True, rules: Path | None = None) -> AnyIndex:
     """Checks and memory-maps a directory that `dssm index` wrote, and loads its model.
 
     Args:
         directory: the index.
         mapped: False to read the files into memory. A process with memory maps ends if a file is
             truncated, and finds other titles if a file is overwritten.
+        rules: a file of rules by hand, which replace those of the index.
 
     Raises:
-        UserError: the directory is not an index, a file is damaged, or a library is not installed.
+        UserError: the directory is not an index, a file is damaged, a library is not installed, a
+            rule is not valid, or the model does not have the score maxsim and `rules` is given.
     """
     directory = Path(directory)
     if (directory / SETTINGS).exists():
-        return MaxSimIndex.open(directory, mapped)
+        index = MaxSimIndex.open(directory, mapped)
+        if rules is None:
+            return index
+        return index.with_rules(read_rules(rules, index.model.vocabulary))
+    if rules is not None:
+        raise UserError(f"{rules} cannot be applied: rules are for models with the score maxsim.")
     return Index.open(directory, mapped)

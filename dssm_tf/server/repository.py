@@ -78,6 +78,7 @@ class Repository:
     Args:
         sources: directories of models.
         index: the index, or a directory of its numbered versions; None for none.
+        rules: a file of rules by hand, which replace those of the index; it is watched too.
         labels: numbers of versions by label; these versions are served beside the newest ones.
 
     Attributes:
@@ -86,6 +87,7 @@ class Repository:
 
     sources: Sequence[Source] = ()
     index: Path | None = None
+    rules: Path | None = None
     labels: Mapping[str, int] = field(default_factory=dict)
     snapshot: Snapshot = field(default_factory=lambda: Snapshot({}))
 
@@ -149,12 +151,13 @@ class Repository:
         number = int(directory.name) if directory.name.isdecimal() else 0
 
         def read() -> AnyIndex:
-            index = open_index(directory, mapped=False)
+            index = open_index(directory, mapped=False, rules=self.rules)
             index.search(_WARM_UP)  # the first search compiles functions
             return index
 
         version = number or watched.loads + 1
-        self._update(watched, directory, path.name, version, read, first, now)
+        paths = [directory] if self.rules is None else [directory, self.rules.absolute()]
+        self._update(watched, paths, path.name, version, read, first, now)
         index, old = watched.content, self.snapshot.index
         if index is None or (old is not None and old[0] is index):
             return old
@@ -174,7 +177,7 @@ class Repository:
         for name, number, directory in versions:
             watched = self._models.setdefault(directory, _Watched())
             read = partial(load_version, source.name or name, number, directory)
-            self._update(watched, directory, source.name or name, number, read, first, now)
+            self._update(watched, [directory], source.name or name, number, read, first, now)
             if watched.content is not None:
                 models.append(watched.content)
         # A model whose newest version is refused, or whose directory is gone, is served as before.
@@ -186,7 +189,7 @@ class Repository:
     def _update(
         self,
         watched: _Watched[_T],
-        directory: Path,
+        paths: Sequence[Path],
         name: str,
         number: int,
         read: Callable[[], _T],
@@ -197,11 +200,11 @@ class Repository:
 
         def read_unchanged() -> _T:
             content = read()
-            if _files_of(directory) != files:
-                raise UserError(f"{directory} changed while it was read.")
+            if _files_of(paths) != files:
+                raise UserError(f"{' or '.join(map(str, paths))} changed while it was read.")
             return content
 
-        files = _files_of(directory)
+        files = _files_of(paths)
         is_stable, watched.last = files == watched.last, files
         if first:
             watched.content, watched.loaded = read_unchanged(), files
@@ -217,12 +220,18 @@ def _identity(snapshot: Snapshot) -> object:
     return snapshot.rankers, snapshot.failures, snapshot.index and id(snapshot.index[0])
 
 
-def _files_of(directory: Path) -> _Files | None:
-    """The names, inodes, sizes and times of all files below a directory; None after an error."""
+def _files_of(paths: Sequence[Path]) -> _Files | None:
+    """The names, inodes, sizes and times of files, and of all files below directories.
+
+    None after an error.
+    """
     files = []
     try:
-        for folder, _, names in os.walk(directory):
-            for path in (Path(folder) / name for name in names):
+        for top in paths:
+            below = [top] if top.is_file() else []
+            for folder, _, names in os.walk(top):
+                below += [Path(folder) / name for name in names]
+            for path in below:
                 state = path.stat()
                 files.append((str(path), state.st_ino, state.st_size, state.st_mtime_ns))
     except OSError:

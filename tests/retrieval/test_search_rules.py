@@ -137,6 +137,15 @@ def test_terminal_page_and_explanation_show_the_rules(folder, index, capsys):
     assert total + explanation["prior"] == approx(explanation["score"])
 
 
+def test_search_with_an_index_takes_other_rules(folder, tmp_path, capsys):
+    (tmp_path / "rules.tsv").write_text("pin\twalla\td2\n", "utf-8")
+    flags = ["--index", str(folder / "index"), "--format", "tsv"]
+    assert main(["search", *flags, "--rules", str(tmp_path / "rules.tsv"), "walla"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[3] == "d2"
+    assert main(["search", *flags, "walla"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[3] != "d2"
+
+
 def test_search_with_a_model_takes_rules_and_prints_the_same(folder, capsys):
     assert main(["search", "--index", str(folder / "index"), "red shoe"]) == 0
     expected = capsys.readouterr().out

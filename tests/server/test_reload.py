@@ -14,6 +14,7 @@ import pytest
 from dssm_tf import runtime
 from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
+from dssm_tf.retrieval.opening import open_index
 from dssm_tf.runtime import CompactRanker
 from dssm_tf.server.repository import Repository, Source
 from dssm_tf.server.server import Server
@@ -83,6 +84,28 @@ def test_a_broken_version_is_refused_by_its_number_and_the_old_one_stays(models,
     repository.refresh()
     assert versions(repository) == [7]
     assert not repository.snapshot.failures
+
+
+def test_rules_by_hand_are_read_with_the_index_and_again_when_they_change(tmp_path, caplog):
+    index = write_index(tmp_path / "index", ["red shoe", "red box"])
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("pin\tred\t1\n", "utf-8")
+    repository = repository_of(index=index, rules=rules)
+
+    def ranking() -> list[str]:
+        hits = repository.snapshot.index[0].search("red").rankings["semantic"]
+        return [hit.doc_id for hit in hits]
+
+    assert ranking() == ["1", "0"]
+    rules.write_text("block\tred\t1\n", "utf-8")
+    assert repository.refresh(now=True)
+    assert ranking() == ["0"]
+    rules.write_text("block red\n", "utf-8")
+    repository.refresh(now=True)
+    assert ranking() == ["0"]
+    assert "rules.tsv" in caplog.text
+    with pytest.raises(UserError, match="rules are for models with the score maxsim"):
+        open_index(tmp_path / "cosine", rules=rules)
 
 
 def test_labels_name_older_versions(models, compacts):

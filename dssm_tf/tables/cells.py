@@ -196,7 +196,7 @@ def shown_text(text: str, length: int = 200) -> str:
     >>> shown_text(" red shoe "), shown_text("red shoe" * 100000, 4)
     ('red shoe', 'red…')
     """
-    line = one_line(text[: 2 * length]).strip()
+    line = one_line(text[: 2 * length]).strip(" ")
     return line if len(line) <= length else f"{line[: length - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -78,6 +78,7 @@ EXPECTED = {
     "dssm_tf/export/search_engine/write.py: write_search_engine",
     "dssm_tf/reports/figures.py: save",
     "dssm_tf/retrieval/index.py: save",
+    "dssm_tf/runtime/remembered_clicks.py: save",
     "dssm_tf/retrieval/maxsim_files.py: write_files",
     "dssm_tf/retrieval/maxsim_index.py: save",
     "pipelines/launcher.py: _write_rejects",

@@ -23,7 +23,7 @@ _PADDING = 8
 class Terms(NamedTuple):
     """IDF of words and of known pairs, by the word indices of `TextTensors`.
 
-    These are tensors, because a dataset keeps several copies of the arrays in its functions.
+    All are tensors: a dataset would copy a NumPy array into each of its functions.
 
     Args:
         word_idf: float32 `(words,)`, of each row of `TextTensors.ngrams`.

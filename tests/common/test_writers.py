@@ -1,4 +1,4 @@
-"""Every writer renames: a file or directory has its name only when it is whole."""
+"""Every writer renames: a file or directory has its name only when it is complete."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
 	@$(VENV)/bin/dssm demo --out build/demo
 
 test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
-	@echo "Running the default tests: 15 to 25 minutes on two cores"
+	@echo "Running the default tests: about 20 minutes on two cores"
 	@$(PYTEST) $(ARGS)
 
 test-changed: SINCE ?= main

@@ -32,3 +32,4 @@ def test_a_query_has_an_unknown_word_if_no_title_has_a_word_of_four_letters():
     known = {"power", "drill"}
     assert has_unknown_word("powr drill", known)
     assert not has_unknown_word("Power drill 3in", known)
+    assert not has_unknown_word("red drill", known)  # too short

@@ -378,9 +378,10 @@ def exact_scores(
                             similarity = set_similarities[k]
                     similarities[entry, word] = similarity
                     highest[entry] = max(highest[entry], similarity)
-            for word in range(words):
-                best[word] = max(best[word], similarities[entry, word])
-            title_side += title_weights[row] * highest[entry]
+            if highest[entry] > 0:  # most are not
+                for word in range(words):
+                    best[word] = max(best[word], similarities[entry, word])
+                title_side += title_weights[row] * highest[entry]
         for word in range(words):
             query_side += query_weights[word] * best[word]
         for j in range(title_pair_starts[title], title_pair_starts[title + 1]):

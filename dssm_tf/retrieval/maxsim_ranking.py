@@ -137,7 +137,9 @@ class MaxSimRanking:
         )  # fmt: skip
         if allowed is not None:
             additional = additional[allowed.titles[additional]]
-        titles = np.union1d(titles, additional)  # sorted, so titles with equal scores are in order
+        if len(additional):
+            titles = np.union1d(titles, additional)
+        titles.sort()  # so titles with equal scores are in order
         return RankedTitles(titles, self._scores_without_clicks(query, titles))
 
     def scores(self, words: Sequence[str], titles: NDArray[np.int32]) -> NDArray[np.float32]:

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.runtime.maxsim import TITLE, InvertedIndex, MaxSim, TitlePostings
+from dssm_tf.runtime.maxsim import CACHED_WORDS, TITLE, InvertedIndex, MaxSim, TitlePostings
 from dssm_tf.scores.maxsim import SCALAR_RATE
 from dssm_tf.scores.maxsim import MaxSim as MaxSimLayer
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
 
 Matrix = NDArray[np.float32]
+
+_CACHED_WORDS = 500  # few words of the validation queries are repeated
 
 
 class TextScores(Protocol):
@@ -90,13 +92,22 @@ class WordScorer:
 
     def maxsim(self) -> MaxSim:
         """The model in NumPy, with its current weights."""
-        return numpy_maxsim(self.model, self.vocabulary, self.frequencies)
+        return numpy_maxsim(self.model, self.vocabulary, self.frequencies, _CACHED_WORDS)
 
 
 def numpy_maxsim(
-    model: Siamese, vocabulary: Vocabulary, frequencies: DocumentFrequencies
+    model: Siamese,
+    vocabulary: Vocabulary,
+    frequencies: DocumentFrequencies,
+    cached_words: int = CACHED_WORDS,
 ) -> MaxSim:
     """The NumPy form of a Keras model with the score `maxsim`.
+
+    Args:
+        model: the Keras model.
+        vocabulary: the one that it is trained with.
+        frequencies: document frequencies of the training data.
+        cached_words: see `dssm_tf.runtime.maxsim.MaxSim`.
 
     Raises:
         ValueError: the model has another score.
@@ -115,4 +126,5 @@ def numpy_maxsim(
         side_weights,
         SCALAR_RATE * score.pair_bias.numpy(),
         score.threshold,
+        cached_words,
     )

@@ -96,7 +96,8 @@ class MaxSim:
         side_weights: `(2,)`, of the query side and the title side; their signs do not count.
         pair_bias: `(2,)`, the importance of all pairs in queries and in titles.
         threshold: cosines up to this value are similarity 0; at least 0 and below 1.
-        cached_words: number of words whose vectors are cached.
+        cached_words: number of words whose vectors are cached. An `InvertedIndex` caches the similar
+            words of at most as many query words.
 
     Attributes:
         search_rules: rules by hand; none unless `with_rules` set them.
@@ -126,7 +127,7 @@ class MaxSim:
             [kernel, importance, np.ones((len(kernel), 1))], axis=1, dtype=np.float32
         )
         self._rows[0] = 0
-        self._cached_words = cached_words
+        self.cached_words = cached_words
         self._sums = WordVectors(vocabulary, self._rows, np.zeros(1, np.float32), cached_words)
 
     def words(self, words: Sequence[str]) -> WordFeatures:
@@ -135,7 +136,7 @@ class MaxSim:
         Args:
             words: words as `Vocabulary.words` returns them.
         """
-        size = self._cached_words
+        size = self.cached_words
         blocks = [self._sums(words[start : start + size]) for start in range(0, len(words), size)]
         blocks = blocks or [self._rows[:0]]
         return self._features(words, blocks[0] if len(blocks) == 1 else np.concatenate(blocks))
@@ -246,7 +247,7 @@ class InvertedIndex:
         self._inverse_totals = model.side_weights[TITLE] / np.where(totals > 0, totals, 1)
         # The cache holds no reference to this index: a cycle would keep both in memory.
         find = partial(_similar_words, model, self._vectors, self._row_of_word)
-        self._similar_words = lru_cache(_CACHED_SIMILAR)(find)
+        self._similar_words = lru_cache(min(_CACHED_SIMILAR, model.cached_words))(find)
 
     @classmethod
     def of_titles(cls, model: MaxSim, titles: Sequence[Sequence[str]]) -> InvertedIndex:

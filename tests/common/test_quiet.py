@@ -1,10 +1,12 @@
-"""Messages of TensorFlow's C++ code during its import are suppressed; all others are not."""
+"""TensorFlow is imported without its messages, and without JAX; later messages are not suppressed."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+
+import pytest
 
 LOAD = "from dssm_tf.common.quiet import load_tensorflow; load_tensorflow()\n"
 
@@ -35,3 +37,21 @@ def test_an_import_that_fails_is_not_swallowed(tmp_path):
 def test_with_debugging_load_tensorflow_does_nothing():
     code = "import sys; print('tensorflow' in sys.modules, file=sys.stderr)"
     assert stderr_of(code, DSSM_DEBUG="1") == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("environment", "file", "imported"),
+    [({}, "", "False"), ({"KERAS_BACKEND": "jax"}, "", "True"), ({}, '{"backend": "jax"}', "True")],
+)
+def test_jax_is_imported_with_tensorflow_only_as_the_backend_of_keras(
+    tmp_path, environment, file, imported
+):
+    (tmp_path / "jax.py").write_text("")
+    (tmp_path / "tensorflow.py").write_text(
+        "try:\n    import jax\nexcept ImportError:\n    jax = None"
+    )
+    (tmp_path / "keras.json").write_text(file)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", os.getcwd())])
+    environment = {"KERAS_BACKEND": "", "KERAS_HOME": str(tmp_path)} | environment
+    code = "import sys, tensorflow; print(tensorflow.jax is not None, file=sys.stderr); import jax"
+    assert stderr_of(code, PYTHONPATH=path, **environment) == f"{imported}\n"

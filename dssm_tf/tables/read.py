@@ -94,7 +94,7 @@ class Table:
             )
 
     def _hint(self, missing: Sequence[str]) -> str:
-        """A hint to `--columns`: that a column was renamed, or the flag itself if it was not used."""
+        """A hint: that `--columns` renames a column, or the flag if it was not used."""
         renamed = {in_file: name for name, in_file in self._layout.columns if in_file != name}
         for name in missing:
             if name in renamed and renamed[name] in self.names:

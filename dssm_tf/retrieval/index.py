@@ -16,7 +16,7 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import NO_RESULTS, POOR_RESULTS, Hit, SearchResult
-from dssm_tf.retrieval.index_checks import check_bm25
+from dssm_tf.retrieval.index_checks import check_bm25, sample_problem
 from dssm_tf.retrieval.lexical import build_bm25
 from dssm_tf.retrieval.maxsim_files import read_table
 from dssm_tf.retrieval.nearest import Nearest
@@ -145,7 +145,10 @@ class Index:
                 f"{directory / NEAREST} has {nearest.index.ntotal} vectors of {nearest.index.d} "
                 f"numbers; expected {len(titles)} of {columns}. {_REBUILD_HINT}"
             )
-        return cls(model, titles, bm25s.BM25.load(directory / WORDS, mmap=mapped), nearest)
+        lexical = bm25s.BM25.load(directory / WORDS, mmap=mapped)
+        if problem := sample_problem(model, titles["title"], lexical, nearest.index):
+            raise UserError(f"{directory}: {problem}. {_REBUILD_HINT}")
+        return cls(model, titles, lexical, nearest)
 
     @cached_property
     def bm25(self) -> Ranker:

@@ -1,4 +1,8 @@
-"""Checks of the faiss and bm25s files of an index, because these libraries do not check them."""
+"""Checks of the faiss and bm25s files of an index, because these libraries do not check them.
+
+`sample_problem` finds files that do not belong together although their checksums fit. It does not
+find a change of a title that is not in the sample.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,12 @@ import numpy as np
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
+from dssm_tf.retrieval.content_checks import sample_rows
+from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.text.rules import FOLDED
 
 _BLOCK = 1 << 20  # numbers that are checked at once
+_ROUNDING = 1e-3  # of a number of a vector; vectors differ less between CPUs
 
 
 def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> None:
@@ -106,3 +114,37 @@ def _graph_problem(faiss: Any, index: Any) -> str | None:
     if rows and not (0 <= graph.entry_point < rows and levels[graph.entry_point] > graph.max_level):
         return "the first entry of its graph is out of range"
     return None
+
+
+def sample_problem(model: VectorRanker, titles: Any, lexical: Any, index: Any) -> str | None:
+    """Says what is wrong with a sample of titles; None if nothing is.
+
+    Args:
+        model: the model of the index.
+        titles: the column `title` of the entries.
+        lexical: the bm25s index of the titles.
+        index: the faiss index of their vectors, see `Nearest.build`.
+    """
+    rows = sample_rows(len(titles))
+    texts = [titles[row].as_py() for row in rows]
+    vectors = index.reconstruct_batch(np.array(rows, np.int64))
+    if not np.allclose(vectors[:, :-1], model.encode_titles(texts, prior=True), atol=_ROUNDING):
+        return "a vector is not that of its title"
+    # The added component makes all vectors equally long.
+    squares = np.einsum("nd,nd->n", vectors, vectors)
+    if not np.allclose(squares, squares[:1], rtol=_ROUNDING):
+        return "the vectors differ in length"
+    # Scores of bm25s are in columns, one for each word.
+    is_sampled = np.zeros(len(titles), np.bool_)
+    is_sampled[rows] = True
+    columns, starts = lexical.scores["indices"], lexical.scores["indptr"]
+    positions = np.flatnonzero(is_sampled[columns])
+    words = np.searchsorted(starts, positions, side="right") - 1
+    received = {*zip(columns[positions].tolist(), words.tolist(), strict=True)}
+    number_of = lexical.vocab_dict
+    expected = {
+        (row, number_of.get(word))
+        for row, text in zip(rows, texts, strict=True)
+        for word in FOLDED.words(text)
+    }
+    return None if received == expected else "the words of bm25s are not those of the titles"

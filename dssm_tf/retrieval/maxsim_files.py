@@ -278,16 +278,63 @@ def array_problem(
             return items, "the numbers of a list do not increase"
     if (np.bincount(arrays.docs, minlength=entries) != 1).any():
         return "docs", "expected each entry of the corpus exactly once"
-    for starts, items in (  # the titles of each word or pair, and those of each title
-        ("word_starts", "title_words"), ("title_starts", "word_titles"),
-        ("pair_starts", "title_pairs"), ("title_pair_starts", "pair_titles"),
-    ):  # fmt: skip
-        counts = np.diff(getattr(arrays, starts))
-        if (np.bincount(getattr(arrays, items), minlength=len(counts)) != counts).any():
-            return items, f"its numbers do not occur as often as {starts} says"
+    if (np.diff(arrays.doc_starts) < 1).any():
+        return "doc_starts", "a title has no entry of the corpus"
+    for titles_of_terms, terms_of_titles, term_starts, title_starts in (
+        ("word_titles", "title_words", arrays.word_starts, arrays.title_starts),
+        ("pair_titles", "title_pairs", arrays.pair_starts, arrays.title_pair_starts),
+    ):
+        by_term, by_title = getattr(arrays, titles_of_terms), getattr(arrays, terms_of_titles)
+        if not _same_pairs(term_starts, by_term, title_starts, by_title):
+            return titles_of_terms, f"its titles are not those that {terms_of_titles} has"
     if not _totals_are_equal(arrays):
         return "inverse_totals", "a number is not that of the title's weights"
     return None
+
+
+def _same_pairs(
+    starts: NDArray[np.int64],
+    items: NDArray[np.int32],
+    other_starts: NDArray[np.int64],
+    other_items: NDArray[np.int32],
+) -> bool:
+    """Whether two lists of lists contain the same pairs of the number of a list and an item.
+
+    Args:
+        starts: int64 `(lists + 1,)`, the start of each list.
+        items: their items, numbers of the other lists; each list has distinct ones.
+        other_starts: the start of each list in `other_items`.
+        other_items: items of the other lists, numbers of lists in `items`.
+
+    Each pair becomes the product of two random numbers. The sums modulo 2^64 are equal for the
+    same pairs, and for others with a probability below 2^-50.
+    """
+    if len(items) != len(other_items):
+        return False
+    random = np.random.default_rng()
+    factors, other_factors = (
+        random.integers(0, 1 << 64, size, np.uint64) for size in (len(starts), len(other_starts))
+    )
+    total, other_total = (
+        _sum_of_products(*lists)
+        for lists in (
+            (factors, starts, other_factors, items),
+            (other_factors, other_starts, factors, other_items),
+        )
+    )
+    return total == other_total
+
+
+def _sum_of_products(
+    factors: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    factors_of_items: NDArray[np.uint64],
+    items: NDArray[np.int32],
+) -> int:
+    """The sum over all items of the factor of the list times that of the item, modulo 2^64."""
+    sums = np.append(np.uint64(0), np.cumsum(factors_of_items[items], dtype=np.uint64))
+    of_lists = sums[starts[1:]] - sums[starts[:-1]]
+    return int((factors[: len(of_lists)] * of_lists).sum(dtype=np.uint64))
 
 
 def _totals_are_equal(arrays: Arrays) -> bool:

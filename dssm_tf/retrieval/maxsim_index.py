@@ -22,6 +22,7 @@ from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.retrieval.clicked_titles import ClickedTitles
+from dssm_tf.retrieval.content_checks import content_problem
 from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import (
     NO_WORDS,
@@ -209,6 +210,9 @@ class MaxSimIndex:
         clicked = None
         if model.remembered is not None:
             clicked = ClickedTitles.read(directory, model.remembered, arrays.titles)
+        if problem := content_problem(model, table["title"], words, arrays, clicked):
+            name, message = problem
+            raise UserError(f"{directory}: {name}: {message}. {REBUILD_HINT}")
         return cls(model, table, words, arrays, similar_words, rescored, clicked)
 
     def filter(self, entries: Sequence[bool] | Booleans) -> Filter:

@@ -94,7 +94,14 @@ class Table:
             )
 
     def _hint(self, missing: Sequence[str]) -> str:
-        """A hint to `--columns`, if the flag was not used."""
+        """A hint: that `--columns` renames a column, or the flag if it was not used."""
+        renamed = {in_file: name for name, in_file in self._layout.columns if in_file != name}
+        for name in missing:
+            if name in renamed and renamed[name] in self.names:
+                return (
+                    f" The column {name!r} is read as {renamed[name]!r}, as --columns says; copy "
+                    "it in the file to use it for both."
+                )
         if self._layout.columns or not {*missing} <= {*_NAMED}:
             return ""
         return (

@@ -7,11 +7,13 @@ import shutil
 
 import faiss
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import feather
 
 from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.index import NEAREST, WORDS, Index
+from dssm_tf.retrieval.index import NEAREST, TITLES, WORDS, Index
 from dssm_tf.retrieval.nearest import Nearest
 from tests.retrieval.conftest import random_unit_vectors
 
@@ -84,6 +86,30 @@ def test_vectors_that_are_not_those_of_the_titles_are_refused(copy, vectors, mes
     index.add(vectors)
     faiss.write_index(index, str(copy / NEAREST))
     assert message in refused(copy)
+
+
+def test_titles_in_another_order_are_refused_although_checksums_fit(copy):
+    table = feather.read_table(copy / TITLES, memory_map=False)
+    turned = pyarrow.table({name: table[name].to_pylist()[::-1] for name in table.column_names})
+    feather.write_feather(turned, copy / TITLES, compression="uncompressed")
+    assert "a vector is not that of its title" in refused(copy)
+
+
+def test_words_of_bm25_that_are_not_those_of_the_titles_are_refused(copy):
+    path = copy / WORDS / "vocab.index.json"
+    words = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(zip(words, [*words.values()][::-1], strict=True))))
+    assert "the words of bm25s are not those of the titles" in refused(copy)
+
+
+def test_an_added_component_that_is_not_that_of_the_vectors_is_refused(copy):
+    index = faiss.read_index(str(copy / NEAREST))
+    vectors = index.reconstruct_n(0, index.ntotal)
+    vectors[0, -1] += 1
+    changed = faiss.IndexFlatL2(vectors.shape[1])
+    changed.add(vectors)
+    faiss.write_index(changed, str(copy / NEAREST))
+    assert "the vectors differ in length" in refused(copy)
 
 
 def test_another_type_of_faiss_index_is_refused(copy):

@@ -267,3 +267,14 @@ def test_messages_have_the_names_of_the_columns_in_the_file(write):
     good = write("g.csv", "query_id,query,docid,title,rating\n1,q,a,t,high\n")
     with pytest.raises(UserError, match=r"g\.csv:2: rating 'high' is not a number"):
         read(good, JUDGMENTS, layout)
+
+
+def test_a_column_that_is_read_under_another_name_is_named_if_it_is_missing(write):
+    path = write("t.csv", "query,docid,rating,name\nred shoe,a,3,Red Shoe\n")
+    columns = "query_id=query,doc_id=docid,grade=rating,title=name"
+    with pytest.raises(UserError) as caught:
+        read(path, JUDGMENTS, Layout(columns=parse_columns(columns)))
+    assert str(caught.value).endswith(
+        "(missing: query). The column 'query' is read as 'query_id', as --columns says; copy it in "
+        "the file to use it for both."
+    )

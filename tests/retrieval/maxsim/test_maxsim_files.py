@@ -157,7 +157,7 @@ def test_arrays_that_do_not_fit_each_other_are_named(index):
     swapped = np.append(swapped, arrays.word_titles[len(swapped) :]).astype(np.int32)
     assert problem_with(index, word_titles=swapped) == (
         "word_titles",
-        "its numbers do not occur as often as title_starts says",
+        "its titles are not those that title_words has",
     )
     falling = changed(arrays.word_starts, 1, arrays.word_starts[2] + 1)
     assert problem_with(index, word_starts=falling)[0] == "word_starts"

@@ -260,5 +260,5 @@ def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
         Columns `fp`, `text` and `form`, the normal form.
     """
     ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
-    best = ranked.unique("fp", keep="first", maintain_order=True).drop("clicks")
+    best = ranked.unique("fp", keep="first", maintain_order=True).select("fp", "text")
     return best.with_columns(form=normal_forms(best["text"], rules))

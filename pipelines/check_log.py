@@ -52,11 +52,11 @@ def check_log(options: PreprocessOptions) -> tuple[dict[str, Any], list[str]]:
     steps = _Steps()
     with progress_of("check", len(pieces) + len(titles), unit="pieces") as task:
         for piece in whole_if_quoted(pieces):
-            task.advance(piece.pieces)
             steps.add(parse_piece(piece, context), piece=piece)
-        for piece in whole_if_quoted(titles):
             task.advance(piece.pieces)
+        for piece in whole_if_quoted(titles):
             steps.add(read_corpus(piece, context), main="titles")
+            task.advance(piece.pieces)
     for group in steps.groups("sessions"):
         steps.add(clean_sessions(group, context))
     buckets = range(1 << context.bits)

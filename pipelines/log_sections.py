@@ -13,9 +13,10 @@ from dssm_tf.reports import markdown
 from dssm_tf.tables.cells import one_line, shown_text
 from dssm_tf.text.fields import SEPARATOR
 
-_BAR = 24  # characters
+_BAR = 12  # characters; more do not fit on a phone
 _MAX_DAYS, _MAX_WEEKS, _MAX_MONTHS = 31, 27, 36
 _SHOWN_TITLES = 10
+_MIN_CELL = 20  # characters
 _MANY_UNMATCHED = 0.05
 """A larger fraction of clicks on titles that the catalog lacks gets a warning."""
 
@@ -74,15 +75,23 @@ def to_text(sections: Sequence[Section], width: int | None = None) -> Iterator[s
         yield from ("", f"# {section.title}")
         yield from (f"- {_printable(line)}" for line in section.lines)
         for table in section.tables:
-            cell_width = None if width is None else max(20, width // len(table.heads))
-            rows = [[_cell(cell, cell_width) for cell in row] for row in table.rows]
+            rows = [[*map(_printable, row)] for row in table.rows]
+            if width is not None:
+                rows = _cut(rows, table, width)
             align = ["left" if n < table.text else "right" for n in range(len(table.heads))]
             text = tabulate(rows, table.heads, "simple", disable_numparse=True, colalign=align)
             yield from ("", table.caption, "", *(line.rstrip() for line in text.splitlines()))
 
 
-def _cell(text: str, width: int | None) -> str:
-    return _printable(text if width is None else shown_text(text, width))
+def _cut(rows: Sequence[Sequence[str]], table: Table, width: int) -> list[list[str]]:
+    """Cuts the cells of text columns, so that a row fits into the width of the terminal."""
+    columns = [*zip(table.heads, *rows, strict=True)]
+    numbers = sum(max(map(len, column)) + 2 for column in columns[table.text :])
+    limit = max(_MIN_CELL, (width - numbers) // table.text - 2)
+    return [
+        [shown_text(cell, limit) if n < table.text else cell for n, cell in enumerate(row)]
+        for row in rows
+    ]
 
 
 def _printable(text: str) -> str:

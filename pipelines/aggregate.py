@@ -20,6 +20,7 @@ from dssm_tf.positions.curve import CLICK_WEIGHT_SCALE
 from dssm_tf.tables.text_columns import explode_words, fingerprints, normal_forms
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
+from pipelines.log_statistics import LogStatistics, spellings, statistics_output
 from pipelines.negatives import SPLIT, seeded_hash, to_unit_interval
 from pipelines.shards import Group, PipelineContext, count_output, shards_by_kind, sum_shards
 
@@ -33,7 +34,8 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         titles (bucket of titles, sums), of all titles in pairs of the bucket;
         words  (bucket of words, words);
         sizes  (bucket, number of queries);
-        counts dict[str, int].
+        counts dict[str, int];
+        statistics LogStatistics.
     """
     bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
     logged, clicked = col.rows > 0, col.clicks > 0
@@ -42,7 +44,8 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         impression=logged & ~clicked & (col.robots == 0),
     )
     pair_counts = all_pairs.filter("positive").group_by(fp="q").agg(pairs=pl.len())
-    texts = best_texts(sum_shards(shards["texts"], "texts"), options.rules)
+    all_texts = sum_shards(shards["texts"], "texts")
+    texts = best_texts(all_texts, options.rules)
     queries = texts.join(pair_counts, on="fp").sort("fp")
     uniform = to_unit_interval(seeded_hash(queries["fp"].to_numpy(), options.seed, SPLIT))
     queries = queries.with_columns(train=uniform >= options.validation_fraction)
@@ -53,7 +56,10 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         all=col.weighted.filter("positive").sum(),
         queries=train_positive.sum(),
         listed=(col.positive | col.impression).sum(),
+        logged=col.clicks.filter("positive").sum(),
     )
+    unclicked = sum_shards(shards["unclicked"], "unclicked")
+    yield statistics_output(_describe_queries(bucket, pairs, all_texts, unclicked, context))
 
     few_clicks, unclicked = all_pairs.select(
         few_clicks=col.rows.filter(logged & clicked & ~col.positive).sum(),
@@ -75,6 +81,54 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     yield TaggedOutput("sizes", (bucket, len(queries)))
 
 
+def _describe_queries(
+    bucket: int,
+    pairs: pl.DataFrame,
+    texts: pl.DataFrame,
+    unclicked: pl.DataFrame,
+    context: PipelineContext,
+) -> LogStatistics:
+    """Describes the queries of a bucket; examples are queries of enough sessions only.
+
+    Args:
+        bucket: the bucket.
+        pairs: all pairs of the queries that have a `positive` one.
+        texts: columns of the kind `texts`, of all queries of the log.
+        unclicked: columns of the kind `unclicked`.
+        context: settings of the pipeline.
+    """
+    statistics, options = LogStatistics(), context.options
+    clicks = pairs.filter("positive").group_by(fp="q").agg(number=col.clicks.sum())
+    queries = clicks.join(best_texts(texts, options.rules), on="fp")
+    queries = queries.join(texts.group_by("fp").agg(col.sessions.sum()), on="fp")
+    shown = queries.filter(col.sessions >= options.report_min_sessions)
+    statistics.add_histogram("queries", queries["number"])
+    statistics.keep_rows("queries", shown)
+    if context.previous:
+        earlier = context.previous.fingerprints("queries", bucket, context.bits, options.rules)
+        new = queries.filter(~col.fp.is_in(earlier.implode()))
+        statistics.count({"new queries": len(new), "clicks of new queries": new["number"].sum()})
+        statistics.keep_rows("new queries", new.join(shown, on="fp", how="semi"))
+    same = texts.join(queries, on="fp", how="semi").group_by("fp").len()
+    views = unclicked.join(texts.filter(col.clicks > 0), on="fp", how="anti")
+    by_query = views.sort("impressions", "text", descending=[True, False])
+    by_query = by_query.group_by("fp", maintain_order=True).agg(
+        col.text.first(), col.sessions.sum(), number=col.impressions.sum()
+    )
+    statistics.count(
+        {
+            "queries with several spellings": (same["len"] > 1).sum(),
+            "queries to show": len(shown),
+            "queries without a click": len(by_query),
+            "impressions without a click": unclicked["impressions"].sum(),
+            "impressions of queries without a click": by_query["number"].sum(),
+        }
+    )
+    frequent = by_query.filter(col.sessions >= options.report_min_sessions)
+    statistics.keep_rows("queries without a click", frequent)
+    return statistics
+
+
 def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     """Sums the clicks of each title. The text of the log takes precedence over that of the corpus.
 
@@ -82,11 +136,12 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
         main   (bucket of titles, its titles);
         words  (bucket of words, words);
         all    (bucket, fingerprints and clicks of its titles);
-        counts dict[str, int].
+        counts dict[str, int];
+        statistics LogStatistics.
     """
     bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
     sums = sum_shards(shards["sums"], "sums").filter(col.listed > 0)
-    logged = sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi")
+    logged = sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi").drop("sessions")
     corpus = sum_shards(shards["corpus"], "corpus")
     texts = pl.concat([logged, corpus.with_columns(clicks=pl.lit(-1, pl.Int64))])
     titles = best_texts(texts, options.rules)
@@ -104,10 +159,56 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
             "titles: of the corpus": titles["in_corpus"].sum(),
         }
     )
+    yield statistics_output(_describe_titles(bucket, titles, logged, corpus, context))
     yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
     words = _words(titles["form"], times.to_series().to_numpy(), options.rules)
     yield from context.emit("words", words, "words")
     yield from context.emit("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
+
+
+def _describe_titles(
+    bucket: int,
+    titles: pl.DataFrame,
+    logged: pl.DataFrame,
+    corpus: pl.DataFrame,
+    context: PipelineContext,
+) -> LogStatistics:
+    """Describes the titles of a bucket.
+
+    Args:
+        bucket: the bucket.
+        titles: of the log and the corpus, with `fp`, `text`, `logged` and `in_corpus`.
+        logged: the distinct texts of the log, with their clicks.
+        corpus: the distinct texts of the corpus.
+        context: settings of the pipeline.
+    """
+    statistics, options = LogStatistics(), context.options
+    titles = titles.with_columns(number="logged")
+    clicked = titles.filter(col.number > 0)
+    statistics.add_histogram("titles", clicked["number"])
+    statistics.keep_rows("titles", clicked)
+    statistics.count(
+        {
+            "titles with several spellings": (logged.group_by("fp").len()["len"] > 1).sum(),
+            "catalog titles": titles["in_corpus"].sum(),
+            "catalog titles with several spellings": (corpus.group_by("fp").len()["len"] > 1).sum(),
+            "catalog titles without a click": titles.filter(
+                col.in_corpus & (col.number == 0)
+            ).height,
+        }
+    )
+    statistics.keep("titles with several spellings", spellings(logged))
+    if options.corpus:
+        missing = clicked.filter(~col.in_corpus)
+        clicks = missing["number"].sum()
+        statistics.count({"unmatched titles": len(missing), "clicks of unmatched titles": clicks})
+        statistics.keep_rows("unmatched titles", missing)
+    if context.previous:
+        earlier = context.previous.fingerprints("titles", bucket, context.bits, options.rules)
+        new = titles.filter(~col.fp.is_in(earlier.implode()))
+        statistics.count({"new titles": len(new), "clicks of new titles": new["number"].sum()})
+        statistics.keep_rows("new titles", new.filter(col.number > 0))
+    return statistics
 
 
 def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
@@ -159,5 +260,5 @@ def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
         Columns `fp`, `text` and `form`, the normal form.
     """
     ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
-    best = ranked.unique("fp", keep="first", maintain_order=True).drop("clicks")
+    best = ranked.unique("fp", keep="first", maintain_order=True).select("fp", "text")
     return best.with_columns(form=normal_forms(best["text"], rules))

@@ -16,6 +16,7 @@ from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import aggregate, parse_log, write_records
+from pipelines.log_statistics import LogStatistics, merge_statistics
 from pipelines.manifest import Manifest
 from pipelines.options import NONE
 from pipelines.shards import (
@@ -112,6 +113,11 @@ def build(
         | "All counts" >> beam.Flatten()
         | "Sum counts" >> beam.CombineGlobally(sum_counts).without_defaults()
     )
+    statistics = (
+        tuple(step.statistics for step in (read, corpus_titles, sessions, queries, titles))
+        | "All statistics" >> beam.Flatten()
+        | "Merge statistics" >> beam.CombineGlobally(merge_statistics).without_defaults()
+    )
     files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
     _ = (
         pipeline
@@ -119,7 +125,7 @@ def build(
         | "Write manifest"
         >> beam.Map(
             _write_manifest, pvalue.AsSingleton(counts), vocabulary, pvalue.AsIter(files),
-            pvalue.AsIter(read.rejects), curve,
+            pvalue.AsIter(read.rejects), curve, pvalue.AsSingleton(statistics),
         )
     )  # fmt: skip
 
@@ -141,7 +147,9 @@ def _write_manifest(
     files: Iterable[OutputFile],
     rejects: Iterable[OutputFile],
     curve: ExaminationCurve | None,
+    statistics: LogStatistics,
 ) -> None:
     in_order = sorted(rejects, key=lambda file: (file.bucket, file.rows))
-    manifest = Manifest(dict(sorted(counts.items())), vocabulary, sorted(files), in_order, curve)
+    sorted_counts = dict(sorted(counts.items()))
+    manifest = Manifest(sorted_counts, vocabulary, sorted(files), in_order, curve, statistics)
     manifest.save(directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from dssm_tf.data.format import KINDS, VOCABULARY, Spec, file_name, load_vocabul
 from dssm_tf.positions.curve import write_curve
 from dssm_tf.tables.click_log import POSITION, log_columns
 from dssm_tf.tables.columns import raw
-from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.layout import Layout, Reject
 from dssm_tf.tables.lines import reading
 from dssm_tf.tables.read import open_table
 from dssm_tf.tables.tally import Tally
@@ -37,8 +37,9 @@ from pipelines.output import (
     output_directory,
 )
 from pipelines.parse_log import CORPUS_TITLES
+from pipelines.previous import PreviousReport, load_previous
 from pipelines.runners import LOCAL_RUNNERS, prepare, run
-from pipelines.shards import BlockList, PipelineContext
+from pipelines.shards import BlockList, Counts, PipelineContext
 from pipelines.sources import Piece, find_files, plan
 
 _CORPUS_HINT = " To train on the titles of --corpus alone, leave out --input."
@@ -73,14 +74,17 @@ def preprocess(
     known = _known(options)
     # With --vocabulary-from, its kinds of letter n-grams are the default.
     options = replace(options, letter_ngrams=",".join(known.rules.letter_ngrams))
-    block_list = _block_list(options)
+    block_list, previous = load_block_list(options), load_previous(options)
     required = () if options.position_weights == NONE else (POSITION,)
     pieces = plan(files, options.layout, log_columns(*required))
     titles = plan(corpus, options.layout.corpus, CORPUS_TITLES)
-    bits = ((options.shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
+    bits = bucket_bits(size, options)
     with output_directory(options.output, overwrite=options.overwrite) as output:
         shard_directory = str(output.local / PARTS) if runner in LOCAL_RUNNERS else None
-        context = PipelineContext(options, bits, output.workers, shard_directory, block_list)
+        context = PipelineContext(
+            options, bits, output.workers, shard_directory, block_list,
+            previous=previous and previous.tables,
+        )  # fmt: skip
         with ExitStack() as stack:
             if shard_directory:
                 folder = Path(shard_directory)
@@ -104,10 +108,21 @@ def preprocess(
         manifest = Manifest.load(output.workers)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
-        return _finish(manifest, context, output, tally)
+        return _finish(manifest, context, output, tally, previous)
 
 
-def _block_list(options: PreprocessOptions) -> BlockList:
+def bucket_bits(size: int, options: PreprocessOptions) -> int:
+    """The binary logarithm of the number of buckets.
+
+    Args:
+        size: bytes of the unpacked input.
+        options: of the command.
+    """
+    return ((options.shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
+
+
+def load_block_list(options: PreprocessOptions) -> BlockList:
+    """Reads `--block-list`; an empty one without the flag."""
     if not options.block_list:
         return BlockList()
     where = f"--block-list {options.block_list}"
@@ -143,24 +158,38 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
     tally.add(
         counts.get("rows: read", 0), counts.get("clicks: read", 0), max(max_clicks, default=0)
     )
-    first_lines, lines = [], Counter[str]()
-    for piece in pieces:
-        first_lines.append(lines[piece.path])
-        lines[piece.path] += counts.get(f"lines {piece.number}", 0)
+    rejects = ((file.bucket, load_rejects(file)) for file in manifest.rejects)
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write("file\tline\treason\tclicks\ttext\n")
-        for reject_file in manifest.rejects:
-            piece_number = reject_file.bucket
-            name = pieces[piece_number].path
-            rows = [
-                replace(row, line=row.line + first_lines[piece_number])
-                for row in load_rejects(reject_file)
-            ]
+        for name, rows in number_rejects(counts, pieces, rejects):
             tally.reject(name, rows)
             for row in rows:
                 clicks = "unknown" if row.clicks is None else row.clicks
                 file.write(f"{name}\t{row.line}\t{row.reason}\t{clicks}\t{row.text}\n")
     return tally
+
+
+def number_rejects(
+    counts: Mapping[str, int],
+    pieces: Sequence[Piece],
+    rejects: Iterable[tuple[int, list[Reject]]],
+) -> Iterator[tuple[str, list[Reject]]]:
+    """Yields the file of malformed rows, and these rows with their lines in that file.
+
+    Args:
+        counts: of the steps, with the number of lines of each piece.
+        pieces: all pieces of the log.
+        rejects: number of a piece, and rows with their lines in that piece.
+    """
+    first_lines, lines = [], Counter[str]()
+    for piece in pieces:
+        first_lines.append(lines[piece.path])
+        lines[piece.path] += counts.get(f"lines {piece.number}", 0)
+    for number, rows in rejects:
+        yield (
+            pieces[number].path,
+            [replace(row, line=row.line + first_lines[number]) for row in rows],
+        )
 
 
 def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None:
@@ -179,7 +208,7 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None
     if not tally.rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?{hint}")
     tally.refuse(options.max_reject_fraction)
-    _refuse_robots(manifest, options)
+    refuse_robots(manifest.counts, options)
     if f"{TRAIN}: pairs" not in manifest.counts:
         raise UserError(
             f"Nothing of the {tally.rows:,} rows of {where} is left to learn from "
@@ -187,13 +216,16 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None
         )
 
 
-def _refuse_robots(manifest: Manifest, options: PreprocessOptions) -> None:
+def refuse_robots(counts: Counts, options: PreprocessOptions) -> None:
     """Checks how much of a log is dropped as the sessions of robots.
+
+    Args:
+        counts: of the steps.
+        options: of the command.
 
     Raises:
         UserError: too much. Probably one session_id stands for many users, or a limit is too low.
     """
-    counts = manifest.counts
     queries, clicks = "session with many queries", "session with many clicks"
     dropped = sum(counts.get(f"dropped: {name}", 0) for name in (queries, clicks))
     lost = counts.get("clicks of robots", 0)
@@ -218,6 +250,7 @@ def _finish(
     context: PipelineContext,
     output: PendingOutput,
     tally: Tally,
+    previous: PreviousReport | None,
 ) -> dict[str, Any]:
     """Renames the files of workers and writes the spec, the vocabulary and the report."""
     options, vocabulary = context.options, manifest.vocabulary
@@ -226,7 +259,7 @@ def _finish(
     }
     output.rename(names)
     vocabulary.save(output.local / VOCABULARY)
-    result = report.build_report(manifest, options, tally)
+    result = report.build_report(manifest, options, tally, previous)
     if manifest.curve is not None and not manifest.curve.problem:
         write_curve(output.local / CURVE, manifest.curve)
     report.write_report(result, output.local)

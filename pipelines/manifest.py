@@ -20,6 +20,7 @@ from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.layout import Reject
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
+from pipelines.log_statistics import LogStatistics
 from pipelines.output import PARTS, load, open_bytes, save
 from pipelines.shards import Counts, OutputFile
 
@@ -36,6 +37,7 @@ class Manifest(NamedTuple):
         files: the written files, by kind and bucket.
         rejects: files of rejects, see `rejects_as_json`, in the order of their rows.
         curve: examination probabilities by which clicks are weighted.
+        statistics: of the log.
     """
 
     counts: Counts
@@ -43,6 +45,7 @@ class Manifest(NamedTuple):
     files: list[OutputFile]
     rejects: list[OutputFile]
     curve: ExaminationCurve | None
+    statistics: LogStatistics
 
     def save(self, directory: str) -> None:
         """Writes the manifest into the `PARTS` of an output."""
@@ -54,6 +57,7 @@ class Manifest(NamedTuple):
             "files": self.files,
             "rejects": self.rejects,
             "curve": None if curve is None else asdict(curve),
+            "statistics": self.statistics.to_json(),
         }
         save(directory, MANIFEST, content)
 
@@ -73,9 +77,10 @@ class Manifest(NamedTuple):
             vocabulary = Vocabulary(map(str, content["ngrams"]), Rules.of_json(content["rules"]))
             files, rejects = (_files(content[name], directory) for name in ("files", "rejects"))
             curve = None if content["curve"] is None else _curve(content["curve"])
+            statistics = LogStatistics.of_json(content["statistics"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is not a manifest ({error}). {_HINT}") from None
-        return cls(counts, vocabulary, files, rejects, curve)
+        return cls(counts, vocabulary, files, rejects, curve, statistics)
 
 
 def save_files(directory: str, name: str, files: Iterable[OutputFile]) -> None:

@@ -93,6 +93,10 @@ class PreprocessOptions:
         negatives_from: log: all titles of the log; impressions: titles displayed for the query and
             not clicked (rows with clicks 0 and impressions above 0); both: impressions first, then
             the log.
+        previous_report: an earlier output of preprocess: the report compares this log with it, such
+            as the fraction of new queries.
+        report_min_sessions: the report shows a query only if it was clicked in at least as many
+            distinct sessions; a click without a session_id counts as a session.
         position_weights: weight clicks by the inverse examination probability of their position:
             none; harvesting: estimated from titles displayed at several positions for one query,
             with the columns position and impressions; or a file with position and propensity. Set
@@ -133,6 +137,8 @@ class PreprocessOptions:
     negatives: Annotated[int, Field(ge=0, le=1000)] = 4
     negative_alpha: Annotated[float, Field(ge=0, le=10)] = 0.75
     negatives_from: Literal["log", "impressions", "both"] = "log"
+    previous_report: str = ""
+    report_min_sessions: Positive = 10
     position_weights: str = NONE
     max_position_weight: Annotated[float, Field(ge=1, le=1000)] = 10.0
     seed: int = 0

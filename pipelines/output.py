@@ -19,9 +19,10 @@ from dssm_tf.data.format import SPEC, VOCABULARY
 
 CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
+REPORT_JSON = "report.json"
 OUTPUT_PATTERNS = (
     SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", "*-[0-9]*-of-[0-9]*.parquet", CURVE, REJECTS,
-    "report.html", "report.md", "report.json", VOCABULARY,
+    "report.html", "report.md", REPORT_JSON, VOCABULARY,
 )  # fmt: skip
 """Patterns of all file names of an output. A directory with other files is never replaced."""
 PARTS = "parts"

@@ -28,7 +28,9 @@ from dssm_tf.tables.click_log import click_totals, scan_log
 from dssm_tf.tables.columns import clean_text
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.text_columns import fingerprints, normal_forms
+from dssm_tf.tables.times import to_days
 from dssm_tf.text.rules import Rules
+from pipelines.log_statistics import LogStatistics, statistics_output
 from pipelines.manifest import rejects_as_json
 from pipelines.options import PreprocessOptions
 from pipelines.shards import (
@@ -57,7 +59,7 @@ SIDES = {"query": "q", "title": "t"}
 def read_piece(
     piece: Piece, context: PipelineContext, curve: ExaminationCurve | None = None
 ) -> Iterator[Any]:
-    """Reads a piece of a log, checks each row and sums the good ones.
+    """Reads a piece of a log, checks each row, sums the good ones and writes the malformed ones.
 
     Args:
         piece: of the log.
@@ -65,36 +67,70 @@ def read_piece(
         curve: examination probabilities by which clicks are weighted.
 
     Yields:
-        main     (bucket of queries, pairs or texts), of rows without a session;
-        titles   (bucket of titles, texts);
-        sessions (bucket of sessions, visits);
         rejects  OutputFile, malformed rows of the piece;
-        counts   dict[str, int].
+        the other outputs of `parse_piece`.
+    """
+    for output in parse_piece(piece, context, curve):
+        if isinstance(output, TaggedOutput) and output.tag == "rejects":
+            rejects, first_line = rejects_as_json(output.value), output.value[0].line
+            file = write_output_file(
+                context.directory, "rejects", piece.number, first_line, rejects
+            )
+            yield TaggedOutput("rejects", file)
+        else:
+            yield output
+    if context.shard_directory:  # the launcher, on this machine, counts these files
+        for number in range(piece.number, piece.number + piece.pieces):
+            Path(context.shard_directory, f"read-{number}").touch()
+
+
+def parse_piece(
+    piece: Piece, context: PipelineContext, curve: ExaminationCurve | None = None
+) -> Iterator[Any]:
+    """Reads a piece of a log, checks each row and sums the good ones; writes nothing.
+
+    Args:
+        piece: of the log.
+        context: settings of the pipeline.
+        curve: examination probabilities by which clicks are weighted.
+
+    Yields:
+        main       (bucket of queries, pairs or texts), of rows without a session;
+        titles     (bucket of titles, texts);
+        sessions   (bucket of sessions, visits or views);
+        rejects    list[Reject], malformed rows, not empty;
+        counts     dict[str, int];
+        statistics LogStatistics.
     """
     options = context.options
     is_used = col.clicks > 0
     if options.negatives_from != "log":
         is_used |= col.impressions > 0
     counts: Counter[str] = Counter()
+    statistics = LogStatistics()
     pending: list[pl.DataFrame] = []
+    unclicked: list[pl.DataFrame] = []
     rejects: list[Reject] = []
     most_clicks = 0
 
     def emit_pending() -> Iterator[Any]:
         if rejects:
-            data = rejects_as_json(rejects)
-            first_line = rejects[0].line
-            file = write_output_file(context.directory, "rejects", piece.number, first_line, data)
-            yield TaggedOutput("rejects", file)
+            yield TaggedOutput("rejects", [*rejects])
         if pending:
             yield from sum_rows(pl.concat(pending), context)
+        if unclicked:
+            yield from sum_views(pl.concat(unclicked), context)
         pending.clear()
+        unclicked.clear()
         rejects.clear()
 
     with open_piece(piece, options.layout) as table:
         for rows, bad in scan_log(table):
             good = rows.filter(is_used)
             most_clicks = max(most_clicks, click_totals(rows)[1])
+            _count_days(rows, statistics)
+            views = rows.filter(clicks=0).group_by("query", "session")
+            unclicked.append(views.agg(impressions=col.impressions.clip(1).sum()))
             counts.update(
                 {
                     "rows: read": len(rows),
@@ -113,15 +149,50 @@ def read_piece(
                 good.select("query", "title", "session", "clicks", weighted=col.clicks * weight)
             )
             rejects += bad
-            if sum(map(len, pending)) + len(rejects) >= MAX_PENDING_ROWS:
+            if sum(map(len, [*pending, *unclicked])) + len(rejects) >= MAX_PENDING_ROWS:
                 yield from emit_pending()
         yield from emit_pending()
         counts[f"lines {piece.number}"] = table.lines
         counts[f"most clicks {piece.number}"] = most_clicks
-        if context.shard_directory:  # the launcher, on this machine, counts these files
-            for number in range(piece.number, piece.number + piece.pieces):
-                Path(context.shard_directory, f"read-{number}").touch()
         yield count_output(counts)
+        yield statistics_output(statistics)
+
+
+def _count_days(rows: pl.DataFrame, statistics: LogStatistics) -> None:
+    """Counts the clicks of each day, and the rows without a readable time."""
+    timed = rows.filter(col.timestamp != "")
+    timed = timed.with_columns(day=to_days(timed["timestamp"]))
+    days = timed.filter(col.day.is_not_null()).group_by("day").agg(col.clicks.sum())
+    statistics.days.update(dict(days.select(col.day.cast(pl.String), "clicks").iter_rows()))
+    statistics.count(
+        {
+            "rows without a time": len(rows) - len(timed),
+            "rows with an unreadable time": timed["day"].null_count(),
+            "clicks without a session": rows.filter(session="")["clicks"].sum(),
+        }
+    )
+
+
+def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
+    """Sums impressions without a click by query and session.
+
+    Args:
+        rows: columns `query`, `session` and `impressions`.
+        context: settings of the pipeline.
+
+    Yields:
+        main     (bucket of queries, unclicked), of rows without a session;
+        sessions (bucket of sessions, views).
+    """
+    queries = keyed(rows["query"], context.options.rules)
+    queries = queries.filter(~context.block_list.blocks(queries["form"]))
+    rows = rows.join(queries.select("query", "q"), on="query").rename({"query": "text", "q": "fp"})
+    visits = rows.filter(col.session != "")
+    visits = visits.with_columns(s=fingerprints(visits["session"]))
+    visits = visits.group_by("s", "fp", "text").agg(col.impressions.sum())
+    yield from context.emit("views", visits, "sessions", by="s")
+    others = rows.filter(session="").group_by("fp", "text").agg(col.impressions.sum())
+    yield from context.emit("unclicked", others.with_columns(sessions=0))
 
 
 def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
@@ -136,7 +207,8 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
         main     (bucket of queries, pairs or texts), of rows without a session;
         titles   (bucket of titles, texts);
         sessions (bucket of sessions, visits), see `clean_sessions`;
-        counts   dict[str, int].
+        counts   dict[str, int];
+        statistics LogStatistics.
     """
     queries, titles = (keyed(rows[side], context.options.rules) for side in SIDES)
     queries = queries.with_columns(blocked=context.block_list.blocks(queries["form"]))
@@ -148,10 +220,19 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
             "dropped: blocked": len(with_words) - len(allowed),
         }
     )
+    if len(with_words) < len(rows):
+        statistics = LogStatistics()
+        for side, texts in (("query", queries), ("title", titles)):
+            wordless = (
+                rows.join(texts, on=side, how="anti").group_by(text=side).agg(number=pl.len())
+            )
+            statistics.keep_rows(f"{side} without words", wordless)
+        yield statistics_output(statistics)
     visits = allowed.filter(col.session != "")
     visits = visits.with_columns(s=fingerprints(visits["session"])).drop("session", "blocked")
     yield from context.emit("visits", visits.sort("s"), "sessions", by="s")
-    yield from _emit_sums(allowed.filter(session="").with_columns(rows=1, robots=0), context)
+    others = allowed.filter(session="").with_columns(rows=1, robots=0, sessions="clicks")
+    yield from _emit_sums(others, context)
 
 
 def keyed(texts: pl.Series, rules: Rules) -> pl.DataFrame:
@@ -173,7 +254,8 @@ def _emit_sums(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     pairs = rows.group_by("q", "t").agg(col("clicks", "rows", "weighted", "robots").sum())
     yield from context.emit("pairs", pairs, by="q")
     for side, name in SIDES.items():
-        texts = rows.filter(col.rows > 0).group_by(fp=name, text=side).agg(col.clicks.sum())
+        sums = col("clicks", "sessions").sum()
+        texts = rows.filter(col.rows > 0).group_by(fp=name, text=side).agg(sums)
         tag = "titles" if side == "title" else ""
         yield from context.emit("texts", texts, tag)
 
@@ -185,9 +267,13 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     is spam. Of such sessions only the clicks per pair stay, as `robots`, see `SUMMED`.
 
     Yields:
-        Main, titles and counts, as `sum_rows` does.
+        Main, titles, counts and statistics, as `sum_rows` does; main also has the kind `unclicked`.
     """
-    options, visits = context.options, shards_by_kind(group[1])["visits"]
+    options, shards = context.options, shards_by_kind(group[1])
+    views = sum_shards(shards["views"], "views")
+    if not (visits := shards["visits"]):
+        yield from _emit_unclicked(views, context)
+        return
     is_best = col.clicks == col.clicks.max()
     # Rows of one pair may differ in spelling. The row with most clicks counts; on ties, the
     # smallest text.
@@ -208,6 +294,9 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     is_spam = col.clicks.sum() > (options.max_clicks_per_session or np.inf)
     robot = pl.when(is_bot).then(1).when(is_spam).then(2).otherwise(0)
     pairs = pairs.with_columns(robot=robot.over("s"))
+    yield statistics_output(_describe_sessions(pairs))
+    of_robots = pairs.filter(col.robot > 0).select("s").unique()
+    yield from _emit_unclicked(views.join(of_robots, on="s", how="anti"), context)
     human, repeats = col.robot == 0, (col.clicked_rows - 1).clip(0)
     yield count_output(
         {
@@ -223,20 +312,54 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
         clicks=human * col.max_clicks,
         weighted=human * col.weighted,
         robots=~human * col.max_clicks,
+        # Counts each session once per query.
+        sessions=human & (col.max_clicks > 0) & (col.max_clicks > 0).cum_sum().over("s", "q").eq(1),
     )
     yield from _emit_sums(pairs.filter(human | (col.robots > 0)), context)
+
+
+def _describe_sessions(pairs: pl.DataFrame) -> LogStatistics:
+    """Counts sessions, and those of robots by reason."""
+    sessions = pairs.group_by("s", "robot").agg(
+        col("clicks", "rows").sum().cast(pl.Int64), queries=col.q.n_unique()
+    )
+    statistics = LogStatistics()
+    for robot, limit in enumerate(("queries", "clicks"), 1):
+        dropped, reason = sessions.filter(robot=robot), f"session with many {limit}"
+        if len(dropped):
+            largest = dropped[limit].max()
+            statistics.maxima[reason] = int(largest) if isinstance(largest, int) else 0
+            statistics.count(
+                {
+                    f"sessions: {reason}": len(dropped),
+                    f"rows: {reason}": dropped["rows"].sum(),
+                    f"clicks: {reason}": dropped["clicks"].sum(),
+                }
+            )
+    return statistics
+
+
+def _emit_unclicked(views: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
+    """Sums views by query, and counts the sessions of each query."""
+    views = views.with_columns(sessions=pl.struct("s", "fp").is_first_distinct())
+    sums = views.group_by("fp", "text").agg(col("impressions", "sessions").sum())
+    yield from context.emit("unclicked", sums)
 
 
 def read_corpus(piece: Piece, context: PipelineContext) -> Iterator[Any]:
     """Reads the titles to rank, including those without clicks.
 
     Yields:
-        main   (bucket of titles, corpus);
-        counts dict[str, int].
+        main       (bucket of titles, corpus);
+        counts     dict[str, int];
+        statistics LogStatistics.
     """
     with open_piece(piece, context.options.layout.corpus) as table:
         for titles, rejects in table.scan(CORPUS_TITLES, strict=False):
             yield count_output({"corpus: rows without a title": len(rejects)})
+            statistics = LogStatistics()
+            statistics.count({"catalog rows": len(titles)})
+            yield statistics_output(statistics)
             texts = keyed(titles["title"], context.options.rules)
             yield from context.emit("corpus", texts.select(fp="t", text="title", clicks=0))
 

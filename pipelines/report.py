@@ -6,26 +6,35 @@ import json
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from dssm_tf.reports import markdown
 from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.tables.tally import Tally
+from dssm_tf.text.rules import NGRAM_KINDS
+from pipelines.log_sections import log_sections, to_markdown
+from pipelines.log_summary import summarize_log
 from pipelines.manifest import Manifest
 from pipelines.options import PreprocessOptions
+from pipelines.output import REPORT_JSON
+from pipelines.previous import PreviousReport
 
-REPORT_JSON = "report.json"
 
-
-def build_report(manifest: Manifest, options: PreprocessOptions, tally: Tally) -> dict[str, Any]:
+def build_report(
+    manifest: Manifest,
+    options: PreprocessOptions,
+    tally: Tally,
+    previous: PreviousReport | None = None,
+) -> dict[str, Any]:
     """The report as plain data.
 
     Args:
         manifest: results of the pipeline.
         options: the settings.
         tally: counts of good and malformed rows.
+        previous: the output of `--previous-report`.
     """
     counts = {
         **{name: number for name, number in manifest.counts.items() if ": " in name},
@@ -44,6 +53,7 @@ def build_report(manifest: Manifest, options: PreprocessOptions, tally: Tally) -
             for name, value in asdict(options).items()
             if name not in ("output", "overwrite")
         },
+        "log": summarize_log(manifest.statistics, manifest.counts, tally, options, previous),
         "rows": tally.to_dict(),
         "counts": counts,
         "vocabulary": manifest.vocabulary.fingerprint,
@@ -65,24 +75,50 @@ def count_lines(counts: Mapping[str, int]) -> list[str]:
     return [f"{kind}: {', '.join(items)}" for kind, items in kinds.items()]
 
 
-def _setting(value: object) -> str:
-    """The value of a flag as a user writes it."""
+def _flag(name: str) -> str:
+    """The flag of a setting, as users type it."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _value(value: object) -> str:
+    """The value of a flag, as users type it."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (tuple, list)):
-        return shlex.join(map(str, value))
-    return str(value)
+        return "" if value else "not given"
+    if value == "":
+        return "not given"
+    return shlex.join(map(str, value if isinstance(value, (tuple, list)) else [value]))
+
+
+def typed_command(settings: Mapping[str, Any]) -> str:
+    """The command line with the flags that differ from their defaults, without `--output`.
+
+    >>> typed_command({"input": ["my log.tsv"], "min_clicks": 2, "keep_accents": True, "seed": 0})
+    "dssm preprocess --input 'my log.tsv' --min-clicks 2 --keep-accents"
+    """
+    words = ["dssm preprocess"]
+    for name, value in settings.items():
+        if value != _DEFAULTS[name]:
+            words.append(f"{_flag(name)} {_value(value)}".rstrip())
+    return " ".join(words)
+
+
+_DEFAULTS: dict[str, Any] = {
+    field.name: [] if field.default == () else field.default for field in fields(PreprocessOptions)
+} | {"letter_ngrams": ",".join(NGRAM_KINDS)}
+"""The default of each setting, as in `report.json`."""
 
 
 def write_report(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json`, `report.md` and `report.html`."""
     text = json.dumps(report, indent=2, ensure_ascii=False)
     (directory / REPORT_JSON).write_text(f"{text}\n", "utf-8")
-    settings = [
-        [f"--{name.replace('_', '-')}", plain(_setting(value))]
-        for name, value in report["settings"].items()
+    settings = json.loads(text)["settings"]
+    defaults = [
+        [_flag(name), plain(_value(value))]
+        for name, value in settings.items()
+        if value == _DEFAULTS[name]
     ]
-    if report["settings"]["input"]:
+    if settings["input"]:
         title = "Click log to training records"
         note = "Rejected rows are malformed. rejects.tsv lists each with its file, line and reason."
     else:
@@ -90,9 +126,13 @@ def write_report(report: Mapping[str, Any], directory: Path) -> None:
         note = "There is no click log. `dssm train` uses the titles as their own queries."
     sections = [
         f"# {title}",
+        to_markdown(log_sections(report["log"])),
+        "## Training records",
         bullets(report["lines"]),
         note,
-        "## Settings",
-        table(["flag", "value"], settings, text=2),
+        "## Appendix: flags",
+        f"```\n{typed_command(settings)}\n```",
+        "Every other flag has its default:",
+        table(["flag", "value"], defaults, text=2),
     ]
     markdown.write(directory, "\n\n".join(sections))

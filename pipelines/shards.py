@@ -25,6 +25,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.text.rules import Rules
 from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
+from pipelines.previous import PreviousTables
 
 Counts = dict[str, int]
 _MAX_PENDING_ROWS = 2_000_000
@@ -33,9 +34,11 @@ _FINGERPRINTS = {"q": pl.UInt64, "t": pl.UInt64}
 _TEXT = {"fp": pl.UInt64, "text": pl.String}
 SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robots")),
-    "texts": (_TEXT, ("clicks",)),
+    "texts": (_TEXT, ("clicks", "sessions")),
     "corpus": (_TEXT, ("clicks",)),
-    "sums": ({"fp": pl.UInt64}, ("clicks", "all", "queries", "listed")),
+    "sums": ({"fp": pl.UInt64}, ("clicks", "all", "queries", "listed", "logged")),
+    "views": ({"s": pl.UInt64, **_TEXT}, ("impressions",)),
+    "unclicked": (_TEXT, ("impressions", "sessions")),
     "words": ({"fp": pl.UInt64, "word": pl.String}, ("times",)),
     "cells": ({**_FINGERPRINTS, "position": pl.Int64}, ("impressions", "clicks")),
 }
@@ -44,9 +47,14 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 - `pairs`: keyed by the fingerprints of query and title. `weighted` is clicks in thousandths.
   `robots` is the clicks of dropped sessions: they are not evidence, but such a title never becomes
   a negative of the query.
-- `texts` and `corpus`: texts of the log and of the corpus with their clicks.
+- `texts` and `corpus`: texts of the log and of the corpus with their clicks. `sessions`, of
+  queries, is the number of sessions with a click; a click without a session counts as one.
 - `sums`: of a title. `clicks` are those of the training split and `all` those of both splits, in
-  thousandths; `queries` counts training pairs; `listed` is above 0 if the title is in the table.
+  thousandths; `queries` counts training pairs; `listed` is above 0 if the title is in the table;
+  `logged` is the unweighted clicks of both splits.
+- `views`: impressions without a click, of a query in a session.
+- `unclicked`: impressions without a click, of a query. `sessions` counts those that had them; it is
+  0 without sessions.
 - `words`: occurrences in the training split.
 - `cells`: impressions and clicks of a pair at a position.
 """
@@ -131,15 +139,16 @@ def sum_shards(shards: Iterable[Shard], kind: str) -> pl.DataFrame:
 def multi_output(
     function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str]
 ) -> Any:
-    """A FlatMap with a main output, an output of counts, and further tagged outputs.
+    """A FlatMap with a main output, outputs of counts and statistics, and further tagged outputs.
 
     Args:
         function: called with an element and the arguments; yields elements of the main output, and
             those of the other outputs as `TaggedOutput`.
         *arguments: further arguments of the function, including side inputs.
-        tags: names of the outputs besides `main` and `counts`.
+        tags: names of the outputs besides `main`, `counts` and `statistics`.
     """
-    return beam.FlatMap(function, *arguments).with_outputs("counts", *tags, main="main")
+    step = beam.FlatMap(function, *arguments)
+    return step.with_outputs("counts", "statistics", *tags, main="main")
 
 
 @beam.ptransform_fn
@@ -265,6 +274,7 @@ class PipelineContext(NamedTuple):
             otherwise the runner keeps all shards in memory until the pipeline ends.
         block_list: queries to drop.
         version_guard: refuses workers with another version than the launcher.
+        previous: texts of an earlier output, to find the new ones; None finds none.
     """
 
     options: PreprocessOptions
@@ -273,6 +283,7 @@ class PipelineContext(NamedTuple):
     shard_directory: str | None = None
     block_list: BlockList = BlockList()
     version_guard: VersionGuard = VersionGuard()
+    previous: PreviousTables | None = None
 
     def emit(
         self,

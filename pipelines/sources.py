@@ -171,6 +171,16 @@ def may_have_quotes(pieces: Iterable[Piece]) -> bool:
     return any(piece.end is not None and format_of(piece.path) == "csv" for piece in pieces)
 
 
+def whole_if_quoted(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Joins the pieces of each CSV file that has quotes, in this process; see `join_if_quoted`."""
+    by_path: dict[str, list[tuple[Piece, bool]]] = {}
+    for piece in pieces:
+        path, of_piece = _with_quotes(piece)
+        by_path.setdefault(path, []).append(of_piece)
+    for file in by_path.items():
+        yield from _joined(file)
+
+
 def _with_quotes(piece: Piece) -> tuple[str, tuple[Piece, bool]]:
     """The path of a piece, the piece, and whether it contains a quote."""
     quoted = False

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
+from pipelines.check import check
 
 if TYPE_CHECKING:
     from dssm_tf.datasets import Adapter
@@ -183,7 +184,7 @@ def split(
     )
 
 
-SUBCOMMANDS = {"list": list_, "convert": convert, "split": split}
+SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "check": check}
 
 
 def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:

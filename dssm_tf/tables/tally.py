@@ -31,6 +31,7 @@ class Tally:
         unknown: number of bad rows whose clicks cannot be read.
         reasons: number of bad rows by reason.
         largest: the bad rows with most clicks, in case of ties the first, each with its file.
+        examples: the first bad row of each reason, with its file.
     """
 
     good_rows: int = 0
@@ -40,6 +41,7 @@ class Tally:
     unknown: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     largest: list[tuple[str, Reject]] = field(default_factory=list)
+    examples: dict[str, tuple[str, Reject]] = field(default_factory=dict)
 
     def add(self, rows: int, clicks: int, most_clicks: int) -> None:
         """Counts good rows, their clicks, and the clicks of the row with most."""
@@ -52,6 +54,7 @@ class Tally:
         rows = [*rows]
         for row in rows:
             self.reasons[row.reason] += 1
+            self.examples.setdefault(row.reason, (file, row))
             self.unknown += row.clicks is None
             self.known_lost += row.clicks or 0
             self.most_clicks = max(self.most_clicks, row.clicks or 0)

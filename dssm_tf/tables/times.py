@@ -7,9 +7,12 @@ without a zone, seconds and milliseconds, dates and times. Ordering them as text
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from contextlib import suppress
+from datetime import date, datetime, timedelta, timezone
 
+import polars as pl
 from dateutil.parser import isoparse
+from polars import col
 
 from dssm_tf.common.errors import UserError
 
@@ -26,6 +29,58 @@ _BOUNDS = {
 As seconds, 1e8 to 1e11 are the years 1973 to 5138, and likewise for the smaller units. A date
 written as `20240131` is "a number"; such dates are ordered correctly.
 """
+
+
+_UNITS = dict(zip(_BOUNDS, (0, 1, 1e3, 1e6, 1e9), strict=True))
+"""How many units of each kind of number a second has, by the upper bound of the kind."""
+_DAY = 86_400  # seconds
+_YEARS = 1970, 2100
+
+
+def to_days(cells: pl.Series) -> pl.Series:
+    """The day of each time stamp; null if it is unreadable or not of the years 1970 to 2099.
+
+    The day of ISO 8601 is the one that is written, in the zone of the log. Times since 1970 are in
+    UTC. `20240131` is a date, too.
+
+    Args:
+        cells: time stamps as text.
+    """
+    unique = cells.unique()
+    frame = pl.DataFrame({"cell": unique}).with_columns(
+        number=col.cell.cast(pl.Float64, strict=False),
+        iso=col.cell.str.extract(r"^(\d{4}-\d{2}-\d{2})(?:[T ].*)?$"),
+        compact=col.cell.str.extract(r"^(\d{8})$"),
+    )
+    seconds = pl.lit(None, pl.Float64)
+    for bound, unit in reversed(_UNITS.items()):
+        value = col.number / unit if unit else pl.lit(None, pl.Float64)
+        seconds = pl.when(col.number.abs() < bound).then(value).otherwise(seconds)
+    last_second = (date(_YEARS[1], 1, 1) - date(_YEARS[0], 1, 1)).days * _DAY
+    seconds = pl.when(seconds.is_between(0, last_second, "left")).then(seconds)
+    frame = frame.with_columns(
+        day=pl.coalesce(
+            col.iso.str.to_date("%Y-%m-%d", strict=False),
+            col.compact.str.to_date("%Y%m%d", strict=False),
+            pl.from_epoch((seconds // _DAY).cast(pl.Int32), "d"),
+        )
+    )
+    unusual = frame.filter(col.day.is_null() & col.number.is_null() & (col.cell != ""))["cell"]
+    others = {cell: day for cell in unusual.to_list() if (day := _iso_day(cell))}
+    days = frame.select("cell", "day")
+    if others:
+        read = pl.DataFrame({"cell": [*others], "other": [*others.values()]})
+        days = days.join(read, on="cell", how="left").select("cell", pl.coalesce("day", "other"))
+    in_range = col.day.dt.year().is_between(*_YEARS, closed="left")
+    days = days.with_columns(day=pl.when(in_range).then("day"))
+    return cells.to_frame("cell").join(days, on="cell", how="left", maintain_order="left")["day"]
+
+
+def _iso_day(cell: str) -> date | None:
+    """The day of a time stamp in a rare form of ISO 8601; None if it is unreadable."""
+    with suppress(ValueError):
+        return isoparse(cell).date()
+    return None
 
 
 class TimeParser:

@@ -16,6 +16,7 @@ from dssm_tf.tables.layout import Reject
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import launcher
+from pipelines.log_statistics import Example, LogStatistics
 from pipelines.manifest import MANIFEST, Manifest, load_rejects, rejects_as_json
 from pipelines.output import PARTS
 from pipelines.shards import OutputFile
@@ -38,7 +39,11 @@ def manifest(directory: Path, path: str = "") -> Manifest:
     file = OutputFile("titles", 0, path or f"{directory}/{PARTS}/titles-{UNIQUE}", 3, "0" * 64)
     curve = ExaminationCurve((1.0, 0.1 + 0.2), ((1.0, 1.0), (0.25, 0.5)), "harvesting", {"q": 3})
     rules = Rules(keep_accents=True, letter_ngrams=("pairs", "trigrams"))
-    return Manifest({"rows: read": 2**60}, Vocabulary(["#a", "#é#"], rules), [file], [], curve)
+    statistics = LogStatistics()
+    statistics.count({"new queries": 2**60})
+    statistics.keep("titles", [Example(3, ("é", "É"), 2)])
+    vocabulary = Vocabulary(["#a", "#é#"], rules)
+    return Manifest({"rows: read": 2**60}, vocabulary, [file], [], curve, statistics)
 
 
 def written(directory: Path, changes: dict[str, object]) -> None:

@@ -145,16 +145,6 @@ def test_a_log_without_training_pairs_is_an_error(error_of_run, log, message):
     assert "lines 0" not in error
 
 
-def test_the_report_has_flags_as_users_write_them(run, write, tmp_path):
-    path = write("hd_clicks.tsv", "query\ttitle\na\tb\n")
-    data = run(None, "--input", str(path), *NO_VALIDATION)
-    text = (data.path / "report.md").read_text("utf-8")
-    assert f"| {path} " in text
-    assert "--validation-fraction" in text
-    assert "()" not in text
-    assert "\\" not in text
-
-
 def test_texts_with_equal_fingerprints_become_the_same_title(run, monkeypatch):
     def alike(data, **size):
         return blake2b(b"one" if data in (b"red hat", b"green tie") else data, **size)

@@ -4,9 +4,9 @@
     python -m tests.benchmarks.evaluation --titles 10000 --queries 100000
 
 The texts are synthetic, see `tests.benchmarks.scale`. A query has one to three words of a title,
-which has grade 2 for it; two random titles have grade 0. All queries rank all titles. The benchmark
-learns from clicks on other titles, one per judged query. BM25 is measured, because it is the fastest
-system: most of the time is that of ranking and measuring.
+which has grade 2 for it; two random titles have grade 0. All queries rank all titles. The
+benchmark learns from clicks on other titles, one per judged query. BM25 is measured, because it is
+the fastest system: most of the time is that of ranking and measuring.
 """
 
 from __future__ import annotations

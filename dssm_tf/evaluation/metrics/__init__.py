@@ -179,7 +179,8 @@ def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, n
     """Computes a metric `judged@k` for every query.
 
     Args:
-        run: the ranked titles: `query` from 0, `title`, and `rank` from 1.
+        run: the ranked titles: `query` from 0, `title`, and `rank` from 1. Titles without a
+            judgment may be missing, except the last title of each query.
         judgments: `query`, `title` and `grade` of all judged titles, also those of grade 0.
         queries: number of queries.
         name: the metric.

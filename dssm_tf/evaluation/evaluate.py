@@ -209,8 +209,9 @@ def evaluate_run(
         {name: np.where(task.has_relevant, values[name], np.nan) for name in names}
     )
     depth = min(saved_ranks(metrics), run_depth(queries))
-    saved = mapped_if_large(run.filter(pl.col("rank") <= depth))
-    return SeedResult(seed, frame, saved, about or {})
+    is_deeper = len(run) > 0 and int(run["rank"].to_numpy().max()) > depth
+    saved = run.filter(pl.col("rank") <= depth) if is_deeper else run
+    return SeedResult(seed, frame, mapped_if_large(saved), about or {})
 
 
 def saved_ranks(metrics: Sequence[str | Metric]) -> int:

@@ -37,7 +37,6 @@ from dssm_tf.evaluation.evaluate import (
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_names, parse_metric, quality_metrics
 from dssm_tf.evaluation.overlap import UNKNOWN, log_overlap
-from dssm_tf.evaluation.runs import Rankings
 from dssm_tf.reports.files import write
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.training_log import TrainingLog
@@ -99,27 +98,32 @@ def measure_systems(options: Options) -> Evaluation:
         reasons = fit_all(jobs, options.jobs)
         errors = {jobs[folder]["name"]: reason for folder, reason in reasons.items() if reason}
 
-        # Rankings with their costs and notes, by row name and seed.
-        results: dict[str, dict[int | None, tuple[Rankings, dict[str, Any]]]] = defaultdict(dict)
+        folders: dict[str, dict[int | None, Path]] = defaultdict(dict)
         for folder, job in jobs.items():
             if not reasons[folder]:
-                about = json.loads((folder / ABOUT).read_text("utf-8"))
-                results[job["name"]][job["seed"]] = read_rankings(folder), about
+                folders[job["name"]][job["seed"]] = folder
         log_prior = inputs.prior()(task.titles).astype(np.float64)
-        prior_rows = [row for row in rows if row.prior]
-        with progress_of("adding the prior", len(prior_rows), unit="rows") as progress:
-            for row in prior_rows:
-                for seed, (rankings, _) in results[_system_of(row)].items():
-                    results[row.name][seed] = rank_with_prior(
-                        rankings, log_prior, task, fold, options.tune
-                    )
+        condensed_rows = []
+        # Rankings of one row and seed are in memory at a time.
+        with progress_of("measuring", len(rows), unit="rows") as progress:
+            for row in rows:
+                row.error = errors.get(row.name)
+                condensed_row = Row(row.name, row.kind, prior=row.prior)
+                for seed, folder in folders[_system_of(row)].items():
+                    rankings = read_rankings(folder)
+                    about = json.loads((folder / ABOUT).read_text("utf-8"))
+                    if row.prior:
+                        rankings, about = rank_with_prior(
+                            rankings, log_prior, task, fold, options.tune
+                        )
+                    run = select_fold(rankings.run, fold)
+                    row.seeds.append(evaluate_run(run, task, metrics, seed, about))
+                    if options.judged_only:
+                        condensed = select_fold(rankings.condensed, fold)
+                        condensed_row.seeds.append(evaluate_condensed(condensed, task, seed))
+                if condensed_row.seeds:
+                    condensed_rows.append(condensed_row)
                 progress.advance()
-
-        for row in rows:
-            row.error = errors.get(row.name)
-            for seed, (rankings, about) in results[row.name].items():
-                run = select_fold(rankings.run, fold)
-                row.seeds.append(evaluate_run(run, task, metrics, seed, about))
         rows = [row for row in rows if row.seeds or row.error]
         measured_rows = [row for row in rows if row.seeds]
         if not measured_rows:
@@ -165,11 +169,6 @@ def measure_systems(options: Options) -> Evaluation:
             },
         )
         if options.judged_only:
-            condensed_rows = [Row(row.name, row.kind, prior=row.prior) for row in measured_rows]
-            for row in condensed_rows:
-                for seed, (rankings, _) in results[row.name].items():
-                    condensed = select_fold(rankings.condensed, fold)
-                    row.seeds.append(evaluate_condensed(condensed, task, seed))
             pairs = _pairs_to_test(condensed_rows, against)
             judged_only = evaluate_judged_titles(task, condensed_rows, against, pairs)
             judged_only = replace(judged_only, overlaps=overlaps)

@@ -1,7 +1,7 @@
 """Rankings of a system with the weighted log-prior of the titles added to the scores.
 
 The score of a title is that of the system plus a weight times the title's log-prior. The weight is
-chosen by cross-validation.
+chosen by cross-validation. Only titles in the system's run are ranked again, see `run_depth`.
 
 The condensed run also has the judged titles that the system does not list, with scores from the
 same formula.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dssm_tf.benchmark.folds import FINAL, choose, describe_choice, join_rankings, select_fold
 from dssm_tf.evaluation.metrics import Values, per_query
 from dssm_tf.evaluation.ranking import rank_of
-from dssm_tf.evaluation.runs import Rankings, condensed_run, ranked
+from dssm_tf.evaluation.runs import Rankings, condensed_run, ranked, run_depth
 from dssm_tf.evaluation.task import RankingTask
 
 PRIOR = "prior"
@@ -48,14 +48,16 @@ def rank_with_prior(
     Returns:
         The rankings, and the chosen weights for `metrics.json`.
     """
-    untuned = "fold" not in rankings.run.columns
+    # Below the first titles, a run may have judged titles only, which would gain ranks.
+    run = rankings.run.filter(pl.col("rank") <= run_depth(len(task.queries)))
+    untuned = "fold" not in run.columns
     constant_folds = [np.full_like(fold, setting_fold) for setting_fold in range(3)]
-    unit = _prior_unit(select_fold(rankings.run, constant_folds[FINAL]), log_prior)
+    unit = _prior_unit(select_fold(run, constant_folds[FINAL]), log_prior)
     weights = unit * np.array(WEIGHTS)
 
     @cache
     def pool_and_settings(setting_fold: int) -> tuple[pl.DataFrame, list[int]]:
-        pool = _with_log_prior(rankings.run, log_prior, constant_folds[setting_fold])
+        pool = _with_log_prior(run, log_prior, constant_folds[setting_fold])
         return pool, choose(_metric_values(pool, weights, task, tune), fold)
 
     @cache

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.errors import UserError
@@ -60,6 +60,11 @@ class Config(Section):
         False,
         description="Whether each word that occurs at least twice in log and corpus has its own "
         "row in the first matrix, in addition to the rows of its letter n-grams.",
+    )
+    max_whole_words: PositiveInt = Field(
+        100_000,
+        description="Largest number of words with a row of their own, the most frequent ones. With "
+        "512 units, 100,000 rows take 205 MB, and training needs about five times as much.",
     )
     loss: LossConfig = Field(ClickSoftmaxConfig(), description="Loss of the clicks.")
     judgments: JudgmentsConfig | None = Field(None, description="Grades to train on.")

@@ -114,7 +114,9 @@ class TrainingConfig(Section):
         "none", description="How the weight of a (query, title) pair grows with its clicks."
     )
     save_every: PositiveInt = Field(
-        1_000, description="Steps between two checkpoints within an epoch."
+        1_000,
+        description="Steps between two checkpoints within an epoch. Large checkpoints are written "
+        "less often; see docs/training.md.",
     )
     seed: Seed = Field(0, description="Seed of weights, dropout and batches.")
     xla: Bool | Literal["auto"] = Field(

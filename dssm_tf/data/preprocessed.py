@@ -133,13 +133,19 @@ class Preprocessed:
             self._distinct_words = words, ids.cast(INT_LISTS)
         return self._distinct_words
 
-    def with_whole_words(self) -> Preprocessed:
-        """A copy whose vocabulary also has a row for each word that occurs at least twice."""
+    def with_whole_words(self, max_words: int | None = None) -> Preprocessed:
+        """A copy whose vocabulary also has a row for each word that occurs at least twice.
+
+        Args:
+            max_words: largest number of words; the most frequent ones have a row. Of equally
+                frequent ones, those that are first in `distinct_words`. None for all.
+        """
         words, _ = self.distinct_words
         occurrences = pa.concat_arrays([self.words("queries"), self.words("titles")]).flatten()
         counts = np.bincount(occurrences, minlength=len(words))
-        frequent = (word for word, count in zip(words, counts, strict=True) if count >= _MIN_COUNT)
-        return self._with_vocabulary(self.vocabulary.with_words(frequent))
+        order = np.argsort(-counts, kind="stable")[:max_words]
+        frequent = np.sort(order[counts[order] >= _MIN_COUNT])
+        return self._with_vocabulary(self.vocabulary.with_words(words[row] for row in frequent))
 
     def with_letter_ngrams(self, kinds: Collection[NgramKind]) -> Preprocessed:
         """A copy whose vocabulary has only the letter n-grams of these kinds.

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.mapped_frames import mapped_if_large
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.metrics import (
@@ -30,7 +31,15 @@ from dssm_tf.evaluation.metrics import (
 from dssm_tf.evaluation.metrics.concordance import concordance_per_query
 from dssm_tf.evaluation.overlap import log_overlap
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import DEPTH, Rankings, rank_titles, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import (
+    DEPTH,
+    MIN_DEPTH,
+    Rankings,
+    rank_titles,
+    relevant_ranks,
+    run_depth,
+    trec_run,
+)
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
@@ -42,7 +51,6 @@ JUDGED_ONLY_METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", CONCORDANCE)
 """The metrics of an evaluation on judged titles only, in table order."""
 
 _JUDGMENT_RATE = "judged@10"
-_MIN_SAVED_RANKS = 100
 _PRIOR_NOTE = (
     "ranks with its log-prior of titles, as deployed; other rows have no prior. dssm benchmark "
     "measures every system with and without it"
@@ -200,15 +208,18 @@ def evaluate_run(
     frame = pl.DataFrame(
         {name: np.where(task.has_relevant, values[name], np.nan) for name in names}
     )
-    depth = saved_ranks(metrics)
-    return SeedResult(seed, frame, run.filter(pl.col("rank") <= depth), about or {})
+    depth = min(saved_ranks(metrics), run_depth(queries))
+    is_deeper = len(run) > 0 and int(run["rank"].to_numpy().max()) > depth
+    saved = run.filter(pl.col("rank") <= depth) if is_deeper else run
+    return SeedResult(seed, frame, mapped_if_large(saved), about or {})
 
 
 def saved_ranks(metrics: Sequence[str | Metric]) -> int:
     """The depth of a result's run: deep enough to compute every metric from the run's file.
 
     It is the largest cut-off of the metrics, at least 100 and at most `DEPTH`. The cut-off of MAP
-    is 1,000. Custom metrics and concordance have no cut-off.
+    is 1,000. Custom metrics and concordance have no cut-off. With more than 10,000 queries, the run
+    may be less deep, see `run_depth`.
 
     >>> saved_ranks(["ndcg@10"]), saved_ranks(["recall@200", "mrr@10"]), saved_ranks(["map"])
     (100, 200, 1000)
@@ -217,7 +228,7 @@ def saved_ranks(metrics: Sequence[str | Metric]) -> int:
         DEPTH if isinstance(metric, Metric) or metric == CONCORDANCE else metric_cutoff(metric)
         for metric in metrics
     ]
-    return min(DEPTH, max([_MIN_SAVED_RANKS, *cutoffs]))
+    return min(DEPTH, max([MIN_DEPTH, *cutoffs]))
 
 
 def evaluate_condensed(

@@ -6,6 +6,10 @@ single precision; and `rank` from 1. Rows are sorted by query and rank. Equal sc
 
 A condensed run contains judged titles only, and its scores are in double precision (see
 `condensed_run`).
+
+With many queries, only the first titles of each ranking are in a run, see `run_depth`. Of the other
+titles up to `DEPTH`, it has those that metrics need: the judged ones, and the last one, whose rank
+is the number of ranked titles.
 """
 
 from __future__ import annotations
@@ -25,11 +29,21 @@ from dssm_tf.tables.trec import Run
 DEPTH = 1000
 """Number of titles of each ranking in a run; MAP ignores titles below."""
 
+MIN_DEPTH = 100
+"""Number of titles of each ranking in a run, however many queries there are."""
+
+MAX_ROWS = 10_000_000
+"""A run has more rows only if it has fewer than `MIN_DEPTH` titles per query otherwise.
+
+A row takes 28 bytes of memory.
+"""
+
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating[Any]]]
 """From queries and titles to scores `(queries, titles)`, as `Ranker.score_matrix`; -inf for a title
 that is not ranked."""
 
 _CELLS = 1 << 20  # scores in memory at a time: 8 MiB in double precision
+_MIN_BATCH = 8  # queries per call, because rankers look up an index by the hash of all titles
 # Queries per call without a corpus. Each call scores the union of the queries' judged titles, so
 # larger batches would compute more scores that no query needs.
 _JUDGED_TITLES_BATCH = 32
@@ -61,19 +75,23 @@ def rank_titles(
         name: name of the system, for messages.
         scores: the system's scores.
         task: the queries and the titles to rank.
-        depth: maximum number of titles per query in the run; the condensed run has all judged
-            titles.
+        depth: maximum number of titles per query in the run, which may have fewer, see
+            `run_depth`; the condensed run has all judged titles.
         advance: called with the number of queries ranked since the last call.
 
     Raises:
         UserError: the scores have an unexpected shape, or are not finite.
     """
     ranks_corpus, frames, judged_scores = task.ranks_corpus, [], []
-    size = max(1, _CELLS // len(task.titles)) if ranks_corpus else _JUDGED_TITLES_BATCH
+    size = max(_MIN_BATCH, _CELLS // len(task.titles)) if ranks_corpus else _JUDGED_TITLES_BATCH
+    complete_depth = run_depth(len(task.queries))
+    columns = np.arange(len(task.titles))
     for start in range(0, len(task.queries), size):
         queries = task.queries[start : start + size]
-        judged = task.judged.filter(pl.col("query").is_between(start, start + size - 1))
-        columns = np.arange(len(task.titles)) if ranks_corpus else np.unique(judged["title"])
+        first, end = np.searchsorted(task.judged["query"], [start, start + size])
+        judged = task.judged[int(first) : int(end)]
+        if not ranks_corpus:
+            columns = np.unique(judged["title"])
         titles = task.titles if ranks_corpus else tuple(task.titles[column] for column in columns)
         table = np.asarray(scores(queries, titles))
         expected = (len(queries), len(titles))
@@ -97,11 +115,37 @@ def rank_titles(
         tops = [top_columns(row, depth) for row in table]
         rows, indices = np.repeat(range(len(tops)), list(map(len, tops))), np.concatenate(tops)
         block = {"query": rows + start, "title": columns[indices], "score": table[rows, indices]}
-        frames.append(pl.DataFrame(block))
+        frames.append(abridged(ranked(pl.DataFrame(block), depth), judged, complete_depth))
         if advance is not None:
             advance(len(queries))
     scored = task.judged.with_columns(score=np.concatenate(judged_scores))
-    return Rankings(ranked(pl.concat(frames), depth), condensed_run(scored, task))
+    return Rankings(pl.concat(frames), condensed_run(scored, task))
+
+
+def run_depth(queries: int) -> int:
+    """The number of titles of each ranking that a run has without gaps: fewer for many queries.
+
+    >>> run_depth(10_000), run_depth(50_000), run_depth(1_000_000)
+    (1000, 200, 100)
+    """
+    return min(DEPTH, max(MIN_DEPTH, MAX_ROWS // max(1, queries)))
+
+
+def abridged(run: pl.DataFrame, judged: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """A run with the first `depth` titles per query, the judged titles, and the last title.
+
+    Args:
+        run: a run up to `DEPTH`.
+        judged: `query` and `title` of all judged titles of these queries.
+        depth: see `run_depth`.
+    """
+    if depth >= DEPTH:
+        return run
+    pairs = judged.select("query", "title", is_judged=pl.lit(True))
+    marked = run.join(pairs, on=["query", "title"], how="left", maintain_order="left")
+    rank = pl.col("rank")
+    kept = (rank <= depth) | pl.col("is_judged") | (rank == rank.max().over("query"))
+    return marked.filter(kept.fill_null(False)).drop("is_judged")
 
 
 def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
@@ -134,7 +178,9 @@ def _sorted(scores: pl.DataFrame) -> pl.DataFrame:
 
 def relevant_ranks(run: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
     """The relevant titles with their ranks in a run, null if not ranked: the input of metrics."""
-    return task.relevant.join(run, on=["query", "title"], how="left", maintain_order="left")
+    # A join needs memory for each row of the right frame.
+    listed = run.join(task.relevant, on=["query", "title"], how="semi")
+    return task.relevant.join(listed, on=["query", "title"], how="left", maintain_order="left")
 
 
 def trec_run(name: str, run: Run, task: RankingTask) -> tuple[Rankings, list[str]]:
@@ -188,4 +234,5 @@ def trec_run(name: str, run: Run, task: RankingTask) -> tuple[Rankings, list[str
         if ids
     ]
     scores = listed.select("query", "title", "score")
-    return Rankings(ranked(scores), condensed_run(scores, task)), notes
+    run_frame = abridged(ranked(scores), task.judged, run_depth(len(task.queries)))
+    return Rankings(run_frame, condensed_run(scores, task)), notes

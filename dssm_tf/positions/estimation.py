@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.positions.curve import ExaminationCurve
@@ -62,13 +66,10 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
             "several positions for one query",
         )
     entries = interventions(leading, positions)
-    queries, random = int(leading.query.max()) + 1, np.random.default_rng(seed)
-    # How often each bootstrap sample has each query.
-    samples = random.multinomial(queries, np.full(queries, 1 / queries), _BOOTSTRAP_SAMPLES).astype(
-        float
-    )
     # The first sums are those of the log, the others those of the bootstrap samples.
-    sums = [entries.sums(query_counts) for query_counts in (np.ones(queries), *samples)]
+    queries = int(leading.query.max()) + 1
+    samples = chain([np.ones(queries)], _bootstrap_counts(queries, seed))
+    sums = [entries.sums(query_counts) for query_counts in samples]
     connected = np.array([connected_positions(clicks) for _, clicks in sums])
     # The log itself has all these connections, because a sample has no others.
     positions = np.sort(connected[1:])[int((1 - _MIN_CONNECTED) * _BOOTSTRAP_SAMPLES)]
@@ -88,6 +89,16 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
         HARVESTING,
         _basis(leading),
     )
+
+
+def _bootstrap_counts(queries: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each bootstrap sample has each query, `(queries,)` per sample.
+
+    One sample is drawn at a time, so memory does not grow with the number of samples.
+    """
+    random, probabilities = np.random.default_rng(seed), np.full(queries, 1 / queries)
+    for _ in range(_BOOTSTRAP_SAMPLES):
+        yield random.multinomial(queries, probabilities).astype(np.float64)
 
 
 def _no_estimate(log: ImpressionCounts, reason: str) -> ExaminationCurve:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import markdown
@@ -26,6 +29,7 @@ from dssm_tf.tables.trec import write_qrels, write_run
 WRITTEN = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
 """The files that `write` creates, the page first."""
 
+_QUERIES = 1000  # of a run that are written at a time
 _SMALLEST_STEP = np.float32(1e-12)  # between equal scores in a run file
 
 
@@ -45,12 +49,17 @@ def write(evaluation: Evaluation, out: Path) -> None:
         with atomic_write(out / name) as file:
             file.write(content)
     write_qrels(out / "qrels.trec", qrels(evaluation.task))
-    with atomic_directory(out / "runs", owned_patterns=["*.trec"]) as folder:
-        rows = evaluation.measured_rows
+    rows, task = evaluation.measured_rows, evaluation.task
+    total = len(task.queries) * sum(len(row.seeds) for row in rows)
+    with (
+        atomic_directory(out / "runs", owned_patterns=["*.trec"]) as folder,
+        progress_of("writing the rankings", total, unit="queries") as progress,
+    ):
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
             for index, result in enumerate(row.seeds):
                 name = stem if index == 0 else f"{stem}.seed{result.seed}"
-                write_run(folder / f"{name}.trec", run(evaluation.task, result.run), tag=name)
+                blocks = _run_blocks(task, result.run, progress.advance)
+                write_run(folder / f"{name}.trec", chain.from_iterable(blocks), tag=name)
 
 
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -183,14 +192,32 @@ def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
     Equal scores are lowered by tiny steps, in ranking order. Other tools break ties differently, so
     otherwise they would read another ranking.
     """
-    return {
-        task.query_ids[query]: {
-            task.doc_ids[title]: score for title, score in zip(titles, _untied(scores), strict=True)
-        }
-        for query, titles, scores in ranked.group_by("query", maintain_order=True)
-        .agg("title", "score")
-        .iter_rows()
-    }
+    return dict(chain.from_iterable(_run_blocks(task, ranked)))
+
+
+def _run_blocks(
+    task: RankingTask, ranked: pl.DataFrame, advance: Callable[[int], object] | None = None
+) -> Iterator[list[tuple[str, dict[str, float]]]]:
+    """The entries of `run` for some queries at a time, so that memory stays bounded.
+
+    Args:
+        task: the queries and titles.
+        ranked: the run, sorted by query and rank.
+        advance: called with the number of queries of each block.
+    """
+    for start in range(0, len(task.queries), _QUERIES):
+        first, end = np.searchsorted(ranked["query"], [start, start + _QUERIES]).tolist()
+        block = ranked[first:end]
+        queries, offsets = np.unique(block["query"], return_index=True)
+        scores = _untied(block["score"].to_numpy(), [*offsets.tolist(), len(block)])
+        titles = [task.doc_ids[title] for title in block["title"]]
+        bounds = pairwise([*offsets.tolist(), len(block)])
+        yield [
+            (task.query_ids[query], dict(zip(titles[low:high], scores[low:high], strict=True)))
+            for query, (low, high) in zip(queries.tolist(), bounds, strict=True)
+        ]
+        if advance is not None:
+            advance(min(_QUERIES, len(task.queries) - start))
 
 
 def _file_names(systems: Sequence[str]) -> list[str]:
@@ -203,11 +230,19 @@ def _file_names(systems: Sequence[str]) -> list[str]:
     ]
 
 
-def _untied(scores: Sequence[float]) -> list[float]:
-    """Makes scores in ranking order strictly descending, in float32, with minimal changes."""
-    descending = np.array(scores, np.float32)
-    for rank in range(1, len(descending)):
-        below = np.nextafter(descending[rank - 1] - _SMALLEST_STEP, np.float32(-np.inf))
-        descending[rank] = min(descending[rank], below)
+def _untied(scores: NDArray[np.float32], bounds: Sequence[int]) -> list[float]:
+    """Makes scores in ranking order strictly descending, in float32, with minimal changes.
+
+    Args:
+        scores: `(rows,)`, of one query after the other.
+        bounds: the first row of each query, and the number of rows.
+    """
+    starts, sizes = np.array(bounds[:-1], np.int64), np.diff(bounds)
+    descending = scores.astype(np.float32)
+    # By rank and not by query, because there are more queries than ranks.
+    for rank in range(1, int(sizes.max(initial=0))):
+        rows = starts[sizes > rank] + rank
+        below = np.nextafter(descending[rows - 1] - _SMALLEST_STEP, np.float32(-np.inf))
+        descending[rows] = np.minimum(descending[rows], below)
     result: list[float] = descending.tolist()
     return result

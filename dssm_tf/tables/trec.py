@@ -62,18 +62,23 @@ def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
     return run
 
 
-def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
+def write_run(
+    path: Path | str,
+    run: Mapping[str, Mapping[str, float]] | Iterable[tuple[str, Mapping[str, float]]],
+    tag: str,
+) -> None:
     """Writes a TREC run, best title first; titles with equal scores stay in the order of `run`.
 
     Args:
         path: file to write.
-        run: scores by query id and doc id.
+        run: scores by query id and doc id; or pairs of a query id and its scores, which are
+            written as they come.
         tag: name of the system.
     """
     token = cache(_token)  # ids repeat from query to query
     lines = (
         f"{token(query_id)} Q0 {token(doc_id)} {rank} {score:.9g} {token(tag)}"
-        for query_id, scores in run.items()
+        for query_id, scores in (run.items() if isinstance(run, Mapping) else run)
         for rank, (doc_id, score) in enumerate(sorted(scores.items(), key=lambda item: -item[1]), 1)
     )
     write_lines(path, lines)

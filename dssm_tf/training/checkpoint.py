@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import keras
@@ -14,17 +16,25 @@ import numpy as np
 from dssm_tf.common.arrays import read_one_by_one, write_arrays
 from dssm_tf.common.files import atomic_write
 from dssm_tf.training.early_stopping import BestWeights
-from dssm_tf.training.model_state import training_state
+from dssm_tf.training.model_state import ranking_weights, training_state
+
+BYTES_PER_SECOND = 500_000
+"""Mean rate at which a training writes large checkpoints."""
+
+LONGEST_INTERVAL = 900.0
+"""Seconds after which a checkpoint of any size is due."""
+
+_SMALL = 1 << 20  # bytes of a checkpoint that is always written
 
 
 class Checkpoint(keras.callbacks.Callback):
     """Saves the training state after each epoch, and every `save_every` steps within an epoch.
 
     The state is: weights, random seeds, the optimizer's variables, sums of metrics, the best
-    epoch's weights, the history, and the step. The file is replaced atomically, so that a complete
-    file exists after a kill at any moment. Differs from `keras.callbacks.BackupAndRestore`, which
-    loses the seeds of dropout, the best weights and the history, and writes two files in place. The
-    state of other callbacks is not saved.
+    epoch's weights unless they are those of the state, the history, and the step. The file is
+    replaced atomically, so that a complete file exists after a kill at any moment. Differs from
+    `keras.callbacks.BackupAndRestore`, which loses the seeds of dropout, the best weights and the
+    history, and writes two files in place. The state of other callbacks is not saved.
 
     In a plain `fit`, put it last in the callbacks and call `restore` first:
 
@@ -40,6 +50,10 @@ class Checkpoint(keras.callbacks.Callback):
         path: the `.npz` file.
         best_weights: the callback whose state is saved too.
         save_every: steps between two saves within an epoch; None saves only after epochs.
+        bytes_per_second: skips a save while the file would be written at a higher rate since the
+            last one, but not for longer than `LONGEST_INTERVAL`. A resumed training repeats the
+            skipped steps, with the same result. Files below 1 MiB are always saved. None skips no
+            save.
         write: whether this process writes the file. One of several processes does. All of them call
             the callback, because metrics are summed over the processes.
 
@@ -52,15 +66,19 @@ class Checkpoint(keras.callbacks.Callback):
         path: Path | str,
         best_weights: BestWeights,
         save_every: int | None = None,
+        bytes_per_second: float | None = None,
         write: bool = True,
     ) -> None:
         super().__init__()
         self.path = Path(path)
         self.best_weights = best_weights
         self.save_every = save_every
+        self.bytes_per_second = bytes_per_second
         self.write = write
         self.step = 0
         self._stopped = False
+        self._is_saved = True
+        self._last_time = monotonic()
 
     @property
     def epoch(self) -> int:
@@ -90,7 +108,8 @@ class Checkpoint(keras.callbacks.Callback):
         variables = [*training_state(model), *model.metrics_variables]
         for variable, value in zip(variables, islice(values, len(variables)), strict=True):
             variable.assign(value)
-        self.best_weights.set_state([*values], saved["history"], saved["best_epoch"])
+        best = [*values] or ranking_weights(model)
+        self.best_weights.set_state(best, saved["history"], saved["best_epoch"])
         self.step, self._stopped = saved["step"], saved["stopped"]
         return True
 
@@ -106,15 +125,31 @@ class Checkpoint(keras.callbacks.Callback):
         self.step += 1
         ends_epoch = batch + 1 == (self.params or {}).get("steps")
         if self.save_every and self.step % self.save_every == 0 and not ends_epoch:
-            self._save()
+            self._save_if_due()
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Saves the state at the end of the epoch."""
         del epoch, logs
         self.step = 0
+        self._save_if_due()
+
+    def save_skipped(self) -> None:
+        """Saves the state if the last save was skipped, because a later `fit` continues from it."""
+        if not self._is_saved:
+            self._save()
+
+    def _save_if_due(self) -> None:
+        self._is_saved = False
+        if self.bytes_per_second is not None:
+            numbers = sum(math.prod(variable.shape) for variable in training_state(self.model))
+            size = 4 * numbers
+            interval = min(LONGEST_INTERVAL, size / self.bytes_per_second)
+            if size > _SMALL and monotonic() - self._last_time < interval:
+                return
         self._save()
 
     def _save(self) -> None:
+        self._is_saved, self._last_time = True, monotonic()
         progress = {
             "history": self.best_weights.history,
             "best_epoch": self.best_weights.best_epoch,
@@ -124,8 +159,17 @@ class Checkpoint(keras.callbacks.Callback):
         variables = [*training_state(self.model), *self.model.metrics_variables]
         if self.write:
             progress_bytes = np.frombuffer(json.dumps(progress).encode(), np.uint8)
+            best = [] if self._best_is_current() else self.best_weights.weights
             with atomic_write(self.path, "wb") as file:
-                write_arrays(file, [progress_bytes, *variables, *self.best_weights.weights])
+                write_arrays(file, [progress_bytes, *variables, *best])
         else:
             for variable in variables:  # reading a metric sums it over all processes
                 np.asarray(variable)
+
+    def _best_is_current(self) -> bool:
+        """Whether the best epoch's weights can be computed from the saved variables."""
+        best = self.best_weights
+        if self.step or not best.weights or best.best_epoch != len(best.history):
+            return False
+        current = ranking_weights(self.model)
+        return all(map(np.array_equal, current, best.weights))

@@ -77,7 +77,7 @@ def fit_and_refit(
         )
         # Graded lists may have a validation split even if the log has none.
         splits = ["train", "validation"]
-        loop.fit("refit", splits, result.refit_epochs, weights=best.weights)
+        loop.fit("refit", splits, result.refit_epochs, weights=best.weights, save_at_end=False)
         result.refitted = True
     return result
 
@@ -107,7 +107,8 @@ def _fit_from_best_start(
     epochs = loop.max_epochs
     if len(stages) < 2 or task is None:
         last = stages[-1] if stages else None
-        return loop.fit("fit", ["train"], epochs, task, last.weights if last else None), last
+        weights = last.weights if last else None
+        return loop.fit("fit", ["train"], epochs, task, weights, save_at_end=False), last
     monitor, values = config.training.monitor, {}
     compared_epochs = min(epochs, max(1, round(COMPARED_STEPS / loop.steps)))
     for number, stage in enumerate(stages):
@@ -128,7 +129,8 @@ def _fit_from_best_start(
     for index, other in enumerate(stages):
         if index != number:
             stages[index] = replace(other, weights=[])
-    return loop.fit(f"fit_{number}", ["train"], epochs, task, stage.weights), stage
+    best = loop.fit(f"fit_{number}", ["train"], epochs, task, stage.weights, save_at_end=False)
+    return best, stage
 
 
 def _announce_choice(console: Console, by: str, monitor: str, values: dict[str, float]) -> int:
@@ -200,7 +202,8 @@ def cross_validate(
         f"{result.best_epoch} of {result.epochs}"
     )
     weights = None if start is None else start.weights
-    loop.fit("refit", data.nonempty_splits, result.refit_epochs, weights=weights)
+    splits = data.nonempty_splits
+    loop.fit("refit", splits, result.refit_epochs, weights=weights, save_at_end=False)
     return result
 
 

@@ -18,7 +18,7 @@ from dssm_tf.model.run_files import STATE
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_scorer import TextScorer
 from dssm_tf.optimizers import ScheduledNesterov
-from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.checkpoint import BYTES_PER_SECOND, Checkpoint
 from dssm_tf.training.devices import Devices, all_reduce_sum
 from dssm_tf.training.early_stopping import BestWeights
 from dssm_tf.training.model_state import assign_all
@@ -121,6 +121,7 @@ class TrainingLoop:
         task: ValidationTask | None = None,
         weights: Sequence[np.ndarray] | None = None,
         stop_after: int | None = None,
+        save_at_end: bool = True,
     ) -> BestWeights:
         """Fits the model, or continues where an earlier call was interrupted.
 
@@ -133,6 +134,8 @@ class TrainingLoop:
                 initial weights.
             stop_after: number of epochs after which this call returns; a later call with the same
                 phase continues.
+            save_at_end: whether the last epoch is always in the checkpoint. Otherwise a resumed
+                run repeats the epochs after the last checkpoint, at most `LONGEST_INTERVAL`.
 
         Returns:
             The best weights, which `ranking_model` has too, and the history.
@@ -151,6 +154,8 @@ class TrainingLoop:
             self._options.directory / STATE / f"{phase}.npz",
             best_weights,
             training.save_every,
+            # Hosts must save at the same steps, and have different clocks.
+            None if devices.workers > 1 else BYTES_PER_SECOND,
             write=devices.chief,
         )
         checkpoint.restore(model)
@@ -188,6 +193,8 @@ class TrainingLoop:
                 return_freed_memory()  # of the steps
                 calls.on_epoch_end(epoch, logs)
                 return_freed_memory()  # of the checkpoint
+            if save_at_end:
+                checkpoint.save_skipped()  # before a callback changes weights
             calls.on_train_end(logs)
         del iterator, validation
         return_freed_memory()  # datasets hold all texts

@@ -37,4 +37,6 @@ def resolve_config(config: Config, data: Preprocessed) -> tuple[Config, Preproce
     loss = config.loss.resolve(data.spec.count("titles"))
     config = config.model_copy(update={"loss": loss})
     data = data.with_letter_ngrams(config.letter_ngrams)
-    return config, data.with_whole_words() if config.whole_words else data
+    if config.whole_words:
+        data = data.with_whole_words(config.max_whole_words)
+    return config, data

@@ -6,6 +6,7 @@ import pytest
 from dssm_tf.benchmark import prior_rows
 from dssm_tf.benchmark.folds import assign_folds, join_rankings, select_fold
 from dssm_tf.benchmark.prior_rows import WEIGHTS
+from dssm_tf.evaluation import runs
 from dssm_tf.evaluation.runs import DEPTH, rank_titles, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -151,3 +152,22 @@ def test_the_weight_cannot_be_chosen_on_a_single_query():
     result, about = rank_with_prior(run, task, "ndcg@10")
     assert ranks(result, task) == [3]
     assert "fewer than two different queries" in about["chosen"]
+
+
+def test_judged_titles_below_the_first_titles_of_a_run_do_not_gain_ranks(monkeypatch):
+    monkeypatch.setattr(runs, "MAX_ROWS", 1)
+    monkeypatch.setattr(runs, "MIN_DEPTH", 2)
+    task = RankingTask(
+        [Judgment(query, query, title, title, 1.0) for query in "qr" for title in "e"],
+        [CorpusTitle(title, title) for title in "abcdef"],
+    )
+    order = {title: -float(number) for number, title in enumerate("abcdef")}
+    rankings = rank_titles(
+        "s",
+        lambda queries, titles: np.tile([order[title] for title in titles], (len(queries), 1)),
+        task,
+    )
+    assert rankings.run.filter(query=0)["rank"].to_list() == [1, 2, 5, 6]
+    prior = np.array([float(title == "e") for title in task.titles])
+    result, _ = prior_rows.rank_with_prior(rankings, prior, task, assign_folds(task), "ndcg@3")
+    assert result.run.filter(query=0)["rank"].to_list() == [1, 2]

@@ -50,6 +50,18 @@ def test_negatives_are_unclicked_titles_and_missing_ones_are_minus_1(tmp_path):
     assert clicked == [[fox], sorted([fox, owl])]
 
 
+def test_the_most_frequent_words_have_rows_if_their_number_is_limited(tmp_path):
+    log = [Click("fox", "red fox"), Click("red", "red owl"), Click("wet owl", "red fox wet")]
+    read = Preprocessed(write_data(tmp_path / "data", log, validation=(), negatives=1).path)
+    # In three queries and three titles: red 4, fox 3; owl and wet 2.
+    rows = [
+        {*read.with_whole_words(limit).vocabulary.whole_words} for limit in (1, 2, 3, 4, 9, None)
+    ]
+    assert rows[:2] == [{"#red#"}, {"#red#", "#fox#"}]
+    assert rows[1] < rows[2] < rows[3]
+    assert rows[3] == rows[4] == rows[5] == {"#red#", "#fox#", "#owl#", "#wet#"}
+
+
 def test_titles_have_the_clicks_of_the_training_split(data, read):
     clicks, pairs = Counter(), Counter()
     for pair in data.pairs["train"]:

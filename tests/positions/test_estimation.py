@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from pytest import approx
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.positions.estimation import estimate
+from dssm_tf.positions.estimation import _bootstrap_counts, estimate
 from dssm_tf.positions.impressions import ImpressionCounts
 from examples.simulate_clicks import Users
 from tests.positions.judged import simulated_log
@@ -95,3 +97,23 @@ def test_few_clicks_at_the_second_position_give_no_estimate():
 
 def test_clicks_are_limited_to_impressions():
     assert ImpressionCounts.from_cells([(0, 0, 1, 3, 5)]).clicks.tolist() == [3]
+
+
+def test_memory_does_not_grow_with_the_number_of_bootstrap_samples():
+    queries = 4_000
+    cells = [(q, 0, rank, 40, 20 // rank) for q in range(queries) for rank in (1, 2)]
+    log = ImpressionCounts.from_cells(cells)
+    estimate(log)  # imports and caches
+    tracemalloc.start()
+    curve = estimate(log)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert curve.propensities == approx([1, 1 / 2], abs=1e-3)
+    # 200 samples at once would have 200 * 4,000 * 8 bytes = 6.4 MB, each twice.
+    assert peak < 2e6
+
+
+def test_samples_drawn_one_at_a_time_equal_samples_drawn_at_once():
+    counts = np.stack([*_bootstrap_counts(50, seed=3)])
+    at_once = np.random.default_rng(3).multinomial(50, np.full(50, 1 / 50), len(counts))
+    assert (counts == at_once).all()

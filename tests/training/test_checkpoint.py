@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.training import checkpoint as checkpoint_module
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.early_stopping import BestWeights
+from dssm_tf.training.model_state import training_state
 
 
 def compiled_model() -> keras.Model:
@@ -62,6 +64,66 @@ def test_a_restored_model_continues_as_the_saved_one(tmp_path):
     train(other, 2)
     for weights in zip(model.get_weights(), other.get_weights(), strict=True):
         np.testing.assert_array_equal(*weights)
+
+
+def test_weights_of_the_best_epoch_are_saved_once_if_they_are_the_last_ones(tmp_path):
+    model, other = compiled_model(), compiled_model()
+    both = callbacks(model, tmp_path / "fit.npz")
+    for epoch in (1, 2):
+        train(model, 1)
+        end_epoch(both, {"loss": 1.0 / epoch})
+    with np.load(both[1].path) as saved:
+        # The history, the model's variables, the optimizer's, and the metric's two sums.
+        expected = 1 + len(model.variables) + len(model.optimizer.variables) + 2
+        assert len(saved.files) == expected
+    best_weights, checkpoint = callbacks(other, tmp_path / "fit.npz")
+    assert checkpoint.restore(other)
+    assert best_weights.best_epoch == 2
+    for weights in zip(best_weights.weights, both[0].weights, strict=True):
+        np.testing.assert_array_equal(*weights)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time in seconds, as a list of one number; any file is large."""
+    time = [100.0]
+    monkeypatch.setattr(checkpoint_module, "monotonic", lambda: time[0])
+    monkeypatch.setattr(checkpoint_module, "_SMALL", 0)
+    return time
+
+
+def test_a_large_checkpoint_is_saved_at_a_limited_rate(tmp_path, clock):
+    model = compiled_model()
+    numbers = sum(np.size(variable) for variable in training_state(model))
+    best_weights, checkpoint = callbacks(model, tmp_path / "fit.npz")
+    checkpoint.bytes_per_second = 4 * numbers / 60  # a file per minute
+    saved = []
+    for seconds in (30, 29, 1, 59, 2):
+        clock[0] += seconds
+        checkpoint.path.unlink(missing_ok=True)
+        end_epoch((best_weights, checkpoint), {"loss": 1.0})
+        saved.append(checkpoint.path.exists())
+    # 30, 59, 60 seconds after the start; 59, 61 after the first save.
+    assert saved == [False, False, True, False, True]
+    clock[0] += 1
+    checkpoint.path.unlink()
+    checkpoint.save_skipped()
+    assert not checkpoint.path.exists()  # the last epoch was saved
+    end_epoch((best_weights, checkpoint), {"loss": 1.0})
+    assert not checkpoint.path.exists()
+    checkpoint.save_skipped()
+    assert checkpoint.path.exists()
+
+
+def test_a_checkpoint_of_any_size_is_saved_after_a_quarter_of_an_hour(tmp_path, clock):
+    both = callbacks(compiled_model(), tmp_path / "fit.npz")
+    both[1].bytes_per_second = 1e-9
+    clock[0] += 899
+    end_epoch(both, {"loss": 1.0})
+    assert not both[1].path.exists()
+    clock[0] += 1
+    end_epoch(both, {"loss": 1.0})
+    assert both[1].path.exists()
 
 
 def test_a_process_that_does_not_write_leaves_no_file(tmp_path):

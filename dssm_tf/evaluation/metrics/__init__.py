@@ -179,7 +179,8 @@ def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, n
     """Computes a metric `judged@k` for every query.
 
     Args:
-        run: the ranked titles: `query` from 0, `title`, and `rank` from 1.
+        run: the ranked titles: `query` from 0, `title`, and `rank` from 1. Titles without a
+            judgment may be missing, except the last title of each query.
         judgments: `query`, `title` and `grade` of all judged titles, also those of grade 0.
         queries: number of queries.
         name: the metric.
@@ -188,7 +189,11 @@ def judged_per_query(run: pl.DataFrame, judgments: pl.DataFrame, queries: int, n
         `(queries,)` from 0 to 1; 0 for queries without a ranked title.
     """
     _, cutoff = _parse(name, _NAMED_METRICS)
-    titles = run.join(judgments, on=["query", "title"], how="left")
+    # The last title of a query has the number of ranked titles as its rank.
+    is_last = pl.col("rank") == pl.col("rank").max().over("query")
+    judged_titles = run.filter(~is_last).join(judgments, on=["query", "title"], how="semi")
+    titles = pl.concat([judged_titles, run.filter(is_last)])
+    titles = titles.join(judgments, on=["query", "title"], how="left")
     computed = titles.group_by("query").agg(judged.judged(cutoff).alias(name))
     values = np.zeros(queries)
     values[computed["query"].to_numpy()] = computed[name].to_numpy()

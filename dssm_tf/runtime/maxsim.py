@@ -96,8 +96,8 @@ class MaxSim:
         side_weights: `(2,)`, of the query side and the title side; their signs do not count.
         pair_bias: `(2,)`, the importance of all pairs in queries and in titles.
         threshold: cosines up to this value are similarity 0; at least 0 and below 1.
-        cached_words: number of words whose vectors are cached. An `InvertedIndex` caches the similar
-            words of at most as many query words.
+        cached_words: number of words whose vectors are cached. An `InvertedIndex` caches the
+            similar words of at most as many query words.
 
     Attributes:
         search_rules: rules by hand; none unless `with_rules` set them.

@@ -1,4 +1,4 @@
-"""TensorFlow is imported without its messages, and without JAX; later messages are not suppressed."""
+"""TensorFlow is imported without messages and without JAX; later messages are not suppressed."""
 
 from __future__ import annotations
 

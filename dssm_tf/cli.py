@@ -27,7 +27,7 @@ COMMANDS = {
     "serve": "answer requests over gRPC and REST, with a search page",
     "explain": "explain why a title matches a query",
     "report": "write a page about a run",
-    "data": "list, convert and split data sets",
+    "data": "convert and split data, and rank with your engine",
     "demo": "try everything on bundled data",
 }
 """The commands and their purpose. `dssm_tf.commands` has a module for each."""

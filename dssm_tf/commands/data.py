@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from dssm_tf.commands.data_run import run
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
@@ -183,7 +184,7 @@ def split(
     )
 
 
-SUBCOMMANDS = {"list": list_, "convert": convert, "split": split}
+SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "run": run}
 
 
 def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:

@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 for success, 1 for a failure with a one-line reason on standard error, 2
-        for wrong usage.
+        for wrong usage, 3 if `dssm evaluate --fail-if-worse` finds a worse model.
     """
     quieten()
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -137,6 +137,7 @@ setup(
         "tensorflow-ranking==0.5.3",  # its metrics, through evaluation/tf_ranking.py
         "tensorflow-serving-api>=2.21,<2.22",  # messages of the warm-up requests
         "typing-extensions",
+        "urllib3>=2",  # `dssm data run`
     ],
     extras_require=EXTRAS,
     entry_points={"console_scripts": ["dssm = dssm_tf.cli:main"]},

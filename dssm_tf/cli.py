@@ -27,7 +27,7 @@ COMMANDS = {
     "serve": "answer requests over gRPC and REST, with a search page",
     "explain": "explain why a title matches a query",
     "report": "write a page about a run",
-    "data": "list, convert, split and check data sets",
+    "data": "convert, split and check data, make judgments, rank with your engine",
     "demo": "try everything on bundled data",
 }
 """The commands and their purpose. `dssm_tf.commands` has a module for each."""
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 for success, 1 for a failure with a one-line reason on standard error, 2
-        for wrong usage.
+        for wrong usage, 3 if `dssm evaluate --fail-if-worse` finds a worse model.
     """
     quieten()
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from dssm_tf.commands.data_judgments import judgments
+from dssm_tf.commands.data_notes import NOTES, write_notes
+from dssm_tf.commands.data_run import run
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
@@ -16,8 +19,6 @@ from pipelines.check import check
 
 if TYPE_CHECKING:
     from dssm_tf.datasets import Adapter
-
-NOTES = "NOTES.md"
 
 
 def list_(name: str | None = None, /) -> None:
@@ -93,7 +94,7 @@ def convert(
         counts = [f"{output.rows[table]:,} rows of {table}" for table in tables]
         dropped = [f"left out: {n:,} x {reason}" for reason, n in output.dropped.most_common()]
         lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
-        _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{flag}",
+        write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{flag}",
                      [*lines, *counts, *dropped])  # fmt: skip
     say(f"{out}: {', '.join(counts)}", f"license: {adapter.license}", *dropped)
 
@@ -171,7 +172,7 @@ def split(
         write_log(aside / CLICKS, log_split.train)
         write_judgments(aside / JUDGMENTS, judgments)
         write_corpus(aside / CORPUS, titles)
-        _write_notes(aside, "A click log, split by `dssm data split`", summary_lines)
+        write_notes(aside, "A click log, split by `dssm data split`", summary_lines)
     log, judged, ranked_titles = (
         shlex.quote(str(out / name)) for name in (CLICKS, JUDGMENTS, CORPUS)
     )
@@ -184,12 +185,21 @@ def split(
     )
 
 
-SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "check": check}
+SUBCOMMANDS = {
+    "list": list_,
+    "convert": convert,
+    "split": split,
+    "check": check,
+    "run": run,
+    "judgments": judgments,
+}
 
 
 def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
-    text = "\n".join([f"# {title}", "", *(f"- {line}." for line in lines)])
-    (folder / NOTES).write_text(text + "\n", "utf-8")
+    text = "
+".join([f"# {title}", "", *(f"- {line}." for line in lines)])
+    (folder / NOTES).write_text(text + "
+", "utf-8")
 
 
 def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, str]:

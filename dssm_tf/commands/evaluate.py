@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter, validators
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
-from dssm_tf.commands.named import check_unique_names, named_paths
+from dssm_tf.commands.named import check_unique_names, named_paths, split_name
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicksError, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
     from dssm_tf.baselines.base import Click
+    from dssm_tf.evaluation.evaluation import Evaluation
     from dssm_tf.evaluation.ranker import Ranker
+    from dssm_tf.text.training_log import TrainingLog
+
+_DECIDING_METRIC = "ndcg@10"
+_Metric = Annotated[tuple[str, ...] | None, Parameter(consume_multiple=(0, 1))]
+_Loss = Annotated[float, Parameter(validator=validators.Number(gte=0, lt=1))]
+_Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 
 def evaluate(
@@ -29,11 +39,21 @@ def evaluate(
     corpus: Path | None = None,
     data: Path | None = None,
     judged_only: bool = False,
+    against: str = "",
+    fail_if_worse: _Metric = None,
+    tolerance: _Loss = 0.0,
+    min_queries: _Count = 100,
+    learned: tuple[Path, ...] = (),
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Rank judged queries with models and baselines, measure, test, and write a report.
 
     Without --corpus, each query ranks its judged titles.
+
+    With --fail-if-worse, the command is a gate. It prints one line, writes gate.xml (JUnit) and
+    gate.md as well, and exits with 3 if the new model is worse than that of --against: by a paired
+    t-test (p < 0.05) and by more than --tolerance. Queries with a click that one of them was
+    trained on are left out.
 
         dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
 
@@ -50,16 +70,25 @@ def evaluate(
         judged_only: add a table of the same systems on judged titles only: NDCG of the rankings
             without other titles, and concordance, the fraction of pairs in the order of their
             grades.
+        against: [NAME=]PATH: the live system, which the tests compare with: a directory as for
+            --model, a TREC run file, or the name of another row such as bm25.
+        fail_if_worse: [METRIC]: exit with 3 if --model is worse by this metric, ndcg@10 by default.
+        tolerance: loss of the metric that --fail-if-worse accepts, such as 0.005.
+        min_queries: fail if fewer queries are left for --fail-if-worse.
+        learned: DIR: a run, or a directory that preprocess wrote, whose clicks a model has learned;
+            may be repeated. Compact models, indexes and saved baselines do not record their own.
         tables: layout of the tables.
 
     Raises:
-        UserError: an input is missing or malformed, `out` exists, or names clash.
+        UserError: an input is missing or malformed, `out` exists, names clash, or the new model is
+            worse.
     """
     # Imported here so that --help is fast.
     from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions
     from dssm_tf.evaluation.evaluate import evaluate as measure
     from dssm_tf.evaluation.evaluation import about_vocabulary
+    from dssm_tf.evaluation.metrics import METRICS
     from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.export.load import load
     from dssm_tf.reports.files import WRITTEN, write
@@ -72,8 +101,10 @@ def evaluate(
 
     refuse_existing(out)
     models, run_files = named_paths(model, "--model"), named_paths(runs, "--runs")
-    layout = tables.layout(*models.values())
     names = [name for name in baselines.split(",") if name]
+    live = _add_live(against, names, models, run_files)
+    metric = _gate_metric(fail_if_worse, live, [*named_paths(model, "--model")])
+    layout = tables.layout(*models.values())
     for name in names:
         check_name("baseline", name, BASELINES)
     check_unique_names([*names, *models, *run_files], "--model")
@@ -94,11 +125,17 @@ def evaluate(
         if not isinstance(ranker, Baseline):
             texts = list(dict.fromkeys(row.query for row in grades))
             about[name] = about_vocabulary(ranker.vocabulary.unknown_fraction(texts))
+    gate_logs = (
+        _gate_logs({name: systems.get(name) for name in (*models, live)}, logs, learned)
+        if metric
+        else []
+    )
     converted_runs = {name: read_run(path, layout.encoding) for name, path in run_files.items()}
     evaluation = measure(
         systems,
         grades,
         titles,
+        metrics=tuple(dict.fromkeys([*METRICS, *filter(None, [metric])])),
         runs=converted_runs,
         about=about,
         logs=logs,
@@ -108,15 +145,147 @@ def evaluate(
     inputs = {"judgments": judgments, "corpus": corpus, "data": data}
     evaluation = replace(
         evaluation,
+        against=(live,) if live else evaluation.against,
         settings={
             "inputs": _file_hashes({**inputs, **run_files}),
             "models": _file_hashes(models),
             "versions": versions(),
         },
     )
+    if metric:
+        new = next(name for name in models if name != live)
+        options = {"tolerance": tolerance, "min_queries": min_queries}
+        _decide(evaluation, (new, live, metric), gate_logs, options, out)
+        return
     with atomic_directory(out) as folder:
         write(evaluation, folder)
     show(evaluation, f"Written: {out}/{WRITTEN}")
+
+
+def _add_live(
+    against: str, baselines: Sequence[str], models: dict[str, Path], runs: dict[str, Path]
+) -> str:
+    """Adds the live system to the models or to the runs; returns its name, empty if there is none.
+
+    Raises:
+        UserError: it is neither a row nor a path.
+    """
+    if not against:
+        return ""
+    if against in (*baselines, *models, *runs) and not Path(against).exists():
+        return against
+    name, path = split_name(against, "--against")
+    if not Path(path).exists():
+        raise UserError(
+            f"--against {against}: there is no {path}; expected a directory as for --model, a TREC "
+            f"run file, or one of the rows {', '.join([*baselines, *models, *runs]) or '(none)'}."
+        )
+    ((live, found),) = named_paths([f"{name}={path}" if name else path], "--against").items()
+    if live in (*baselines, *models, *runs):
+        raise UserError(f"--against: two entries have the name {live!r}; rename one: NAME=PATH.")
+    (models if found.is_dir() else runs)[live] = found
+    return live
+
+
+def _gate_metric(fail_if_worse: Sequence[str] | None, live: str, models: Sequence[str]) -> str:
+    """The metric of the gate; empty if there is none.
+
+    Raises:
+        UserError: flags are missing, or the metric cannot decide.
+    """
+    if fail_if_worse is None:
+        return ""
+    from dssm_tf.evaluation.metrics import is_judgment_rate, metric_names
+
+    new = [name for name in models if name != live]
+    if not live or len(new) != 1:
+        raise UserError(
+            "--fail-if-worse compares one --model with --against; received "
+            f"{len(new)} --model and {'an' if live else 'no'} --against."
+        )
+    metric = next(iter(fail_if_worse), _DECIDING_METRIC)
+    metric_names([metric])
+    if is_judgment_rate(metric):
+        raise UserError(f"--fail-if-worse {metric}: it does not measure quality; choose ndcg@10.")
+    return metric
+
+
+def _gate_logs(
+    systems: Mapping[str, Ranker | None], logs: Mapping[str, TrainingLog], learned: Sequence[Path]
+) -> list[TrainingLog]:
+    """What the two systems of a gate were trained on.
+
+    Args:
+        systems: the systems by name; None for a run, which learns nothing from the log.
+        logs: logs of baselines.
+        learned: directories of `--learned`.
+
+    Raises:
+        UserError: the log of a system is unknown.
+    """
+    result = [_learned_log(path) for path in learned]
+    for name, ranker in systems.items():
+        log = logs.get(name) or getattr(ranker, "training_log", None)
+        if log is not None:
+            result.append(log)
+        elif ranker is not None and not learned:
+            raise UserError(
+                f"{name} does not record which clicks it has learned, so the judgments may contain "
+                "them; give the run that it was made from, or the preprocessed data: --learned DIR."
+            )
+    return result
+
+
+def _learned_log(path: Path) -> TrainingLog:
+    """The clicks of a run, or of a preprocessed directory."""
+    from dssm_tf.data.format import SPEC
+    from dssm_tf.data.preprocessed import Preprocessed
+    from dssm_tf.export.load import find_model
+    from dssm_tf.model.run_files import training_log
+    from dssm_tf.text.training_log import TrainingLog
+
+    location = find_model(path)
+    if location is not None and (log := training_log(location.run_files)):
+        return log
+    if location is not None or not (path / SPEC).exists():
+        raise UserError(
+            f"--learned {path} records no clicks; expected a directory that `dssm train` or `dssm "
+            "preprocess` wrote."
+        )
+    data = Preprocessed(path)
+    return TrainingLog.of_clicks(data.log(), data.spec.rules)
+
+
+def _decide(
+    evaluation: Evaluation,
+    compared: tuple[str, str, str],
+    logs: Sequence[TrainingLog],
+    options: Mapping[str, Any],
+    out: Path,
+) -> None:
+    """Writes the evaluation and the result of the gate, and prints its line.
+
+    Args:
+        evaluation: the measured systems.
+        compared: the new model, the live one, and the metric.
+        logs: what they were trained on.
+        options: see `compare_with_live`.
+        out: directory to write.
+
+    Raises:
+        UserError: the new model is worse, or too few queries are left.
+    """
+    from dssm_tf.evaluation.gate import WorseError, compare_with_live
+    from dssm_tf.reports.files import write
+    from dssm_tf.reports.gate_files import write_gate
+
+    gate = compare_with_live(evaluation, *compared, logs, **options)
+    with atomic_directory(out) as folder:
+        write(evaluation, folder)
+        write_gate(gate, folder)
+    if gate.worse:
+        raise WorseError(f"{gate.line()}; see {out}/gate.md.")
+    say(f"{gate.line()}; see {out}/gate.md")
 
 
 def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:

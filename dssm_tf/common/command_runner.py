@@ -38,9 +38,11 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
         run: function that does the work.
 
     Returns:
-        The exit code: 0 on success; 1 on failure, with the reason on standard error.
+        The exit code: 0 on success; 1 on failure, or that of a `UserError`, with the reason on
+        standard error.
     """
     _escape_unencodable_output()
+    code = 1
     with _CtrlC() as ctrl_c:
         try:
             run()
@@ -57,13 +59,14 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
                 if line is None or os.environ.get("DSSM_DEBUG"):
                     raise
                 reason = line
+                code = error.exit_code if isinstance(error, UserError) else 1
     try:
         sys.stdout.flush()
     except OSError:  # Python would try again at its end, with a traceback
         with open(os.devnull, "w") as null:
             os.dup2(null.fileno(), sys.stdout.fileno())
     sys.stderr.write(f"{name}: {reason}\n")
-    return 1
+    return code
 
 
 class _CtrlC:

@@ -12,8 +12,10 @@ class UserError(Exception):
     """An error that the user can fix.
 
     The message is one line: what was received, what was expected, and how to fix it. The command
-    line prints it without a traceback and exits with 1.
+    line prints it without a traceback and exits with `exit_code`.
     """
+
+    exit_code = 1
 
 
 class NoClicksError(UserError):

@@ -1,6 +1,7 @@
 r"""Published data sets as clicks, corpus and judgments, one source per file; and bundled data.
 
-Each folder of bundled data has an ATTRIBUTION.md. May import tables, text and common.
+`search_engine` and `engine_run` write the ranking of a search engine as a TREC run. Each folder of
+bundled data has an ATTRIBUTION.md. May import tables, text and common.
 
 Example:
     >>> from importlib.resources import files

@@ -150,18 +150,18 @@ def derive_judgments(split: Split, corpus: Sequence[CorpusTitle] | None) -> Clic
             corpus.
     """
     if corpus is None:
-        corpus = _logged_titles(pl.concat([rows.select(*SCHEMA) for rows in split]))
+        corpus = logged_titles(pl.concat([rows.select(*SCHEMA) for rows in split]))
     titles = pl.DataFrame([*corpus], {"doc_id": pl.String, "title": pl.String}, orient="row")
     titles = titles.unique("doc_id", keep="first", maintain_order=True)
     titles = titles.rename({"doc_id": "id", "title": "text"})
-    rows = _join_corpus(split.test.select(*SCHEMA), titles)
+    rows = join_corpus(split.test.select(*SCHEMA), titles)
     matched = rows.filter(col.id.is_not_null()).sort("query", "text", "id", *SCHEMA)
     judgments = judgments_from_clicks(
         matched.select("query", "id", col.clicks.cast(pl.Float64)).iter_rows(),
         FOLDED,
         dict(titles.iter_rows()),
     )
-    notes = _notes(rows)
+    notes = join_notes(rows)
     first_note = "".join(f": {note}" for note in notes[:1])
     if not (judgments and len(split.train)):
         raise UserError(
@@ -173,7 +173,7 @@ def derive_judgments(split: Split, corpus: Sequence[CorpusTitle] | None) -> Clic
     return ClickJudgments(judgments, corpus, notes)
 
 
-def _join_corpus(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
+def join_corpus(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
     """Adds the `id` and the `text` of each title in a corpus; null if the corpus lacks it."""
     stripped_id = pl.col("id").str.strip_chars()
     by_id = titles.select("id", doc_id=stripped_id).unique("doc_id", keep="first")
@@ -196,14 +196,19 @@ def _join_corpus(rows: pl.DataFrame, titles: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _notes(rows: pl.DataFrame) -> list[str]:
-    """Sentences about clicks on titles that the corpus lacks or that it has with another text."""
+def join_notes(rows: pl.DataFrame, name: str = "test clicks") -> list[str]:
+    """Sentences about clicks on titles that the corpus lacks or that it has with another text.
+
+    Args:
+        rows: rows of `join_corpus`.
+        name: what the clicks are called.
+    """
     notes = []
     clicked = rows.filter(col.clicks > 0)
     unmatched = clicked.filter(col.id.is_null())
     if len(unmatched):
         notes.append(
-            f"{unmatched['clicks'].sum():,} of {clicked['clicks'].sum():,} test clicks were "
+            f"{unmatched['clicks'].sum():,} of {clicked['clicks'].sum():,} {name} were "
             f"left out: the corpus has neither their doc_id nor their title, such as "
             f"{_examples(unmatched)}"
         )
@@ -215,7 +220,7 @@ def _notes(rows: pl.DataFrame) -> list[str]:
     if len(renamed):
         row = renamed.row(0, named=True)
         notes.append(
-            f"{renamed['clicks'].sum():,} test clicks have another title in the corpus, which is "
+            f"{renamed['clicks'].sum():,} {name} have another title in the corpus, which is "
             f"used: doc_id {row['doc_id']} is {row['title']!r} in the log and "
             f"{row['text']!r} in the corpus"
         )
@@ -232,7 +237,7 @@ def _examples(rows: pl.DataFrame) -> str:
     )
 
 
-def _logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
+def logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
     """The titles of a log with its ids; of two titles with one id, the one with more clicks.
 
     Titles without an id are numbered in alphabetical order, because the order of the log may depend

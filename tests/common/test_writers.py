@@ -67,7 +67,7 @@ EXPECTED = {
     # An unfinished directory, which the command renames when all is written.
     "dssm_tf/analysis/rendering.py: write",
     "dssm_tf/api.py: save",
-    "dssm_tf/commands/data.py: _write_notes",
+    "dssm_tf/commands/data_notes.py: write_notes",
     "dssm_tf/datasets/output.py: __init__",
     "dssm_tf/export/compact.py: add_rules",
     "dssm_tf/export/compact.py: write_compact",
@@ -88,6 +88,9 @@ EXPECTED = {
     "dssm_tf/training/run_directory.py: finish_run",
     # Appends the output of a process to a log, which nothing reads.
     "dssm_tf/benchmark/benchmark.py: run",
+    # Appends rankings to a file of an unfinished run, which the same command continues.
+    "dssm_tf/datasets/engine_run.py: _read_partial",
+    "dssm_tf/datasets/engine_run.py: write_engine_run",
     # The null device.
     "dssm_tf/common/command_runner.py: run_command",
     # Writes the documentation of this repository.

@@ -1,0 +1,240 @@
+"""Ranks queries with a search engine and writes a TREC run; continues after an interruption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import exclusive_lock
+from dssm_tf.common.progress import progress_of
+from dssm_tf.datasets.search_engine import Json, SearchEngine
+from dssm_tf.tables import columns
+from dssm_tf.tables.batches import LINE
+from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.read import read
+from dssm_tf.tables.trec import write_run
+
+PLACEHOLDER = "{{query}}"
+"""Stands for the text of the query in the strings of a template."""
+PARTIAL = ".partial"
+"""Suffix of the file with the rankings of an unfinished run."""
+
+
+class QueryTemplate:
+    """A body of `_search` with a placeholder for the text of the query.
+
+    Args:
+        path: a JSON file. `{{query}}` in any of its strings stands for the query.
+        size: number of titles of a ranking, which replaces that of the template.
+        id_field: field of a document that the response contains; empty for none.
+
+    Raises:
+        UserError: the file cannot be read, is no JSON object, lacks the placeholder, or skips the
+            first hits.
+    """
+
+    def __init__(self, path: Path, size: int, id_field: str = "") -> None:
+        try:
+            body = json.loads(path.read_text("utf-8"))
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise UserError(f"{path} is not encoded in UTF-8.") from None
+        except json.JSONDecodeError as error:
+            raise UserError(
+                f"{path}:{error.lineno} is not JSON: {error.msg} at column {error.colno}. The "
+                f'placeholder is a string: "{PLACEHOLDER}".'
+            ) from None
+        if not isinstance(body, dict):
+            raise UserError(f"{path} is no JSON object; expected the body of a search.")
+        if _replaced(body, "") == body:
+            raise UserError(
+                f"{path} has no {PLACEHOLDER}; write it where the text of the query belongs, such "
+                'as {"query": {"match": {"title": "' + PLACEHOLDER + '"}}}.'
+            )
+        if body.get("from"):
+            raise UserError(f"{path} skips the first {body['from']} hits; remove its 'from'.")
+        self._body = body | {"size": size, "_source": [id_field] if id_field else False}
+
+    def body(self, query: str) -> Json:
+        """The body of a search for a query."""
+        body: Json = _replaced(self._body, query)
+        return body
+
+    @property
+    def hash(self) -> str:
+        """A hash of the template."""
+        return sha256(json.dumps(self._body, sort_keys=True).encode()).hexdigest()
+
+
+class EngineRun(NamedTuple):
+    """Counts of a run.
+
+    Attributes:
+        queries: number of queries.
+        hits: number of listed titles.
+        queries_without_hits: number of queries that list no title.
+        unknown: number of hits that the corpus lacks.
+        resumed: number of queries whose rankings an interrupted command had received.
+    """
+
+    queries: int
+    hits: int
+    queries_without_hits: int
+    unknown: int
+    resumed: int
+
+
+def read_queries(path: Path, layout: Layout | None = None) -> dict[str, str]:
+    """Reads the queries of a table with `query_id` and `query`, such as judgments; texts by id.
+
+    Raises:
+        UserError: the file is not usable, or a query id has two texts.
+    """
+    rows = read(path, [columns.identifier("query_id"), columns.text("query")], layout, "", "query")
+    queries: dict[str, str] = {}
+    for query_id, query, line in rows.select("query_id", "query", LINE).iter_rows():
+        if queries.setdefault(query_id, query) != query:
+            raise UserError(
+                f"{path}:{line}: query_id {query_id!r} stands for {query!r} here and for "
+                f"{queries[query_id]!r} above; give each query its own id."
+            )
+    return queries
+
+
+def write_engine_run(
+    engine: SearchEngine,
+    template: QueryTemplate,
+    queries: Mapping[str, str],
+    out: Path,
+    *,
+    tag: str,
+    known_ids: frozenset[str] | None = None,
+    batch: int = 20,
+) -> EngineRun:
+    """Ranks queries with a search engine and writes a TREC run.
+
+    Received rankings are appended to `OUT.partial`. If the command is interrupted, the same command
+    continues after them. The scores of the run are 1 for the last title of a ranking, 2 for the one
+    above, and so on: the order is the engine's, also of equal scores.
+
+    Args:
+        engine: the index.
+        template: the search.
+        queries: texts by id.
+        out: the file to write.
+        tag: name of the system in the run.
+        known_ids: ids of titles; other hits are left out. None for all.
+        batch: number of searches per request.
+
+    Raises:
+        UserError: the engine refuses, another process writes the run, the unfinished run has other
+            settings, or no query has a hit.
+    """
+    settings = {"engine": engine.url, "index": engine.index, "template": template.hash}
+    partial = out.with_name(out.name + PARTIAL)
+    with exclusive_lock(out):
+        received = _read_partial(partial, settings, queries)
+        resumed = len(received)
+        missing = [query_id for query_id in queries if query_id not in received]
+        with progress_of(f"searches of {engine.index}", len(queries), unit="queries") as task:
+            task.advance(resumed)
+            for ids in _batches(missing, batch):
+                rankings = engine.search([template.body(queries[query_id]) for query_id in ids])
+                rows = [
+                    {"id": query_id, "query": queries[query_id], "hits": hits}
+                    for query_id, hits in zip(ids, rankings, strict=True)
+                ]
+                if not received:
+                    partial.unlink(missing_ok=True)
+                with partial.open("a", encoding="utf-8") as file:
+                    for row in rows if received else [settings, *rows]:
+                        file.write(json.dumps(row) + "\n")
+                received |= zip(ids, rankings, strict=True)
+                task.advance(len(ids))
+        run = {query_id: _kept(received[query_id], known_ids) for query_id in queries}
+        total = sum(map(len, received.values()))
+        hits = sum(map(len, run.values()))
+        if not hits:
+            partial.unlink(missing_ok=True)
+            raise UserError(_no_hits(total, queries, received))
+        scores = {
+            query_id: {doc_id: float(len(ids) - row) for row, doc_id in enumerate(ids)}
+            for query_id, ids in run.items()
+        }
+        write_run(out, scores, tag)
+        partial.unlink(missing_ok=True)
+    empty = sum(not ids for ids in run.values())
+    return EngineRun(len(queries), hits, empty, total - hits, resumed)
+
+
+def _kept(ids: Sequence[str], known_ids: frozenset[str] | None) -> list[str]:
+    return [doc_id for doc_id in ids if known_ids is None or doc_id in known_ids]
+
+
+def _no_hits(total: int, queries: Mapping[str, str], received: Mapping[str, list[str]]) -> str:
+    """The message about a run without titles."""
+    if not total:
+        return (
+            f"none of the {len(queries):,} queries has a hit, such as "
+            f"{next(iter(queries.values()))!r}; check the fields of the template."
+        )
+    example = next(ids[0] for ids in received.values() if ids)
+    return (
+        f"none of the {total:,} hits is in the corpus, such as {example!r}; name the field that "
+        "has the doc_id: --id-field."
+    )
+
+
+def _read_partial(
+    path: Path, settings: Mapping[str, str], queries: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """The rankings of an unfinished run by query id; an incomplete last line is cut off.
+
+    Raises:
+        UserError: they were made with other settings.
+    """
+    if not path.exists():
+        return {}
+    content = path.read_bytes()
+    complete = content[: content.rfind(b"\n") + 1]
+    if len(complete) < len(content):
+        with path.open("rb+") as file:
+            file.truncate(len(complete))
+    lines: list[Any] = []
+    with suppress(ValueError):
+        lines = [json.loads(line) for line in complete.splitlines()]
+    if complete and (not lines or lines[0] != settings):
+        others = [
+            name for name in settings if not lines or lines[0].get(name) != settings[name]
+        ]  # fmt: skip
+        raise UserError(
+            f"{path} has the rankings of an interrupted command with another "
+            f"{', '.join(others)}; give the same flags to continue it, or remove it to start over."
+        )
+    return {
+        row["id"]: row["hits"] for row in lines[1:] if queries.get(row["id"]) == row["query"]
+    }  # fmt: skip
+
+
+def _batches(ids: Iterable[str], size: int) -> Iterator[list[str]]:
+    iterator = iter(ids)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _replaced(value: Any, query: str) -> Any:
+    """JSON with the placeholder in its strings replaced by a query."""
+    if isinstance(value, str):
+        return value.replace(PLACEHOLDER, query)
+    if isinstance(value, dict):
+        return {key: _replaced(item, query) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, query) for item in value]
+    return value

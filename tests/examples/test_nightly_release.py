@@ -1,0 +1,185 @@
+"""The nightly release: its steps, failures, switch, lock and rollback."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from dssm_tf.retrieval.opening import open_index
+from examples.nightly_release import main, run_dssm
+from tests.clicks import click_log
+
+
+class Commands:
+    """Replaces dssm: writes the directory of each step.
+
+    Attributes:
+        steps: the arguments of each step.
+        fail: number of the step that fails; None for none.
+        code: exit code of that step.
+    """
+
+    def __init__(self):
+        self.steps = []
+        self.fail = None
+        self.code = 1
+
+    def __call__(self, arguments):
+        self.steps.append([*arguments])
+        if len(self.steps) - 1 == self.fail:
+            return self.code
+        out = Path(self.flag("--out") or self.flag("--output"))
+        (out / "maxsim/1" if arguments[0] == "export" else out).mkdir(parents=True)
+        return 0
+
+    def flag(self, name):
+        step = self.steps[-1]
+        return step[step.index(name) + 1] if name in step else None
+
+    @property
+    def names(self):
+        return [step[0] for step in self.steps]
+
+
+@pytest.fixture
+def commands():
+    return Commands()
+
+
+@pytest.fixture
+def night(tmp_path, monkeypatch, commands):
+    """Adds the log of a day, if given, and runs the script; returns the exit code."""
+    monkeypatch.chdir(tmp_path)
+    Path("LOGS").mkdir()
+    Path("corpus.tsv").write_text("doc_id\ttitle\n", "utf-8")
+
+    def run(day="", *flags):
+        if day:
+            Path("LOGS", f"{day}.tsv").touch()
+        commands.steps.clear()
+        arguments = ["--log", "LOGS", "--corpus", "corpus.tsv", "--releases", "R", *flags]
+        return main(arguments, commands)
+
+    return run
+
+
+def live():
+    return os.readlink("R/live")
+
+
+def test_the_first_night_trains_and_releases_without_a_gate(night, commands):
+    assert night("day-1") == 0
+    assert commands.names == ["preprocess", "train", "index"]
+    assert sorted(os.listdir("R/live")) == ["index", "release.json", "run"]
+    assert not Path("R/unfinished").exists()
+
+
+def test_the_next_night_learns_only_new_clicks_from_the_live_model_after_the_gate(night, commands):
+    night("day-1")
+    first = live()
+    assert night("day-2") == 0
+    assert commands.names == [
+        "data", "preprocess", "train", "evaluate", "preprocess", "train", "index",
+    ]  # fmt: skip
+    split, held_in, candidate, gate, everything, final, _ = commands.steps
+    assert split[split.index("--clicks") + 1 :][:1] == ["LOGS/day-2.tsv"]
+    assert "LOGS/day-1.tsv" not in [argument for step in commands.steps for argument in step]
+    assert held_in[held_in.index("--input") + 1] == "R/unfinished/split/clicks.tsv"
+    assert everything[everything.index("--input") + 1] == "LOGS/day-2.tsv"
+    for step, flag in ((candidate, "--from"), (final, "--from"), (held_in, "--vocabulary-from")):
+        assert step[step.index(flag) + 1] == f"R/{first}/run"
+    assert gate[gate.index("--against") + 1] == f"live=R/{first}/run"
+    content = json.loads(Path("R/live/release.json").read_text("utf-8"))
+    assert content == {"log_files": ["day-1.tsv", "day-2.tsv"], "replaces": first}
+    assert live() != first
+
+
+@pytest.mark.parametrize("fail", range(7))
+def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(night, commands, fail):
+    night("day-1")
+    first, before = live(), sorted(os.listdir("R"))
+    commands.fail, commands.code = fail, 3
+    assert night("day-2") == 3
+    assert live() == first
+    assert sorted(os.listdir("R")) == sorted([*before, "unfinished"])
+    commands.fail = None
+    assert night("day-3") == 0
+    split = commands.steps[0]
+    assert [value for value in split if value.startswith("LOGS")] == [
+        "LOGS/day-2.tsv",
+        "LOGS/day-3.tsv",
+    ]
+
+
+def test_one_command_rolls_back_to_the_release_before(night):
+    night("day-1")
+    first = live()
+    night("day-2")
+    assert main(["--releases", "R", "--rollback"]) == 0
+    assert live() == first
+    # The next release replaces the one that is live, not the one that was rolled back.
+    night("day-3")
+    assert main(["--releases", "R", "--rollback"]) == 0
+    assert live() == first
+
+
+def test_without_an_earlier_release_a_rollback_is_an_error(night, capsys):
+    night("day-1")
+    assert main(["--releases", "R", "--rollback"]) == 1
+    assert "has no release before" in capsys.readouterr().err
+
+
+def test_the_last_releases_are_kept(night):
+    names = []
+    for day in range(5):
+        night(f"day-{day}", "--keep", "2")
+        names.append(live())
+    assert sorted(name for name in os.listdir("R") if name.startswith("2")) == names[-2:]
+
+
+def test_a_night_without_new_clicks_is_an_error(night, commands, capsys):
+    night("day-1")
+    assert night() == 1
+    assert commands.steps == []
+    assert "LOGS has no file that" in capsys.readouterr().err
+
+
+def test_two_releases_at_once_are_refused(night, commands, capsys):
+    night("day-1")
+    with FileLock("R/.lock"):
+        assert night("day-2") == 1
+    assert commands.steps == []
+    assert "another process releases in R" in capsys.readouterr().err
+
+
+def test_the_version_of_an_export_has_the_date_of_its_release(night):
+    night("day-1", "--format", "export")
+    assert os.listdir("R/live/export/maxsim") == [live().replace("-", "")]
+
+
+@pytest.mark.slow
+def test_two_days_of_a_log_make_two_releases_that_find_titles(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = click_log(400)
+    titles = sorted({click.title for click in log})
+    rows = [f"{n}\t{title}" for n, title in enumerate(titles)]
+    Path("corpus.tsv").write_text("\n".join(["doc_id\ttitle", *rows, ""]), "utf-8")
+    Path("LOGS").mkdir()
+    for day in (1, 2):
+        clicks = log[(day - 1) * 200 : day * 200]
+        rows = [f"{query}\t{title}\t{day * 1000 + n}" for n, (query, title, _) in enumerate(clicks)]
+        text = "\n".join(["query\ttitle\ttimestamp", *rows, ""])
+        Path("LOGS", f"2026-11-0{day}.tsv").write_text(text, "utf-8")
+        flags = "--log LOGS --corpus corpus.tsv --releases R --min-queries 10"
+        assert main(flags.split(), run_dssm) == 0
+    content = json.loads(Path("R/live/release.json").read_text("utf-8"))
+    assert content["log_files"] == ["2026-11-01.tsv", "2026-11-02.tsv"]
+    assert "not worse" in Path("R/live/gate/gate.md").read_text("utf-8")
+    hits = open_index(Path("R/live/index")).search(titles[0])
+    assert titles[0] in [hit.title for hit in hits.rankings["semantic"]]
+    assert main(["--releases", "R", "--rollback"]) == 0
+    assert live() == content["replaces"]

@@ -59,7 +59,7 @@ EXTRAS = {
         "nbclient",
         "pytest>=8.2",
         "pytest-xdist>=3.7",
-        "qdrant-client",  # a recipe of docs/search_engines.md runs in its memory
+        "qdrant-client",  # a recipe of docs/vector_engines.md runs in its memory
         "ruff",
         "tensorboard",
         "types-PyYAML",

@@ -13,7 +13,9 @@ from sphinx.errors import SphinxError
 from sphinx.util.docutils import SphinxDirective
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CHECKOUT))
+sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "docs")]
+
+from navigation import DETAILS, SECTIONS  # noqa: E402
 
 import dssm_tf  # noqa: E402  (needs the line above)
 from dssm_tf.common.quiet import load_tensorflow  # noqa: E402
@@ -31,22 +33,6 @@ include_patterns = [
     "docs/*.md",
     "serving/README.md",
 ]
-
-NAVIGATION = {
-    "Prepare": ["docs/data", "docs/compare"],
-    "Train": [
-        "docs/training", "docs/maxsim", "docs/start_vectors", "docs/configuration", "docs/tuning",
-    ],
-    "Measure": ["docs/analysis", "docs/benchmark", "docs/results", "docs/baselines"],
-    "Deploy": [
-        "docs/retrieval", "docs/rules", "docs/search_engines", "docs/serving",
-        "serving/README", "docs/runtime", "docs/production", "docs/warm_start",
-    ],
-    "Scale": ["docs/scale", "docs/engines"],
-    "Look up": ["docs/api", "docs/architecture", "docs/faq"],
-    "Research": ["docs/paper_settings", "docs/dse", "docs/grades", "docs/position_bias"],
-    "Project": ["CONTRIBUTING", "CHANGELOG"],
-}  # fmt: skip
 
 default_role = "literal"  # single backticks, as in Markdown
 highlight_language = "text"
@@ -99,14 +85,26 @@ class Mermaid(SphinxDirective):
 
 
 def add_navigation(app, name, source):
-    """Adds the list of pages to the home page; pages that are not in NAVIGATION come last."""
+    """Adds the list of pages to the home page, and to a page the list of those below it.
+
+    Pages that are in neither list come last on the home page.
+    """
     if name != root_doc:
+        if name in DETAILS:
+            source[0] += _toctree(DETAILS[name])
         return
-    named = {page for pages in NAVIGATION.values() for page in pages}
+    named = {page for pages in (SECTIONS | DETAILS).values() for page in pages}
     others = sorted(app.env.found_docs - named - {root_doc})
-    for caption, pages in (NAVIGATION | ({"More": others} if others else {})).items():
-        lines = "\n".join(pages)
-        source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{lines}\n```\n"
+    for caption, pages in (SECTIONS | ({"More": others} if others else {})).items():
+        source[0] += _toctree(pages, f":caption: {caption}\n")
+
+
+def _toctree(pages, options=""):
+    return (
+        f"\n\n```{{toctree}}\n:hidden:\n{options}\n"
+        + "\n".join(f"/{page}" for page in pages)
+        + "\n```\n"
+    )
 
 
 def finish(app, exception):

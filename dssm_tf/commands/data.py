@@ -195,13 +195,6 @@ SUBCOMMANDS = {
 }
 
 
-def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
-    text = "
-".join([f"# {title}", "", *(f"- {line}." for line in lines)])
-    (folder / NOTES).write_text(text + "
-", "utf-8")
-
-
 def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, str]:
     """The options of the data set: its defaults, overridden by `--set`."""
     options = {key: option.default for key, option in adapter.options.items()}

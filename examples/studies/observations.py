@@ -6,7 +6,7 @@ trains lstm, lstm_plain, rnn, dssm and clsm on parts of Best Buy, WebQuestions a
 three seeds each (WebQuestions is bundled; DATA contains the others), and analyzes test pairs.
 Prints a Markdown table per observation: means and Student's 95 % intervals over seeds.
 OUT/observations.tsv has every value of every run, OUT/*.png the figures. With the same OUT, a
-second call resumes. The findings are in `docs/analysis.md`.
+second call resumes. The findings are in `docs/paper_analyses.md`.
 """
 
 from __future__ import annotations

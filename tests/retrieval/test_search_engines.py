@@ -1,4 +1,4 @@
-"""Runs the recipes of docs/search_engines.md, if their search engine is installed."""
+"""Runs the recipes of docs/vector_engines.md, if their search engine is installed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def recipe(checkout, run_with_prior, corpus_file, tmp_path, monkeypatch):
     (tmp_path / "EXPORT").mkdir()
     copy_compact(run_with_prior, tmp_path / "EXPORT" / "dssm")
     monkeypatch.chdir(tmp_path)
-    page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
+    page = (checkout / "docs" / "vector_engines.md").read_text("utf-8")
 
     def run(heading: str, **names):
         blocks = {
@@ -36,7 +36,7 @@ def recipe(checkout, run_with_prior, corpus_file, tmp_path, monkeypatch):
                 r"^#+ (.*?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE
             )
         }
-        exec(blocks["Vectors in a search engine"] + blocks[heading], names)
+        exec(blocks["Write the vectors"] + blocks[heading], names)
         return names
 
     return run
@@ -116,7 +116,7 @@ def test_postgresql_ranks_as_the_model_does(recipe, ranker, tmp_path_factory, mo
 
 @pytest.mark.parametrize("engine", ["Vectors in OpenSearch", "Vectors in Elasticsearch"])
 def test_recipes_that_need_a_server_compile(checkout, engine):
-    page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
+    page = (checkout / "docs" / "vector_engines.md").read_text("utf-8")
     block = page.partition(f"## {engine}\n")[2].partition("```python\n")[2].partition("```")[0]
     compile(block, engine, "exec")
     assert "inner" in block

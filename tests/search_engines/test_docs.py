@@ -34,8 +34,7 @@ def run_program(node, shop):
 
 def test_the_programs_of_the_docs_work(checkout, node, shop, run_program):
     page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
-    section = page.partition("## The model's score in")[2].partition("\n## ")[0]
-    search, facets, popularity, rescore, synonyms = blocks(section, "python")
+    search, facets, popularity, rescore, synonyms = blocks(page, "python")
     names: dict = {}
     query = shop.queries[1]
     run_program(search.replace('"stainles steel fridge"', repr(query)), names)

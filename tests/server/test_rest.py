@@ -192,7 +192,7 @@ def test_the_help_and_the_documentation_have_all_limits(checkout, capsys):
 
     assert main(["serve", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    page = (checkout / "docs" / "serving.md").read_text("utf-8")
+    page = (checkout / "docs" / "server_limits.md").read_text("utf-8")
     for field in fields(Limits):
         flag = f"--{field.name.replace('_', '-')}"
         assert re.search(rf"{flag} .*?\[default: {field.default}\]", text), flag

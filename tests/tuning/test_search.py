@@ -108,8 +108,9 @@ def test_a_range_is_of_integers_if_both_bounds_are():
     ]
 
 
-def test_the_commands_of_the_tuning_guide_are_valid():
-    guide = (CHECKOUT / "docs" / "tuning.md").read_text("utf-8").replace("\\\n", " ")
+def test_the_tuning_commands_of_the_docs_are_valid():
+    pages = ((CHECKOUT / "docs" / name).read_text("utf-8") for name in ("tuning.md", "training.md"))
+    guide = "\n".join(pages).replace("\\\n", " ")
     commands = [
         shlex.split(line) for line in guide.splitlines() if line.startswith("    dssm tune ")
     ]

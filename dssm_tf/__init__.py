@@ -15,7 +15,12 @@ __version__ = "0.1.0"
 # Type checkers read these names in __init__.pyi. No name equals that of a module or package
 # directly in dssm_tf, because importing the module would replace the name.
 _MODULES = {
-    "ClickData": "dssm_tf.api",
+    "ClickData": "dssm_tf.api.click_data",
+    "CorpusTitle": "dssm_tf.tables.judgments",
+    "Index": "dssm_tf.api.index",
+    "Judgment": "dssm_tf.tables.judgments",
+    "Model": "dssm_tf.api.model",
+    "TableFlags": "dssm_tf.commands.flags",
     "TrainedRanker": "dssm_tf.runtime.trained_ranker",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
@@ -23,19 +28,19 @@ _MODULES = {
     "demo": "dssm_tf.commands.demo",
     "embed": "dssm_tf.commands.embed",
     "evaluate": "dssm_tf.evaluation.evaluate",
-    "explain": "dssm_tf.analysis.explanation",
+    "explain": "dssm_tf.api.model",
     "export_model": "dssm_tf.commands.export",
     "index": "dssm_tf.commands.index",
-    "load": "dssm_tf.export.load",
+    "load": "dssm_tf.api.model",
     "mine": "dssm_tf.training.mining",
-    "preprocess": "dssm_tf.commands.preprocess",
+    "preprocess": "dssm_tf.api.preprocessing",
     "report": "dssm_tf.commands.report",
     "run_benchmark": "dssm_tf.commands.benchmark",
     "search": "dssm_tf.commands.search",
     "serve": "dssm_tf.commands.serve",
     "split": "dssm_tf.commands.data",
     "teach": "dssm_tf.commands.teach",
-    "train": "dssm_tf.commands.train",
+    "train": "dssm_tf.api.training",
     "tune": "dssm_tf.commands.tune",
 }
 

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
+from dssm_tf.common.paths import AnyPath, NamedPath, optional_path, text_list
 from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def list_(name: str | None = None, /) -> None:
 
 def convert(
     name: str,
-    source: Path,
-    out: Path,
+    source: AnyPath,
+    out: AnyPath,
     /,
     *,
     held_out: float | None = None,
@@ -71,6 +72,7 @@ def convert(
         UserError: an unknown name or option, a file or column is missing, too many rows are
             malformed, or `out` exists.
     """
+    source, out = Path(source), Path(out)
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets import ADAPTERS
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, DatasetWriter
@@ -99,9 +101,9 @@ def convert(
 
 def split(
     *,
-    clicks: Annotated[tuple[str, ...], Parameter(consume_multiple=True)],
-    out: Path,
-    corpus: Path | None = None,
+    clicks: Annotated[tuple[NamedPath, ...], Parameter(consume_multiple=True)],
+    out: AnyPath,
+    corpus: AnyPath | None = None,
     judge_later: OptionalFraction = None,
     hold_out_queries: OptionalFraction = None,
     max_reject_fraction: float = 0.1,
@@ -132,6 +134,7 @@ def split(
     Raises:
         UserError: a flag or the log is unusable, or the output exists.
     """
+    clicks, out, corpus = text_list(clicks), Path(out), optional_path(corpus)
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.tables import splits

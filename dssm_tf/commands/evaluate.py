@@ -12,6 +12,7 @@ from dssm_tf.commands.named import check_unique_names, named_paths
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicksError, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
+from dssm_tf.common.paths import AnyPath, NamedPath, optional_path
 from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 def evaluate(
     *,
-    judgments: Path,
-    out: Path,
-    model: tuple[str, ...] = (),
+    judgments: AnyPath,
+    out: AnyPath,
+    model: tuple[NamedPath, ...] = (),
     baselines: str = "bm25",
-    runs: tuple[str, ...] = (),
-    corpus: Path | None = None,
-    data: Path | None = None,
+    runs: tuple[NamedPath, ...] = (),
+    corpus: AnyPath | None = None,
+    data: AnyPath | None = None,
     judged_only: bool = False,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
@@ -55,6 +56,8 @@ def evaluate(
     Raises:
         UserError: an input is missing or malformed, `out` exists, or names clash.
     """
+    judgments, out = Path(judgments), Path(out)
+    corpus, data = optional_path(corpus), optional_path(data)
     # Imported here so that --help is fast.
     from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions

@@ -8,14 +8,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.paths import AnyPath, path_list
 from dssm_tf.common.quiet import load_tensorflow
 
 
 def tune(
     *,
     config: str = "maxsim",
-    data: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)],
-    out: Path,
+    data: Annotated[tuple[AnyPath, ...], Parameter(consume_multiple=True)],
+    out: AnyPath,
     grid: tuple[str, ...],
     random: int | None = None,
     tpe: int | None = None,
@@ -50,6 +51,7 @@ def tune(
     Raises:
         UserError: a setting is not allowed, or every trial failed.
     """
+    data, out = path_list(data), Path(out)
     try:
         import optuna
 

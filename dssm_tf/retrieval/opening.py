@@ -17,7 +17,7 @@ from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
 AnyIndex = Index | MaxSimIndex
-"""Both have `search`, `save`, `model`, `filters`, `summary` and a length."""
+"""Both have `search`, `save`, `write`, `model`, `filters`, `summary` and a length."""
 
 
 def build_index(

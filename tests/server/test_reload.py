@@ -27,7 +27,7 @@ def write_index(directory: Path, titles: list[str]) -> Path:
     """Writes an index of titles, whose ids are their numbers."""
     model = write_compact_model(example_model(), directory / "model", {"red shoe": -1.0})
     corpus = [CorpusTitle(str(row), title) for row, title in enumerate(titles)]
-    MaxSimIndex.build(runtime.load(model), corpus).save(directory)
+    MaxSimIndex.build(runtime.load(model), corpus).write(directory)
     return directory
 
 

@@ -31,16 +31,16 @@ def test_an_opened_index_returns_the_same_results_as_the_built_one(directory, in
 
 
 def test_two_builds_have_equal_bytes(directory, ranker, model_directory, tmp_path):
-    shutil.copytree(model_directory, tmp_path / "model")
-    MaxSimIndex.build(ranker, CORPUS).save(tmp_path)
+    MaxSimIndex.build(ranker, CORPUS).save(tmp_path / "i", model_directory)
+    assert {*files_in(tmp_path / "i")} == {*files_in(directory)}
     for name in files_in(directory):
-        assert (tmp_path / name).read_bytes() == (directory / name).read_bytes(), name
+        assert (tmp_path / "i" / name).read_bytes() == (directory / name).read_bytes(), name
 
 
 def test_the_settings_are_part_of_the_index(ranker, model_directory, tmp_path):
-    shutil.copytree(model_directory, tmp_path / "model")
-    MaxSimIndex.build(ranker, CORPUS, similar_words=3, rescored=7).save(tmp_path)
-    opened = MaxSimIndex.open(tmp_path)
+    index = MaxSimIndex.build(ranker, CORPUS, similar_words=3, rescored=7)
+    index.save(str(tmp_path / "i"), str(model_directory))
+    opened = MaxSimIndex.open(tmp_path / "i")
     assert (opened.similar_words, opened.rescored) == (3, 7)
     with pytest.raises(UserError, match="similar_words is 0; expected at least 1"):
         MaxSimIndex.build(ranker, CORPUS, similar_words=0)

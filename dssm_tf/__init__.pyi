@@ -1,4 +1,6 @@
 from dssm_tf.api.click_data import ClickData as ClickData
+from dssm_tf.api.evaluating import EvaluationResult as EvaluationResult
+from dssm_tf.api.evaluating import evaluate as evaluate
 from dssm_tf.api.index import Index as Index
 from dssm_tf.api.model import Model as Model
 from dssm_tf.api.model import explain as explain
@@ -19,7 +21,7 @@ from dssm_tf.commands.serve import serve as serve
 from dssm_tf.commands.teach import teach as teach
 from dssm_tf.commands.tune import tune as tune
 from dssm_tf.common.errors import UserError as UserError
-from dssm_tf.evaluation.evaluate import evaluate as evaluate
+from dssm_tf.datasets.ir_dataset import load_ir_dataset as load_ir_dataset
 from dssm_tf.runtime.trained_ranker import TrainedRanker as TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker as VectorRanker
 from dssm_tf.tables.judgments import CorpusTitle as CorpusTitle

@@ -72,7 +72,9 @@ def same_library(frame: Frame, result: pl.DataFrame) -> Frame:
     import narwhals
 
     library: Any = narwhals.from_native(frame, eager_only=True)
-    native: Frame = narwhals.from_arrow(result, backend=library.implementation).to_native()
+    # Other libraries support Arrow's older type of text everywhere.
+    table = result.to_arrow(compat_level=pl.CompatLevel.oldest())
+    native: Frame = narwhals.from_arrow(table, backend=library.implementation).to_native()
     return native
 
 

@@ -18,7 +18,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.siblings import import_siblings
 from dssm_tf.common.terminal import quiet_output, say
-from dssm_tf.tables.frames import DataFrame, TableSource, parquet_of, source_name
+from dssm_tf.tables.frames import TableSource, parquet_of
 from dssm_tf.tables.layout import TITLE, Layout, parse_columns
 
 if TYPE_CHECKING:
@@ -110,13 +110,9 @@ def preprocess(
         _run(options, beam_flags, runner, quiet)
 
 
-def table_list(tables: Tables) -> list[TableSource]:
+def table_list(tables: Any) -> list[TableSource]:
     """One table or several as a list."""
-    if isinstance(tables, (str, Path, DataFrame)):
-        return [tables]
-    if isinstance(tables, (list, tuple)):
-        return list(tables)
-    raise UserError(f"{source_name(tables)} is no table; expected a path or a data frame.")
+    return list(tables) if isinstance(tables, (list, tuple)) else [tables]
 
 
 def layout_of_settings(settings: PreprocessSettings) -> Layout:

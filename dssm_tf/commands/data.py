@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.paths import AnyPath, NamedPath, optional_path, text_list
-from dssm_tf.common.terminal import say
+from dssm_tf.common.terminal import RESULT, say
 
 if TYPE_CHECKING:
     from dssm_tf.datasets import Adapter
@@ -38,7 +38,7 @@ def list_(name: str | None = None, /) -> None:
     if name is not None:
         check_name("source", name, ADAPTERS)
     for source in ADAPTERS if name is None else [name]:
-        say(source, *(f"  {line}" for line in _description(ADAPTERS[source])), "")
+        say(source, *(f"  {line}" for line in _description(ADAPTERS[source])), "", level=RESULT)
 
 
 def convert(

@@ -6,7 +6,7 @@ from json import dumps
 
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.paths import AnyPath, optional_path
-from dssm_tf.common.terminal import say
+from dssm_tf.common.terminal import RESULT, say
 
 
 def explain(
@@ -58,4 +58,4 @@ def explain(
         with atomic_directory(out) as directory:
             write(explanation, directory)
         text += "" if json else f"\n\nreport, figures and explanation.json: {out}"
-    say(text)
+    say(text, level=RESULT)

@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.named import split_name
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.paths import AnyPath, NamedPath, optional_path
-from dssm_tf.common.terminal import say
+from dssm_tf.common.terminal import log_level, say
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def serve(
     with _restored_signal_handlers():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-        _LOG.setLevel(logging.INFO)
+        _LOG.setLevel(log_level())
         repository = Repository(sources, index, rules, _labels(label))
         snapshot = repository.open()
         server = Server(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,15 +73,16 @@ def train(
             f"{metrics['queries']:,.0f} queries, with {result.prior_weight:g} x log-prior of "
             f"titles{' (measured before the refit)' if result.refitted else ''}"
         )
+    say(*lines)
     if result.convergence_warning:
-        lines.append(
+        say(
             f"WARNING: the model may have learned nothing: {result.convergence_warning}. Try "
             f"another optimizer.learning_rate (it was {resolved.optimizer.learning_rate:g}), or "
-            "train for longer."
+            "train for longer.",
+            level=logging.WARNING,
         )
     else:
-        lines.append(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
-    say(*lines)
+        say(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
 
 
 def _phases(result: Result) -> str:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.paths import AnyPath, path_list
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import is_quiet
 
 
 def tune(
@@ -67,4 +68,4 @@ def tune(
 
     from dssm_tf.tuning.tune import tune as run
 
-    run(search, data, out, console=Console())
+    run(search, data, out, console=Console(quiet=is_quiet()))

@@ -217,3 +217,37 @@ def test_settings_are_plain_json(directory):
         "similar_words": 16,
         "rescored": 200,
     }
+
+
+def test_a_saved_index_is_complete_or_not_there(index, model_directory, tmp_path, monkeypatch):
+    def fails(*arguments):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("dssm_tf.retrieval.maxsim_index.write_checksums", fails)
+    with pytest.raises(OSError, match="the disk is full"):
+        index.save(tmp_path / "i", model_directory)
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".writing"]
+    monkeypatch.undo()
+    (tmp_path / "i").mkdir()
+    (tmp_path / "i" / "mine").touch()
+    with pytest.raises(UserError, match="i exists already; choose another name, or remove it"):
+        index.save(tmp_path / "i", model_directory)
+    assert [path.name for path in (tmp_path / "i").iterdir()] == ["mine"]
+
+
+def test_rules_and_remembered_clicks_of_the_model_are_saved(index, model_directory, tmp_path):
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("pin\tred shoe\tblue lid\n", "utf-8")
+    ruled = index.with_rules(read_rules(rules, index.model.vocabulary))
+    ruled.save(tmp_path / "i", model_directory)
+    opened = MaxSimIndex.open(tmp_path / "i")
+    assert opened.model.search_rules == ruled.model.search_rules
+    assert not (model_directory / "rules.tsv").exists()
+
+
+def test_a_model_is_refused_with_the_command_that_builds_its_index(model_directory, tmp_path):
+    message = "is a model, not an index; build its index: dssm index --model"
+    with pytest.raises(UserError, match=message):
+        open_index(model_directory)
+    with pytest.raises(UserError, match="i does not exist; expected an index"):
+        open_index(tmp_path / "i")

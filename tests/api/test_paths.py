@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from pathlib import Path
+from types import FunctionType, MethodType
 
 import pytest
 
@@ -18,13 +19,15 @@ PUBLIC = [
     (f"{name}.{key}", method)
     for name in ("ClickData", "Index", "Model")
     for key in vars(getattr(dssm_tf, name))
-    if (key[0] != "_" or key == "__init__")
-    and inspect.isroutine(method := getattr(getattr(dssm_tf, name), key))
+    if (key[0] != "_" or (name, key) == ("ClickData", "__init__"))
+    and isinstance(method := getattr(getattr(dssm_tf, name), key), FunctionType | MethodType)
 ]
 
 
 def types_in(hint) -> set[object]:
     """All types in an annotation."""
+    if isinstance(hint, list):  # the arguments of a function
+        return {inner for part in hint for inner in types_in(part)}
     return {hint, *(inner for part in typing.get_args(hint) for inner in types_in(part))}
 
 

@@ -15,6 +15,8 @@ from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval.maxsim_files import ARRAYS, SETTINGS, WORDS, Arrays, array_problem
 from dssm_tf.retrieval.maxsim_index import TITLES, MaxSimIndex
+from dssm_tf.retrieval.opening import open_index
+from dssm_tf.runtime.search_rules import read_rules
 from tests.retrieval.maxsim.conftest import CORPUS, QUERIES, hits_of, ids
 
 pytest.importorskip("numba")

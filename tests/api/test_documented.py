@@ -22,7 +22,7 @@ from tests.clicks import click_log
 from tests.datasets.test_ir_dataset import Dataset
 
 PAGE = "docs/api.md"
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
+BLOCK = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.S | re.M)
 JUDGMENTS = """\
 query_id	query	doc_id	title	grade
 1	red foxs	1	red fox	1
@@ -55,7 +55,7 @@ def files(tmp_path, monkeypatch):
 
 def test_every_block_runs_in_order(page, files, capsys):
     blocks = BLOCK.findall(page)
-    assert {language for language, _ in blocks} == {"python", ""}  # "" for {eval-rst}
+    assert {language for language, _ in blocks} == {"python", "{eval-rst}"}
     namespace = {"__name__": "page"}
     outputs = []
     for language, code in blocks:

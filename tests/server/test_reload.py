@@ -104,6 +104,7 @@ def test_rules_by_hand_are_read_with_the_index_and_again_when_they_change(tmp_pa
     repository.refresh(now=True)
     assert ranking() == ["0"]
     assert "rules.tsv" in caplog.text
+    (tmp_path / "cosine").mkdir()
     with pytest.raises(UserError, match="rules are for models with the score maxsim"):
         open_index(tmp_path / "cosine", rules=rules)
 

@@ -43,6 +43,7 @@ EXTRAS = {
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "tensorboard": ["tensorboard>=2.20"],  # `dssm train --tensorboard`
     "tune": ["optuna>=4.4,<5"],
+    "datasets": ["ir_datasets>=0.5.6"],  # `dssm_tf.load_ir_dataset`
     "dev": [
         "boto3",
         "build",
@@ -57,6 +58,7 @@ EXTRAS = {
         "moto[s3]",  # an object store, for the tests
         "mypy",
         "nbclient",
+        "pandas>=2.2",
         "pytest>=8.2",
         "pytest-xdist>=3.7",
         "qdrant-client",  # a recipe of docs/vector_engines.md runs in its memory
@@ -122,6 +124,7 @@ setup(
         "keras>=3.12,<3.16",  # `make test-keras` runs on the lowest; constraints.txt has the newest
         "markdown-it-py>=3",
         "matplotlib>=3.8",
+        "narwhals>=2",  # results as frames of the library of the input
         "numpy>=1.26",
         "protobuf>=4.25",
         "polars>=2.1,<3",  # preprocess; its API changes with each major version

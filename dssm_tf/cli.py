@@ -6,31 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from dssm_tf import __version__
-from dssm_tf.commands import load_command
+from dssm_tf.commands import COMMANDS, load_command
 from dssm_tf.common.command_runner import run_command
 from dssm_tf.common.errors import did_you_mean
-from dssm_tf.common.quiet import quieten
-
-COMMANDS = {
-    "preprocess": "turn a click log into training records",
-    "train": "train a model on preprocessed clicks",
-    "evaluate": "rank judged queries and measure NDCG, MRR, recall",
-    "benchmark": "compare systems on your own click log",
-    "tune": "search for the best settings",
-    "mine": "find hard negatives to train on",
-    "teach": "write a larger model's scores for a small model to learn",
-    "export": "write a model for TensorFlow Serving, NumPy, or a search engine",
-    "documents": "add a model's fields to the documents of a search engine",
-    "embed": "write the vectors of titles or queries",
-    "index": "index a corpus for search",
-    "search": "search a corpus",
-    "serve": "answer requests over gRPC and REST, with a search page",
-    "explain": "explain why a title matches a query",
-    "report": "write a page about a run",
-    "data": "convert, split and check data, make judgments, rank with your engine",
-    "demo": "try everything on bundled data",
-}
-"""The commands and their purpose. `dssm_tf.commands` has a module for each."""
 
 _TYPICAL_USE = """typical use:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
@@ -51,8 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 for success, 1 for a failure with a one-line reason on standard error, 2
         for wrong usage, 3 if `dssm evaluate --fail-if-worse` finds a worse model.
     """
-    quieten()
     arguments = list(sys.argv[1:] if argv is None else argv)
+    flags: list[str] = []
+    while arguments[:1] == ["--quiet"] or arguments[:1] == ["--log-level"]:
+        count = 1 if arguments[0] == "--quiet" else 2
+        flags, arguments = [*flags, *arguments[:count]], arguments[count:]
     if arguments[:1] == ["--version"]:
         return run_command("dssm", lambda: sys.stdout.write(f"dssm-tf {__version__}\n"))
     if not arguments:
@@ -69,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     from dssm_tf.common.command_line import run
 
-    return run(f"dssm {name}", load_command(name), arguments)
+    return run(f"dssm {name}", load_command(name), [*flags, *arguments])
 
 
 def _help() -> str:
@@ -79,7 +60,8 @@ def _help() -> str:
             "usage: dssm COMMAND ...\n",
             "Train a semantic ranker on search click logs, and serve it.\n",
             *(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items()),
-            "\n`dssm COMMAND --help` lists the flags of a command.",
+            "\n`dssm COMMAND --help` lists the flags of a command. All commands have --quiet and",
+            "--log-level. `dssm completion SHELL` prints completions for bash, zsh or fish.",
             "Ctrl-C stops a command; a second Ctrl-C ends the process at once.\n",
             _TYPICAL_USE,
         ]

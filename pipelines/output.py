@@ -97,7 +97,9 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[PendingOutput]:
     """
     if is_local(path):
         with atomic_directory(
-            Path(path), owned_patterns=OUTPUT_PATTERNS if overwrite else ()
+            Path(path),
+            owned_patterns=OUTPUT_PATTERNS if overwrite else (),
+            overwrite_flag="" if overwrite else "--overwrite",
         ) as directory:
             yield from _with_parts(str(directory), directory)
         return

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from dssm_tf.common.command_line import run as run_command
+from dssm_tf.common.terminal import say
 from pipelines.beam_log import load_beam, quiet_log
 from pipelines.options import BeamFlags, PreprocessOptions
 
@@ -51,7 +52,7 @@ def preprocess(
         *report["lines"],
         f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
     ]
-    sys.stderr.write("\n".join(summary_lines) + "\n")
+    say(*summary_lines, to=sys.stderr)
 
 
 def run(argv: Sequence[str] | None = None) -> int:

@@ -50,7 +50,8 @@ from dssm_tf.evaluation.runs import (
     trec_run,
 )
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.export.load import load
+from dssm_tf.export.compact import copy_compact
+from dssm_tf.export.load import find_model, load
 from dssm_tf.tables.trec import read_run
 
 JOB, ABOUT, RUN, CONDENSED = "job.json", "about.json", "run.parquet", "condensed.parquet"
@@ -220,13 +221,29 @@ def _tower(context: FitContext) -> list[Candidate]:
 
 
 def _saved(context: FitContext) -> list[Candidate]:
-    """A saved model, ranked by its cosine without its prior; or a saved baseline."""
+    """A saved model, ranked by its cosine without its prior; or a saved baseline.
+
+    The size and the latency of a run are those of its compact model, as for configurations. A
+    custom tower has no compact form, so its run is measured.
+    """
+    from dssm_tf import runtime
+
     path = Path(context.job["base"])
     ranker: Any = load(path, context.job["name"])
     about: dict[str, Any] = {"source": str(path), "megabytes": size_mb(path), "notes": []}
+    timed = None
     if not isinstance(ranker, Baseline):
         about |= about_vocabulary(ranker.vocabulary.unknown_fraction(context.task.queries))
-    return [Candidate(about, cosine_scorer(ranker))]
+        location = find_model(path)
+        config = getattr(ranker, "config", None)
+        is_run = location is not None and location.kind == "run"
+        if is_run and config is not None and config.tower.name != "custom":
+            compact = context.folder / _COMPACT
+            shutil.rmtree(compact, ignore_errors=True)
+            copy_compact(path, compact)
+            about["megabytes"] = size_mb(compact)
+            timed = cosine_scorer(runtime.load(compact))
+    return [Candidate(about, cosine_scorer(ranker), timed=timed)]
 
 
 def _encoder(context: FitContext) -> list[Candidate]:

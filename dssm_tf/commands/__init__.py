@@ -13,6 +13,28 @@ from dssm_tf.common.siblings import import_siblings
 
 import_siblings()
 
+COMMANDS = {
+    "preprocess": "turn a click log into training records",
+    "train": "train a model on preprocessed clicks",
+    "evaluate": "rank judged queries and measure NDCG, MRR, recall",
+    "benchmark": "compare systems on your own click log",
+    "tune": "search for the best settings",
+    "mine": "find hard negatives to train on",
+    "teach": "write a larger model's scores for a small model to learn",
+    "export": "write a model for TensorFlow Serving, NumPy, or a search engine",
+    "documents": "add a model's fields to the documents of a search engine",
+    "embed": "write the vectors of titles or queries",
+    "index": "index a corpus for search",
+    "search": "search a corpus",
+    "serve": "answer requests over gRPC and REST, with a search page",
+    "explain": "explain why a title matches a query",
+    "report": "write a page about a run",
+    "data": "convert, split and check data, make judgments, rank with your engine",
+    "demo": "try everything on bundled data",
+    "completion": "print completions for bash, zsh or fish",
+}
+"""The commands and their purpose. `dssm_tf.commands` has a module for each."""
+
 # A command's function has the command's name, unless a package has that name.
 _FUNCTIONS = {"benchmark": "run_benchmark", "export": "export_model"}
 

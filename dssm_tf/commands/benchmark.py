@@ -12,17 +12,16 @@ from cyclopts import Parameter
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.commands.named import named_models
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath, NamedPath, optional_path, text_list
 from dssm_tf.common.quiet import load_tensorflow
-
-_Repeated = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 
 
 def run_benchmark(
     *,
-    clicks: _Repeated,
-    out: Path,
-    judgments: Path | None = None,
-    corpus: Path | None = None,
+    clicks: Annotated[tuple[NamedPath, ...], Parameter(consume_multiple=True)],
+    out: AnyPath,
+    judgments: AnyPath | None = None,
+    corpus: AnyPath | None = None,
     judge_later: OptionalFraction = None,
     hold_out_queries: OptionalFraction = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
@@ -34,8 +33,8 @@ def run_benchmark(
     seeds: int = 3,
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     sweep: tuple[str, ...] = (),
-    model: tuple[str, ...] = (),
-    runs: tuple[str, ...] = (),
+    model: tuple[NamedPath, ...] = (),
+    runs: tuple[NamedPath, ...] = (),
     encoder: tuple[str, ...] = (),
     metrics: str = "ndcg@1,ndcg@3,ndcg@10",
     tune: str = "ndcg@10",
@@ -93,6 +92,8 @@ def run_benchmark(
     Raises:
         UserError: an input or a flag is unusable, or a system failed; the others are in the table.
     """
+    clicks, out = text_list(clicks), Path(out)
+    judgments, corpus = optional_path(judgments), optional_path(corpus)
     # Imported here so that --help is fast.
     load_tensorflow()
     from dssm_tf.benchmark.benchmark import Options, measure_systems

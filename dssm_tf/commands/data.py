@@ -14,7 +14,8 @@ from dssm_tf.commands.data_notes import NOTES, write_notes
 from dssm_tf.commands.data_run import run
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
-from dssm_tf.common.terminal import say
+from dssm_tf.common.paths import AnyPath, NamedPath, optional_path, text_list
+from dssm_tf.common.terminal import RESULT, say
 from pipelines.check import check
 
 if TYPE_CHECKING:
@@ -39,13 +40,13 @@ def list_(name: str | None = None, /) -> None:
     if name is not None:
         check_name("source", name, ADAPTERS)
     for source in ADAPTERS if name is None else [name]:
-        say(source, *(f"  {line}" for line in _description(ADAPTERS[source])), "")
+        say(source, *(f"  {line}" for line in _description(ADAPTERS[source])), "", level=RESULT)
 
 
 def convert(
     name: str,
-    source: Path,
-    out: Path,
+    source: AnyPath,
+    out: AnyPath,
     /,
     *,
     held_out: float | None = None,
@@ -73,6 +74,7 @@ def convert(
         UserError: an unknown name or option, a file or column is missing, too many rows are
             malformed, or `out` exists.
     """
+    source, out = Path(source), Path(out)
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets import ADAPTERS
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, DatasetWriter
@@ -101,9 +103,9 @@ def convert(
 
 def split(
     *,
-    clicks: Annotated[tuple[str, ...], Parameter(consume_multiple=True)],
-    out: Path,
-    corpus: Path | None = None,
+    clicks: Annotated[tuple[NamedPath, ...], Parameter(consume_multiple=True)],
+    out: AnyPath,
+    corpus: AnyPath | None = None,
     judge_later: OptionalFraction = None,
     hold_out_queries: OptionalFraction = None,
     max_reject_fraction: float = 0.1,
@@ -134,6 +136,7 @@ def split(
     Raises:
         UserError: a flag or the log is unusable, or the output exists.
     """
+    clicks, out, corpus = text_list(clicks), Path(out), optional_path(corpus)
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.tables import splits

@@ -11,6 +11,7 @@ from dssm_tf.commands import load_command
 from dssm_tf.common.command_line import run
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import check_replaceable
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.terminal import say
 from dssm_tf.reports.markdown import PAGE, write
 
@@ -69,7 +70,7 @@ Then train a model and search with it:
 """
 
 
-def demo(*, out: Path = Path("build/demo")) -> None:
+def demo(*, out: AnyPath = Path("build/demo")) -> None:
     """Try everything on bundled data, from a click log to an exported ranker.
 
     Runs the usual commands on WebQuestions and prints each of them: preprocess, train dssm and
@@ -83,6 +84,7 @@ def demo(*, out: Path = Path("build/demo")) -> None:
     Raises:
         UserError: `out` contains other files, or a command failed.
     """
+    out = Path(out)
     check_replaceable(out, _OWNED_PATTERNS)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import IO
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
 
 
 def documents(
     *,
-    export: Path,
-    input: Path,
-    out: Path,
+    export: AnyPath,
+    input: AnyPath,
+    out: AnyPath,
     title_fields: str = "",
     id: str = "",
     bulk: bool = False,
@@ -43,6 +44,7 @@ def documents(
     Raises:
         UserError: an input cannot be used; a line is named by its number.
     """
+    export, input, out = Path(export), Path(input), Path(out)
     from dssm_tf.common.files import atomic_write
     from dssm_tf.runtime.search_engine_client import SearchEngineClient
     from dssm_tf.runtime.search_engine_documents import DocumentWriter

@@ -9,6 +9,7 @@ from typing import Literal
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
 
@@ -17,9 +18,9 @@ _CHUNK = 1 << 14  # texts encoded at once: enough to group texts of similar leng
 
 def embed(
     *,
-    model: Path,
-    input: Path,
-    out: Path,
+    model: AnyPath,
+    input: AnyPath,
+    out: AnyPath,
     side: Literal["title", "query"] = "title",
     cosine: bool = False,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
@@ -45,6 +46,7 @@ def embed(
     Raises:
         UserError: an input cannot be used, or contains no text.
     """
+    model, input, out = Path(model), Path(input), Path(out)
     import pyarrow
     from pyarrow import parquet
 

@@ -14,6 +14,7 @@ from dssm_tf.commands.named import check_unique_names, named_paths, split_name
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import NoClicksError, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
+from dssm_tf.common.paths import AnyPath, NamedPath, optional_path
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
@@ -31,13 +32,13 @@ _Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 def evaluate(
     *,
-    judgments: Path,
-    out: Path,
-    model: tuple[str, ...] = (),
+    judgments: AnyPath,
+    out: AnyPath,
+    model: tuple[NamedPath, ...] = (),
     baselines: str = "bm25",
-    runs: tuple[str, ...] = (),
-    corpus: Path | None = None,
-    data: Path | None = None,
+    runs: tuple[NamedPath, ...] = (),
+    corpus: AnyPath | None = None,
+    data: AnyPath | None = None,
     judged_only: bool = False,
     against: str = "",
     fail_if_worse: _Metric = None,
@@ -83,6 +84,8 @@ def evaluate(
         UserError: an input is missing or malformed, `out` exists, names clash, or the new model is
             worse.
     """
+    judgments, out = Path(judgments), Path(out)
+    corpus, data = optional_path(corpus), optional_path(data)
     # Imported here so that --help is fast.
     from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions

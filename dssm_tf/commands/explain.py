@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from json import dumps
-from pathlib import Path
 
 from dssm_tf.common.files import atomic_directory, refuse_existing
-from dssm_tf.common.terminal import say
+from dssm_tf.common.paths import AnyPath, optional_path
+from dssm_tf.common.terminal import RESULT, say
 
 
 def explain(
     *,
-    model: Path,
+    model: AnyPath,
     query: str,
     title: str,
-    out: Path | None = None,
-    rules: Path | None = None,
+    out: AnyPath | None = None,
+    rules: AnyPath | None = None,
     json: bool = False,
 ) -> None:
     """Explain why a title matches a query.
@@ -41,6 +41,7 @@ def explain(
     Raises:
         UserError: the model cannot be read, or cannot explain these texts.
     """
+    out, rules = optional_path(out), optional_path(rules)
     if out is not None:
         refuse_existing(out)
     # Imported here so that --help is fast.
@@ -57,4 +58,4 @@ def explain(
         with atomic_directory(out) as directory:
             write(explanation, directory)
         text += "" if json else f"\n\nreport, figures and explanation.json: {out}"
-    say(text)
+    say(text, level=RESULT)

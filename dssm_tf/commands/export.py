@@ -11,6 +11,7 @@ from cyclopts import Parameter, validators
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath, optional_path
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
 def export_model(
     *,
-    model: Path,
-    out: Path,
+    model: AnyPath,
+    out: AnyPath,
     name: str | None = None,
     format: Literal["saved_model", "compact", "opensearch", "rules"] = "saved_model",
     table: Literal["float32", "float16", "int8"] = "float32",
-    corpus: Path | None = None,
+    corpus: AnyPath | None = None,
     similar_words: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 16,
-    rules: Path | None = None,
+    rules: AnyPath | None = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Write a model for TensorFlow Serving, for NumPy, or for a search engine.
@@ -59,6 +60,7 @@ def export_model(
     Raises:
         UserError: an input cannot be used, or an option does not apply to the format.
     """
+    model, out, rules = Path(model), Path(out), optional_path(rules)
     if format != "compact" and table != "float32":
         raise UserError("--table is for compact models; add --format compact.")
     if format not in ("opensearch", "rules") and corpus is not None:

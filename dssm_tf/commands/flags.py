@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, validators
 
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class TableFlags:
     columns: str = ""
     corpus_columns: str = ""
 
-    def layout(self, *models: Path) -> Layout:
+    def layout(self, *models: AnyPath) -> Layout:
         """Converts the flags to the layout that readers take.
 
         Args:
@@ -49,7 +50,9 @@ class TableFlags:
         from dssm_tf.tables.layout import Layout, parse_columns
 
         title_fields = self.title_fields
-        fields = parse_fields(title_fields) if title_fields else model_title_fields(*models)
+        fields = (
+            parse_fields(title_fields) if title_fields else model_title_fields(*map(Path, models))
+        )
         corpus_columns = parse_columns(self.corpus_columns, "--corpus-columns")
         return Layout(self.encoding, fields, parse_columns(self.columns), corpus_columns)
 

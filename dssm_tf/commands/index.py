@@ -12,6 +12,7 @@ from cyclopts import Parameter, validators
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath, optional_path, path_list
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
 
@@ -26,14 +27,14 @@ _MAX_QUERIES = 1000  # to measure the recall of a fast index on
 
 def index(
     *,
-    model: Path,
-    corpus: Path,
-    out: Path,
+    model: AnyPath,
+    corpus: AnyPath,
+    out: AnyPath,
     kind: Literal["auto", "exact", "fast"] = "auto",
-    queries: Path | None = None,
+    queries: AnyPath | None = None,
     similar_words: int | None = None,
-    rules: Path | None = None,
-    clicks: tuple[Path, ...] = (),
+    rules: AnyPath | None = None,
+    clicks: tuple[AnyPath, ...] = (),
     min_sessions: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
@@ -65,6 +66,8 @@ def index(
     Raises:
         UserError: an input cannot be used, or `out` exists.
     """
+    model, corpus, out = Path(model), Path(corpus), Path(out)
+    rules, queries, logs = optional_path(rules), optional_path(queries), path_list(clicks)
     from dssm_tf import runtime
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import add_remembered_clicks, add_rules, copy_compact
@@ -73,7 +76,7 @@ def index(
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.read import scan_texts
 
-    if min_sessions is not None and not clicks:
+    if min_sessions is not None and not logs:
         raise UserError("--min-sessions is for --clicks; give a click log.")
     refuse_existing(out)
     layout = tables.layout(model)
@@ -94,14 +97,14 @@ def index(
         search_index = build_index(
             ranker, model, titles, kind, query_texts, similar_words, task.update
         )
-        if clicks:
+        if logs:
             search_index, remembered = _remember(
-                search_index, clicks, layout, min_sessions, task.update
+                search_index, logs, layout, min_sessions, task.update
             )
             add_remembered_clicks(temporary / MODEL, search_index.model.remembered)
         name_fields(search_index, layout.corpus.title_fields)
         task.update(1.0, "writing")
-        search_index.save(temporary)
+        search_index.write(temporary)
     say(
         *remembered, f"{len(titles):,} titles; {search_index.summary}. Written: {out}",
         to=sys.stderr,

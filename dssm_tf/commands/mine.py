@@ -6,15 +6,16 @@ import shlex
 from pathlib import Path
 
 from dssm_tf.commands.named import named_paths
+from dssm_tf.common.paths import AnyPath, NamedPath
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
 
 def mine(
     *,
-    data: Path,
-    out: Path,
-    model: tuple[str, ...] = (),
+    data: AnyPath,
+    out: AnyPath,
+    model: tuple[NamedPath, ...] = (),
     bm25: bool = False,
     ranks: tuple[int, int] = (1, 30),
     margin: float = 0.05,
@@ -40,6 +41,7 @@ def mine(
     Raises:
         UserError: an input cannot be used, `out` exists, or no title is left.
     """
+    data, out = Path(data), Path(out)
     load_tensorflow()
     from dssm_tf.training.mining import mine as mine_negatives
 

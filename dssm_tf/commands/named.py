@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath, text_list
 
 
-def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
+def named_models(entries: AnyPath | Sequence[AnyPath], option: str) -> dict[str, str]:
     """Parses paths, or names of models, and returns them by name.
 
     The name is the part before `=`, or else the last part of the path.
@@ -16,13 +17,13 @@ def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
     Raises:
         UserError: a name or a path is empty, or two entries have the same name.
     """
-    pairs = [split_name(entry, option) for entry in entries]
+    pairs = [split_name(entry, option) for entry in text_list(entries)]
     names = [name or _stem(path) for name, path in pairs]
     check_unique_names(names, option)
     return dict(zip(names, (path for _, path in pairs), strict=True))
 
 
-def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
+def named_paths(entries: AnyPath | Sequence[AnyPath], option: str) -> dict[str, Path]:
     """Parses paths and returns them by name; see `named_models`."""
     return {name: Path(path) for name, path in named_models(entries, option).items()}
 

@@ -6,17 +6,18 @@ from pathlib import Path
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS
 from dssm_tf.commands.named import named_paths
+from dssm_tf.common.paths import AnyPath, NamedPath
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
 
 def report(
     *,
-    model: Path,
-    out: Path,
-    judgments: Path | None = None,
-    corpus: Path | None = None,
-    beside: tuple[str, ...] = (),
+    model: AnyPath,
+    out: AnyPath,
+    judgments: AnyPath | None = None,
+    corpus: AnyPath | None = None,
+    beside: tuple[NamedPath, ...] = (),
 ) -> None:
     """Write a report about a run: learning curves, metrics, explained queries, keywords.
 
@@ -35,6 +36,7 @@ def report(
     Raises:
         UserError: a file is missing or malformed, or `out` exists.
     """
+    model, out = Path(model), Path(out)
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.reports import markdown
     from dssm_tf.tables.judgments import read_corpus, read_judgments

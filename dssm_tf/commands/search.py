@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath, optional_path
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
 from dssm_tf.tables.cells import one_line, shown_text
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 def search(
     *queries: str,
-    index: Path | None = None,
-    model: Path | None = None,
-    corpus: Path | None = None,
+    index: AnyPath | None = None,
+    model: AnyPath | None = None,
+    corpus: AnyPath | None = None,
     k: int = 10,
     format: Literal["text", "tsv", "json"] = "text",
-    rules: Path | None = None,
+    rules: AnyPath | None = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
     """Search a corpus with a model.
@@ -53,6 +53,8 @@ def search(
     Raises:
         UserError: an input cannot be used.
     """
+    index, model = optional_path(index), optional_path(model)
+    corpus, rules = optional_path(corpus), optional_path(rules)
     from dssm_tf.retrieval.opening import build_index, open_index
     from dssm_tf.retrieval.records import COLUMNS, result_record, result_rows
     from dssm_tf.tables.judgments import read_corpus

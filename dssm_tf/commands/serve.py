@@ -17,7 +17,8 @@ from cyclopts import Parameter
 
 from dssm_tf.commands.named import split_name
 from dssm_tf.common.errors import UserError, install_command
-from dssm_tf.common.terminal import say
+from dssm_tf.common.paths import AnyPath, NamedPath, optional_path
+from dssm_tf.common.terminal import log_level, say
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ _SIGNALS = [
 
 
 def serve(
-    *models: str,
-    index: Path | None = None,
-    rules: Path | None = None,
+    *models: NamedPath,
+    index: AnyPath | None = None,
+    rules: AnyPath | None = None,
     host: str = "127.0.0.1",
     allow_host: tuple[str, ...] = (),
     allow_origin: tuple[str, ...] = (),
@@ -77,6 +78,7 @@ def serve(
     Raises:
         UserError: a model cannot be served, or a port is in use.
     """
+    index, rules = optional_path(index), optional_path(rules)
     # Errors are reported in one line, without additional lines from gRPC.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -99,11 +101,13 @@ def serve(
         raise UserError("--rules is for --index.")
     if not 0 <= poll_seconds < threading.TIMEOUT_MAX:
         raise UserError(f"--poll-seconds {poll_seconds}: expected at least 0.")
-    sources = [Source(Path(path), name) for name, path in (split_name(m, "models") for m in models)]
+    sources = [
+        Source(Path(path), name) for name, path in (split_name(str(m), "models") for m in models)
+    ]
     with _restored_signal_handlers():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-        _LOG.setLevel(logging.INFO)
+        _LOG.setLevel(log_level())
         repository = Repository(sources, index, rules, _labels(label))
         snapshot = repository.open()
         server = Server(

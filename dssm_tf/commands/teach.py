@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from dssm_tf.common.files import refuse_existing
+from dssm_tf.common.paths import AnyPath, NamedPath
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
 
 def teach(
     *,
-    data: Path,
-    model: str,
-    out: Path,
+    data: AnyPath,
+    model: NamedPath,
+    out: AnyPath,
     best: int = 16,
     random: int = 16,
     seed: int = 0,
@@ -38,6 +39,7 @@ def teach(
     Raises:
         UserError: the model cannot be loaded, or `out` exists.
     """
+    data, out, model = Path(data), Path(out), str(model)
     refuse_existing(out)
     from dssm_tf.benchmark.external import load_teacher
 

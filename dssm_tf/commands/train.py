@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import shlex
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
     from dssm_tf.training.run_directory import Result
 
-# Arguments that only the Python function has. Their annotations avoid Keras types, because the
-# command line evaluates annotations without loading Keras; the docstring has the types.
-_PythonOnly = Parameter(parse=False)
-
 
 def train(
     *,
-    data: Path,
-    out: Path,
+    data: AnyPath,
+    out: AnyPath,
     config: str | None = None,
-    judgments: Path | None = None,
-    teacher: Path | None = None,
-    start: Annotated[Path | None, Parameter(name="--from")] = None,
+    judgments: AnyPath | None = None,
+    teacher: AnyPath | None = None,
+    start: Annotated[AnyPath | None, Parameter(name="--from")] = None,
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
-    tensorboard: Path | None = None,
-    tower: Annotated[Callable[[int], Any] | None, _PythonOnly] = None,
-    loss: Annotated[Any, _PythonOnly] = None,
-    callbacks: Annotated[Sequence[Any], _PythonOnly] = (),
+    tensorboard: AnyPath | None = None,
 ) -> None:
     """Train a model on preprocessed clicks, or on titles alone if there are none.
 
@@ -57,42 +49,19 @@ def train(
             contains only newer clicks.
         overrides: KEY=VALUE, a setting such as training.epochs=5; may be repeated.
         tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
-        tower: a function from a vocabulary size to a custom tower, which replaces the
-            configuration's. Its class extends `dssm_tf.towers.tower.Tower` and is registered
-            with `keras.saving.register_keras_serializable`.
-        loss: a `dssm_tf.losses.RankingLoss` for clicks, which replaces the configuration's; custom
-            classes are registered as for `tower`.
-        callbacks: Keras callbacks, such as keras.callbacks.ReduceLROnPlateau; they are called
-            during training, and again during the final training on all records.
 
     Raises:
         UserError: see `load_config` and `dssm_tf.training.train`.
     """
-    from dssm_tf.config import DEFAULT_CONFIG, find_config, load_config
-    from dssm_tf.model.run_files import CONFIG
-
-    settings = []
-    for name, file in (("judgments", judgments), ("teacher", teacher)):
-        if file:  # replaces the configuration's file and the hash of its content
-            settings += [f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""']
-    if config is None and start is not None:
-        path = Path(start) / CONFIG
-    else:
-        path = find_config(config or DEFAULT_CONFIG)
-    resolved = load_config(path, [*settings, *overrides])
-    resolved.check_files()
-    load_tensorflow()
-
-    from dssm_tf.config.custom_parts import with_custom_parts
+    data, out = Path(data), Path(out)
+    from dssm_tf.api.training import resolve_settings, train_run
     from dssm_tf.evaluation.intervals import interval
-    from dssm_tf.training.devices import read_cluster
-    from dssm_tf.training.train import train as run_training
 
-    resolved = with_custom_parts(resolved, tower, loss)
-    result = run_training(
-        resolved, data, out, start=start, callbacks=callbacks, tensorboard=tensorboard
+    resolved = resolve_settings(
+        config, overrides, start, {"judgments": judgments, "teacher": teacher}
     )
-    if read_cluster()[0]:
+    result = train_run(resolved, data, out, start=start, tensorboard=tensorboard)
+    if result is None:
         return
     duration = f"in {result.seconds:.0f} s" if result.seconds else "(already finished)"
     warm_start_note = "" if start is None else f", started from {start}"
@@ -104,15 +73,16 @@ def train(
             f"{metrics['queries']:,.0f} queries, with {result.prior_weight:g} x log-prior of "
             f"titles{' (measured before the refit)' if result.refitted else ''}"
         )
+    say(*lines)
     if result.convergence_warning:
-        lines.append(
+        say(
             f"WARNING: the model may have learned nothing: {result.convergence_warning}. Try "
             f"another optimizer.learning_rate (it was {resolved.optimizer.learning_rate:g}), or "
-            "train for longer."
+            "train for longer.",
+            level=logging.WARNING,
         )
     else:
-        lines.append(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
-    say(*lines)
+        say(f"next: dssm export --model {shlex.quote(str(out))} --out EXPORT")
 
 
 def _phases(result: Result) -> str:

@@ -8,14 +8,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from dssm_tf.common.errors import UserError, install_command
+from dssm_tf.common.paths import AnyPath, path_list
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import is_quiet
 
 
 def tune(
     *,
     config: str = "maxsim",
-    data: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)],
-    out: Path,
+    data: Annotated[tuple[AnyPath, ...], Parameter(consume_multiple=True)],
+    out: AnyPath,
     grid: tuple[str, ...],
     random: int | None = None,
     tpe: int | None = None,
@@ -50,6 +52,7 @@ def tune(
     Raises:
         UserError: a setting is not allowed, or every trial failed.
     """
+    data, out = path_list(data), Path(out)
     try:
         import optuna
 
@@ -65,4 +68,4 @@ def tune(
 
     from dssm_tf.tuning.tune import tune as run
 
-    run(search, data, out, console=Console())
+    run(search, data, out, console=Console(quiet=is_quiet()))

@@ -7,15 +7,24 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from dssm_tf.common.command_runner import run_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import quieten
+from dssm_tf.common.terminal import output_of_level
 
 Function = Callable[..., Any]
 _HELP = {"--help", "-h"}
+LOG_LEVELS = ("debug", "info", "warning", "error")
+"""Values of `--log-level`. Progress and summaries are of the level `info`."""
+_OUTPUT_FLAGS = """
+Every command also has `--quiet`, which prints results, warnings and errors only, and
+`--log-level debug|info|warning|error`: `debug` adds the messages of TensorFlow and Beam, and
+tracebacks; `info` is the default; `warning` is `--quiet`; `error` prints no warnings either.
+"""
 
 
 def run(
@@ -37,20 +46,18 @@ def run(
         standard error.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        level, arguments = output_level(arguments)
+    except UserError as error:
+        sys.stderr.write(f"{name}: {error} (`{name} --help` shows all flags.)\n")
+        return 2
+    if level is not None:
+        with output_of_level(level):
+            return run(name, command, arguments)
+    quieten()
     if isinstance(command, Mapping) and arguments and arguments[0] in command:
         return run(f"{name} {arguments[0]}", command[arguments[0]], arguments[1:])
-    app = App(
-        name=name,
-        help_format="markdown",
-        version_flags=(),
-        default_parameter=Parameter(negative=(), show_default=_default_in_help),
-    )
-    app["--help"].show = False
-    if isinstance(command, Mapping):
-        for subcommand, function in command.items():
-            app.command(function, name=subcommand)
-    else:
-        app.default(command)
+    app = _app(name, command)
     if _HELP.intersection(arguments):  # first, because resolving the flags doubles the time
         return run_command(name, lambda: app.help_print([]))
     try:
@@ -72,6 +79,75 @@ def run(
                 sys.stderr.write(f"{name}: {store} is not a local path; copy it to this machine.\n")
                 return 2
     return run_command(name, lambda: function(*bound.args, **bound.kwargs))
+
+
+def _app(name: str, command: Function | Mapping[str, Function]) -> App:
+    """The parser of a command; see `run`."""
+    app = App(
+        name=name,
+        help_format="markdown",
+        version_flags=(),
+        default_parameter=Parameter(negative=(), show_default=_default_in_help),
+        help_epilogue=_OUTPUT_FLAGS,
+    )
+    app["--help"].show = False
+    if isinstance(command, Mapping):
+        for subcommand, function in command.items():
+            app.command(function, name=subcommand)
+    else:
+        app.default(command)
+    return app
+
+
+def completion_script(
+    program: str,
+    commands: Mapping[str, Function | Mapping[str, Function]],
+    shell: Literal["bash", "zsh", "fish"],
+) -> str:
+    """Completions of a program for a shell.
+
+    Args:
+        program: name of the program.
+        commands: its commands by name: functions, or functions by the name of their subcommand.
+        shell: the shell.
+    """
+    app = App(name=program, version_flags=(), default_parameter=Parameter(negative=()))
+
+    @app.default
+    def without_command(
+        *, quiet: bool = False, log_level: Literal["debug", "info", "warning", "error"] = "info"
+    ) -> None:
+        """Flags before a command."""
+
+    for name, command in commands.items():
+        app.command(_app(name, command))
+    return app.generate_completion(prog_name=program, shell=shell)
+
+
+def output_level(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The level of `--quiet` and `--log-level`, and the other arguments.
+
+    Returns:
+        One of `LOG_LEVELS`, or None without these flags; and the arguments without them.
+
+    Raises:
+        UserError: there is no such level.
+    """
+    level, others = None, []
+    rest = iter(arguments)
+    for argument in rest:
+        flag, equals, value = argument.partition("=")
+        if argument == "--":
+            others += [argument, *rest]
+        elif argument == "--quiet":
+            level = "warning"
+        elif flag.replace("_", "-") == "--log-level":
+            level = value if equals else next(rest, "")
+            if level not in LOG_LEVELS:
+                raise UserError(f"--log-level is {level!r}; expected {', '.join(LOG_LEVELS)}.")
+        else:
+            others.append(argument)
+    return level, others
 
 
 def _default_in_help(default: Any) -> Any:

@@ -75,7 +75,9 @@ def _lock(descriptor: int, wait: bool) -> bool:
 
 
 @contextmanager
-def atomic_directory(path: Path | str, *, owned_patterns: Sequence[str] = ()) -> Iterator[Path]:
+def atomic_directory(
+    path: Path | str, *, owned_patterns: Sequence[str] = (), overwrite_flag: str = ""
+) -> Iterator[Path]:
     """Yields a new directory that is renamed to `path` if the block succeeds.
 
     The new directory is `.NAME.incomplete` next to `path`, readable by its owner only. If `path`
@@ -87,6 +89,7 @@ def atomic_directory(path: Path | str, *, owned_patterns: Sequence[str] = ()) ->
     Args:
         path: the directory to write; a symbolic link is followed.
         owned_patterns: the files that may be replaced, see `check_replaceable`; none if empty.
+        overwrite_flag: see `check_replaceable`.
 
     Raises:
         UserError: `path` has files that may not be replaced, or another process writes it.
@@ -102,11 +105,13 @@ def atomic_directory(path: Path | str, *, owned_patterns: Sequence[str] = ()) ->
                 _remove(old, new)
             else:
                 old.rename(path)
-        check_replaceable(path, owned_patterns)
+        check_replaceable(path, owned_patterns, overwrite_flag)
         new.mkdir(0o700)
         try:
             yield new
-            check_replaceable(path, owned_patterns)  # it may have been created meanwhile
+            check_replaceable(
+                path, owned_patterns, overwrite_flag
+            )  # it may have been created meanwhile
             new.chmod(0o777 & ~_umask())
             _swap(new, path, old)
         except BaseException:
@@ -162,22 +167,22 @@ def refuse_existing(path: Path) -> None:
     check_replaceable(path, ())
 
 
-def check_replaceable(path: Path, owned_patterns: Sequence[str]) -> None:
+def check_replaceable(path: Path, owned_patterns: Sequence[str], overwrite_flag: str = "") -> None:
     """Raises UserError if replacing a directory is impossible or would delete a user's files.
 
     Args:
         path: the directory. It may be missing or empty.
         owned_patterns: patterns of the names that may be deleted. If the directory is not empty,
             one of its names must match the first pattern.
+        overwrite_flag: the flag by which the command replaces its own files, for the message; empty
+            if it has none or it was given.
     """
     if path.is_dir() and os.path.ismount(path):
         raise UserError(f"{path} is a mount point; name a directory inside it.")
     names = sorted(child.name for child in path.iterdir()) if path.is_dir() else []
     if path.exists() and not (path.is_dir() and (owned_patterns or not names)):
-        raise UserError(
-            f"{path} exists already; choose another name, remove it first, or give --overwrite if "
-            "the command has it."
-        )
+        way = f", remove it first, or give {overwrite_flag}" if overwrite_flag else ", or remove it"
+        raise UserError(f"{path} exists already; choose another name{way}.")
     for name in names:
         if not any(fnmatchcase(name, pattern) for pattern in owned_patterns):
             raise UserError(

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
+from dssm_tf.common.terminal import is_quiet
+
 State = str | Callable[[], str]
 
 LINE_INTERVAL = 20.0
@@ -88,6 +90,7 @@ def progress_of(
         state: see `Task`.
     """
     on_terminal = sys.stderr.isatty()
+    show = show and not is_quiet()
     bar = progress.Progress(
         progress.TextColumn("{task.description}:", markup=False),
         progress.BarColumn(bar_width=24),

@@ -98,8 +98,19 @@ def add_rules(directory: Path, path: Path) -> None:
             f"{path} cannot be applied: rules are for models with the score maxsim, and this one "
             f"has the score {files.score}; leave --rules out."
         )
-    text = read_rules(path, files.vocabulary).text
-    (directory / RULES).write_text(text, "utf-8", newline="")
+    set_rules(directory, read_rules(path, files.vocabulary).text)
+
+
+def set_rules(directory: Path, text: str) -> None:
+    """Writes the rules by hand of a compact model; an empty text removes earlier ones.
+
+    Args:
+        directory: the compact model, of a model with the score maxsim.
+        text: the content of a file of rules.
+    """
+    (directory / RULES).unlink(missing_ok=True)
+    if text:
+        (directory / RULES).write_text(text, "utf-8", newline="")
     write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,38 @@ def heat_maps(
     axes[0][0].set_ylabel("cell")
     figure.colorbar(colors, ax=list(axes[0]), label="activation", extend="both")
     figure.suptitle(title, wrap=True)
+    return figure
+
+
+class ShownFigure(Figure):
+    """A figure that notebooks display without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        content = BytesIO()
+        self.savefig(content, format="png", dpi=_DPI)
+        return content.getvalue()
+
+
+def mean_intervals(systems: Sequence[str], panels: Mapping[str, NDArray[Any]]) -> ShownFigure:
+    """Draws means with intervals, one row per system and one panel per metric.
+
+    Args:
+        systems: the names of the systems, the first one at the top.
+        panels: mean, low and high of each system, `(3, systems)`, by metric.
+    """
+    figure = ShownFigure(
+        figsize=(1.4 + 2.2 * len(panels), 1 + 0.4 * len(systems)), layout="constrained"
+    )
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    rows = np.arange(len(systems))
+    for axis, (metric, (mean, low, high)) in zip(axes[0], panels.items(), strict=True):
+        errors = np.clip([mean - low, high - mean], 0, None)
+        axis.errorbar(mean, rows, xerr=errors, fmt="o", color=_POSITIVE, capsize=3)
+        axis.set_yticks(rows, systems)
+        axis.set_ylim(len(systems) - 0.5, -0.5)
+        axis.set(xlabel=metric)
+        axis.grid(alpha=0.3, axis="x")
+    figure.suptitle("mean and 95 % interval over queries", fontsize="medium")
     return figure
 
 

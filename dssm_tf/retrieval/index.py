@@ -12,6 +12,7 @@ import numpy as np
 
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.example_queries import examples_of
@@ -20,6 +21,7 @@ from dssm_tf.retrieval.index_checks import check_bm25, sample_problem
 from dssm_tf.retrieval.lexical import build_bm25
 from dssm_tf.retrieval.maxsim_files import read_table
 from dssm_tf.retrieval.nearest import Nearest
+from dssm_tf.retrieval.saving import save_with_model
 from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.vector_ranker import VectorRanker
@@ -98,7 +100,20 @@ class Index:
         titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
         return cls(model, titles, lexical, nearest)
 
-    def save(self, directory: Path) -> None:
+    def save(self, directory: AnyPath, model: AnyPath) -> None:
+        """Writes the index with its model; the directory is complete, or not there.
+
+        Args:
+            directory: directory to write; it must not exist.
+            model: directory of the run or the compact model that the index was built with.
+
+        Raises:
+            UserError: `directory` exists, `model` is neither a run nor a compact model, or the
+                files cannot be written.
+        """
+        save_with_model(directory, model, self.model, self.write)
+
+    def write(self, directory: Path) -> None:
         """Writes the index and checksums into a directory that already contains `MODEL`."""
         from pyarrow import feather
 

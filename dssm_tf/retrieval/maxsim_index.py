@@ -20,6 +20,7 @@ import numpy as np
 from dssm_tf import runtime
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.retrieval.clicked_titles import ClickedTitles
 from dssm_tf.retrieval.content_checks import content_problem
@@ -50,6 +51,7 @@ from dssm_tf.retrieval.maxsim_ranking import (
     RankedTitles,
     load_kernels,
 )
+from dssm_tf.retrieval.saving import save_with_model
 from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.retrieval.title_rules import (
     EntriesOfQuery,
@@ -176,7 +178,20 @@ class MaxSimIndex:
         model = self.model.with_remembered_clicks(remembered)
         return replace(self, model=model, clicked=clicked)
 
-    def save(self, directory: Path) -> None:
+    def save(self, directory: AnyPath, model: AnyPath) -> None:
+        """Writes the index with its model; the directory is complete, or not there.
+
+        Args:
+            directory: directory to write; it must not exist.
+            model: directory of the run or the compact model that the index was built with.
+
+        Raises:
+            UserError: `directory` exists, `model` is neither a run nor a compact model, or the
+                files cannot be written.
+        """
+        save_with_model(directory, model, self.model, self.write)
+
+    def write(self, directory: Path) -> None:
         """Writes the index and checksums into a directory that already contains the model."""
         from pyarrow import feather
 

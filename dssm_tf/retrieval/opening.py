@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.export.load import find_model
 from dssm_tf.retrieval.index import Index
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_files import SETTINGS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.title_filters import with_field_names
+from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.runtime.vector_ranker import require_vectors
 from dssm_tf.tables.judgments import CorpusTitle
 
 AnyIndex = Index | MaxSimIndex
-"""Both have `search`, `save`, `model`, `filters`, `summary` and a length."""
+"""Both have `search`, `save`, `write`, `model`, `filters`, `summary` and a length."""
 
 
 def build_index(
@@ -81,6 +84,13 @@ def open_index(directory: Path | str, mapped: bool = True, rules: Path | None = 
             rule is not valid, or the model does not have the score maxsim and `rules` is given.
     """
     directory = Path(directory)
+    if not directory.exists():
+        raise UserError(f"{directory} does not exist; expected an index that `dssm index` wrote.")
+    if find_model(directory) is not None and not (directory / INDEX_MODEL).exists():
+        raise UserError(
+            f"{directory} is a model, not an index; build its index: dssm index --model "
+            f"{shlex.quote(str(directory))} --corpus CORPUS --out INDEX."
+        )
     if (directory / SETTINGS).exists():
         index = MaxSimIndex.open(directory, mapped)
         if rules is None:

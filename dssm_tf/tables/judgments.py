@@ -12,6 +12,7 @@ from polars import col
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.batches import LINE
 from dssm_tf.tables.columns import CORPUS, JUDGMENTS
+from dssm_tf.tables.frames import TableSource, row_name
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
@@ -35,13 +36,13 @@ class CorpusTitle(NamedTuple):
     title: str
 
 
-def read_judgments(path: Path | str, layout: Layout | None = None) -> list[Judgment]:
+def read_judgments(path: TableSource, layout: Layout | None = None) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
     A pair with several judgments, for example by several raters, has the mean of its grades.
 
     Args:
-        path: the table, of any format.
+        path: the table: a file of any format, or a data frame.
         layout: encoding, column names and other properties of the file.
 
     Raises:
@@ -55,8 +56,9 @@ def read_judgments(path: Path | str, layout: Layout | None = None) -> list[Judgm
     if len(conflicts):
         row = conflicts.row(0, named=True)
         raise UserError(
-            f"{path}:{row[LINE]}: query_id {row['query_id']!r} stands for {row['query']!r} here "
-            f"and for {row['first_query']!r} above; give each query its own id."
+            f"{row_name(path, row[LINE])}: query_id {row['query_id']!r} stands for "
+            f"{row['query']!r} here and for {row['first_query']!r} above; give each query its own "
+            "id."
         )
     pairs = rows.group_by("query_id", "doc_id", maintain_order=True).agg(
         col.query.first(), col.title.first(), "grade"
@@ -67,11 +69,11 @@ def read_judgments(path: Path | str, layout: Layout | None = None) -> list[Judgm
     ]
 
 
-def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTitle]:
+def read_corpus(path: TableSource, layout: Layout | None = None) -> list[CorpusTitle]:
     """Reads a corpus table of any format, `doc_id title`.
 
     Args:
-        path: the table.
+        path: the table: a file, or a data frame.
         layout: encoding, column names and other properties of the file.
 
     Raises:
@@ -82,8 +84,8 @@ def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTi
     if len(repeats := rows.filter(~col.doc_id.is_first_distinct())):
         row = repeats.row(0, named=True)
         raise UserError(
-            f"{path}:{row[LINE]}: doc_id {row['doc_id']!r} is there already; give each title its "
-            "own id."
+            f"{row_name(path, row[LINE])}: doc_id {row['doc_id']!r} is there already; give each "
+            "title its own id."
         )
     return [*map(CorpusTitle._make, rows.select("doc_id", "title").iter_rows())]
 

@@ -21,6 +21,7 @@ from dssm_tf.tables.batches import LINE, Batch, Contents
 from dssm_tf.tables.cells import BadRow, lost_clicks
 from dssm_tf.tables.columns import Column
 from dssm_tf.tables.formats import TEXTS, format_of, open_contents
+from dssm_tf.tables.frames import TableSource, parquet_of, source_name
 from dssm_tf.tables.layout import TITLE, Layout, Reject, expand_title_fields, reject
 from dssm_tf.tables.lines import reading
 from dssm_tf.text.fields import SEPARATOR
@@ -189,15 +190,15 @@ _NAMED = ("query", "title", "clicks", "query_id", "doc_id", "grade")
 
 @contextmanager
 def open_table(
-    path: Path | str,
+    path: TableSource,
     format: str = "",
     layout: Layout | None = None,
     raw: IO[bytes] | None = None,
 ) -> Iterator[Table]:
-    """Opens a file of any format.
+    """Opens a file of any format, or a data frame.
 
     Args:
-        path: the file.
+        path: the file, or a data frame.
         format: one of `FORMATS`; by default the one that the file's name ends in.
         layout: encoding, column names and other properties of the file.
         raw: its bytes, which are closed at the end; None opens `path` on this machine.
@@ -205,15 +206,19 @@ def open_table(
     Raises:
         UserError: the file cannot be read, or has an unknown format.
     """
-    where, layout, format = str(path), layout or Layout(), format or format_of(path)
-    with reading(where):
-        file = raw or Path(path).open("rb")  # noqa: SIM115
+    where, layout = source_name(path), layout or Layout()
+    if isinstance(path, (str, Path)):
+        format = format or format_of(path)
+        with reading(where):
+            file = raw or Path(path).open("rb")  # noqa: SIM115
+    else:
+        format, file = "parquet", parquet_of(path)
     with file:
         yield Table(open_contents(file, where, format, layout), where, layout)
 
 
 def scan(
-    path: Path | str,
+    path: TableSource,
     columns: Sequence[Column],
     layout: Layout | None = None,
     format: str = "",
@@ -223,13 +228,15 @@ def scan(
     Raises:
         UserError: the file cannot be read, lacks a column or has a bad row.
     """
-    with open_table(path, format or format_of(path, otherwise="tsv"), layout) as table:
+    if not format and isinstance(path, (str, Path)):
+        format = format_of(path, otherwise="tsv")
+    with open_table(path, format, layout) as table:
         for frame, _ in table.scan(columns):
             yield frame
 
 
 def read(
-    path: Path | str,
+    path: TableSource,
     columns: Sequence[Column],
     layout: Layout | None = None,
     format: str = "",
@@ -238,7 +245,7 @@ def read(
     """Reads the checked rows of a file, with `LINE`; a name without a known ending means TSV.
 
     Args:
-        path: the file.
+        path: the file, or a data frame.
         columns: columns of the result.
         layout: encoding, column names and other properties of the file.
         format: one of `FORMATS`; by default the one that the file's name ends in.
@@ -250,7 +257,8 @@ def read(
     schema = {column.name: column.dtype for column in columns} | {LINE: pl.Int64}
     frame = pl.concat([pl.DataFrame(schema=schema), *scan(path, columns, layout, format)])
     if expected and not len(frame):
-        raise UserError(f"{path} has a header and no {expected}.")
+        columns_alone = "a header and " if isinstance(path, (str, Path)) else ""
+        raise UserError(f"{source_name(path)} has {columns_alone}no {expected}.")
     return frame
 
 

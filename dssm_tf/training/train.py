@@ -12,6 +12,7 @@ from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
+from dssm_tf.common.terminal import is_quiet
 from dssm_tf.config import Config
 from dssm_tf.config.training import ValidationConfig
 from dssm_tf.data.graded_sources import SOURCES, GradedSource, read_sources
@@ -87,7 +88,9 @@ def train(
     board = None if tensorboard is None else Path(tensorboard)
     check_tensorboard(board)
     check_callbacks(callbacks, config.optimizer.schedule)
-    console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
+    console = Console(
+        quiet=quiet or is_quiet() or not devices.chief, highlight=False, soft_wrap=True
+    )
     options = LoopOptions(out, console.quiet, callbacks, board)
     # On several hosts, only the first process writes.
     with exclusive_lock(out) if devices.chief else nullcontext():

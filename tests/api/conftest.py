@@ -41,7 +41,7 @@ def compact(folder, run) -> Path:
 
 
 @pytest.fixture(scope="session")
-def models(run, exported, compact) -> dict[str, dssm_tf.VectorRanker]:
+def models(run, exported, compact) -> dict[str, dssm_tf.Model]:
     """The same model, loaded from a directory of each kind."""
     paths = {"run": run, "export": exported, "compact": compact}
     return {kind: dssm_tf.load(path) for kind, path in paths.items()}

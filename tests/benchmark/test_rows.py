@@ -81,6 +81,9 @@ def test_finished_systems_are_measured_without_being_trained_again(
         assert rows[name].values("ndcg@10") == pytest.approx(
             rows["run"].values("ndcg@10"), nan_ok=True
         )
+    # The costs of a run are those of its compact model, whose name is in one of its files.
+    megabytes = [rows[name].cost("megabytes") for name in ("run", "small")]
+    assert megabytes[0] == pytest.approx(megabytes[1], abs=1e-4)
     # The run's query ids show that its log has no judged query; a baseline has no query ids.
     overlaps = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     for name in ("run", "served"):

@@ -96,11 +96,9 @@ def test_a_failed_directory_leaves_nothing(tmp_path):
 
 
 def test_a_directory_that_is_not_empty_is_rejected_before_any_work(tmp_path, run):
-    with pytest.raises(
-        UserError,
-        match=r"run exists already; choose another name, remove it first, or give --overwrite",
-    ):
-        atomic_directory(run).__enter__()
+    for flag, way in (("", r", or remove it\."), ("--force", r", .* or give --force\.")):
+        with pytest.raises(UserError, match=f"run exists already; choose another name{way}"):
+            atomic_directory(run, overwrite_flag=flag).__enter__()
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="file exists already"):
         refuse_existing(tmp_path / "file")

@@ -66,10 +66,10 @@ def opened_by_caller(target: ast.expr) -> bool:
 EXPECTED = {
     # An unfinished directory, which the command renames when all is written.
     "dssm_tf/analysis/rendering.py: write",
-    "dssm_tf/api.py: save",
+    "dssm_tf/api/click_data.py: save",
     "dssm_tf/commands/data_notes.py: write_notes",
     "dssm_tf/datasets/output.py: __init__",
-    "dssm_tf/export/compact.py: add_rules",
+    "dssm_tf/export/compact.py: set_rules",
     "dssm_tf/export/compact.py: write_compact",
     "dssm_tf/export/saved_model.py: export_saved_model",
     "dssm_tf/export/search_engine/write.py: _write_expansions",
@@ -77,10 +77,10 @@ EXPECTED = {
     "dssm_tf/export/search_engine/write.py: _write_table",
     "dssm_tf/export/search_engine/write.py: write_search_engine",
     "dssm_tf/reports/figures.py: save",
-    "dssm_tf/retrieval/index.py: save",
+    "dssm_tf/retrieval/index.py: write",
     "dssm_tf/runtime/remembered_clicks.py: save",
     "dssm_tf/retrieval/maxsim_files.py: write_files",
-    "dssm_tf/retrieval/maxsim_index.py: save",
+    "dssm_tf/retrieval/maxsim_index.py: write",
     "pipelines/launcher.py: _write_rejects",
     "pipelines/report.py: write_report",
     "pipelines/shards.py: emit",
@@ -91,6 +91,10 @@ EXPECTED = {
     # Appends rankings to a file of an unfinished run, which the same command continues.
     "dssm_tf/datasets/engine_run.py: _read_partial",
     "dssm_tf/datasets/engine_run.py: write_engine_run",
+    # Files in temporary directories of one call, and an image in memory.
+    "dssm_tf/api/preprocessing.py: _files",
+    "dssm_tf/api/training.py: _as_file",
+    "dssm_tf/reports/figures.py: _repr_png_",
     # The null device.
     "dssm_tf/common/command_runner.py: run_command",
     # Writes the documentation of this repository.

@@ -156,7 +156,7 @@ def test_a_full_disk_is_an_error_that_names_the_cause(ranker, tmp_path):
     # BM25 scores need 8 bytes for each of 3 words in 400 titles: 9,600 bytes.
     index.titles = index.titles.slice(0, 1)
     with limited_file_size(6000), pytest.raises(UserError, match=r"words.* Is the disk full\?"):
-        index.save(tmp_path)
+        index.write(tmp_path)
 
 
 def test_two_builds_in_processes_with_other_hash_seeds_have_equal_bytes(run_with_prior, tmp_path):

@@ -27,7 +27,7 @@ def write_index(directory: Path, titles: list[str]) -> Path:
     """Writes an index of titles, whose ids are their numbers."""
     model = write_compact_model(example_model(), directory / "model", {"red shoe": -1.0})
     corpus = [CorpusTitle(str(row), title) for row, title in enumerate(titles)]
-    MaxSimIndex.build(runtime.load(model), corpus).save(directory)
+    MaxSimIndex.build(runtime.load(model), corpus).write(directory)
     return directory
 
 
@@ -104,6 +104,7 @@ def test_rules_by_hand_are_read_with_the_index_and_again_when_they_change(tmp_pa
     repository.refresh(now=True)
     assert ranking() == ["0"]
     assert "rules.tsv" in caplog.text
+    (tmp_path / "cosine").mkdir()
     with pytest.raises(UserError, match="rules are for models with the score maxsim"):
         open_index(tmp_path / "cosine", rules=rules)
 

@@ -65,7 +65,7 @@ def test_a_plain_fit_with_the_callbacks_equals_train(data, by_train, folder):
     model = fit(clicks, [clicks.ranking_validation(), best_weights])
     assert best_weights.history == by_train.history
     assert best_weights.best_epoch == by_train.best_epoch
-    expected = dssm_tf.load(folder / "ranked").model.get_weights()
+    expected = dssm_tf.load(folder / "ranked").ranker.model.get_weights()
     for weights in zip(model.get_weights(), expected, strict=True):
         np.testing.assert_array_equal(*weights)
 
@@ -89,7 +89,7 @@ def test_a_plain_fit_that_is_interrupted_continues_from_its_checkpoint(
     assert checkpoint.restore(model)
     assert checkpoint.epoch == 1
     fit(clicks, rest, checkpoint.epoch, model=model)
-    uninterrupted = dssm_tf.load(folder / "ranked").model.get_weights()
+    uninterrupted = dssm_tf.load(folder / "ranked").ranker.model.get_weights()
     for weights in zip(model.get_weights(), uninterrupted, strict=True):
         np.testing.assert_array_equal(*weights)
 

@@ -62,5 +62,5 @@ def directory(index, model_directory, tmp_path_factory) -> Path:
     """A saved index. Tests must not change it."""
     folder = tmp_path_factory.mktemp("index")
     shutil.copytree(model_directory, folder / "model")
-    index.save(folder)
+    index.write(folder)
     return folder

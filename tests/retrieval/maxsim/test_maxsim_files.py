@@ -15,6 +15,8 @@ from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval.maxsim_files import ARRAYS, SETTINGS, WORDS, Arrays, array_problem
 from dssm_tf.retrieval.maxsim_index import TITLES, MaxSimIndex
+from dssm_tf.retrieval.opening import open_index
+from dssm_tf.runtime.search_rules import read_rules
 from tests.retrieval.maxsim.conftest import CORPUS, QUERIES, hits_of, ids
 
 pytest.importorskip("numba")
@@ -31,16 +33,16 @@ def test_an_opened_index_returns_the_same_results_as_the_built_one(directory, in
 
 
 def test_two_builds_have_equal_bytes(directory, ranker, model_directory, tmp_path):
-    shutil.copytree(model_directory, tmp_path / "model")
-    MaxSimIndex.build(ranker, CORPUS).save(tmp_path)
+    MaxSimIndex.build(ranker, CORPUS).save(tmp_path / "i", model_directory)
+    assert {*files_in(tmp_path / "i")} == {*files_in(directory)}
     for name in files_in(directory):
-        assert (tmp_path / name).read_bytes() == (directory / name).read_bytes(), name
+        assert (tmp_path / "i" / name).read_bytes() == (directory / name).read_bytes(), name
 
 
 def test_the_settings_are_part_of_the_index(ranker, model_directory, tmp_path):
-    shutil.copytree(model_directory, tmp_path / "model")
-    MaxSimIndex.build(ranker, CORPUS, similar_words=3, rescored=7).save(tmp_path)
-    opened = MaxSimIndex.open(tmp_path)
+    index = MaxSimIndex.build(ranker, CORPUS, similar_words=3, rescored=7)
+    index.save(str(tmp_path / "i"), str(model_directory))
+    opened = MaxSimIndex.open(tmp_path / "i")
     assert (opened.similar_words, opened.rescored) == (3, 7)
     with pytest.raises(UserError, match="similar_words is 0; expected at least 1"):
         MaxSimIndex.build(ranker, CORPUS, similar_words=0)
@@ -217,3 +219,37 @@ def test_settings_are_plain_json(directory):
         "similar_words": 16,
         "rescored": 200,
     }
+
+
+def test_a_saved_index_is_complete_or_not_there(index, model_directory, tmp_path, monkeypatch):
+    def fails(*arguments):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("dssm_tf.retrieval.maxsim_index.write_checksums", fails)
+    with pytest.raises(OSError, match="the disk is full"):
+        index.save(tmp_path / "i", model_directory)
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".writing"]
+    monkeypatch.undo()
+    (tmp_path / "i").mkdir()
+    (tmp_path / "i" / "mine").touch()
+    with pytest.raises(UserError, match="i exists already; choose another name, or remove it"):
+        index.save(tmp_path / "i", model_directory)
+    assert [path.name for path in (tmp_path / "i").iterdir()] == ["mine"]
+
+
+def test_rules_and_remembered_clicks_of_the_model_are_saved(index, model_directory, tmp_path):
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("pin\tred shoe\tblue lid\n", "utf-8")
+    ruled = index.with_rules(read_rules(rules, index.model.vocabulary))
+    ruled.save(tmp_path / "i", model_directory)
+    opened = MaxSimIndex.open(tmp_path / "i")
+    assert opened.model.search_rules == ruled.model.search_rules
+    assert not (model_directory / "rules.tsv").exists()
+
+
+def test_a_model_is_refused_with_the_command_that_builds_its_index(model_directory, tmp_path):
+    message = "is a model, not an index; build its index: dssm index --model"
+    with pytest.raises(UserError, match=message):
+        open_index(model_directory)
+    with pytest.raises(UserError, match="i does not exist; expected an index"):
+        open_index(tmp_path / "i")

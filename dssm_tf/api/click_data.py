@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dssm_tf.api.settings import read_config
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.config import DEFAULT_CONFIG, Config, find_config, load_config, parse_config
+from dssm_tf.config import DEFAULT_CONFIG, Config
 
 if TYPE_CHECKING:
     import keras
@@ -68,7 +69,7 @@ class ClickData:
     ) -> None:
         if config is None:
             config = DEFAULT_CONFIG if start is None else Path(start) / "config.yaml"
-        self.config = _read_config(config, overrides)
+        self.config = read_config(config, overrides)
         load_tensorflow()
         import tensorflow as tf
 
@@ -333,16 +334,3 @@ this optimizer were used instead of those of the configuration:
 {}
 ```
 """
-
-
-def _read_config(
-    config: Config | Mapping[str, Any] | Path | str, overrides: Sequence[str]
-) -> Config:
-    if isinstance(config, (str, Path)):
-        return load_config(find_config(str(config)), overrides)
-    if overrides:
-        raise UserError(
-            f"overrides {list(overrides)!r:.80} apply only to a file or a named configuration; "
-            "change the dictionary or the object instead."
-        )
-    return config if isinstance(config, Config) else parse_config(dict(config))

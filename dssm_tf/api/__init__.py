@@ -1,0 +1,1 @@
+"""The public interface: training on tables, models, indexes, and Keras's `fit`."""

@@ -1,0 +1,205 @@
+"""`dssm_tf.Index`: a corpus that a model searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, overload
+
+import polars as pl
+
+from dssm_tf.api.inputs import (
+    Corpus,
+    Frame,
+    pyterrier_frame,
+    pyterrier_ranks,
+    query_list,
+    read_titles,
+    same_library,
+)
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath, optional_path
+from dssm_tf.tables.frames import DataFrame
+from dssm_tf.tables.layout import Layout
+
+HITS = {
+    "query": pl.String, "rank": pl.Int64, "doc_id": pl.String, "title": pl.String,
+    "score": pl.Float64,
+}  # fmt: skip
+"""The columns of a search."""
+
+Filters = Mapping[str, str | Sequence[str]]
+
+
+class LoadedModel(Protocol):
+    """A `dssm_tf.Model`: a ranker and its directory."""
+
+    @property
+    def ranker(self) -> Any:
+        """The ranker."""
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """The directory of the model."""
+        ...
+
+
+class Index:
+    """A corpus that is indexed for search by a model. `Index.build` and `Index.open` create one.
+
+    The scores are those of the model. Several threads may search at once.
+    """
+
+    def __init__(self, index: Any, model_path: Path | None) -> None:
+        self._index, self._model_path = index, model_path
+
+    @classmethod
+    def build(
+        cls,
+        model: LoadedModel | AnyPath,
+        corpus: Corpus,
+        *,
+        kind: Literal["auto", "exact", "fast"] = "auto",
+        queries: Sequence[str] = (),
+        similar_words: int | None = None,
+        rules: AnyPath | None = None,
+        layout: Layout | None = None,
+    ) -> Index:
+        """Builds an index in memory.
+
+        Args:
+            model: a trained model, or the directory of one.
+            corpus: a table (file or data frame) with doc_id, title; a list of
+                `dssm_tf.CorpusTitle`; or a list of texts, whose ids are their positions.
+            kind: for a cosine model: exact compares all titles, fast searches a graph, auto is
+                exact up to 100,000 titles.
+            queries: for a fast index, queries to measure its recall on; by default made from
+                titles.
+            similar_words: for a maxsim model, the number of similar words of a query word by which
+                the titles to score are found; 16 by default.
+            rules: for a maxsim model, a file of rules by hand (docs/rules.md).
+            layout: encoding and column names of the file; by default the title fields are those
+                that the model was trained on.
+
+        Raises:
+            UserError: an input cannot be used.
+        """
+        from dssm_tf.export.load import apply_rules, find_model, load, model_title_fields
+        from dssm_tf.retrieval.opening import build_index, name_fields
+
+        if isinstance(model, (str, Path)):
+            path: Path | None = Path(model)
+            ranker: Any = load(model)
+        else:
+            path, ranker = model.path, model.ranker
+        if layout is None:
+            known = path is not None and find_model(path) is not None
+            layout = Layout(title_fields=model_title_fields(*([path] if path and known else [])))
+        titles = read_titles(corpus, layout.corpus)
+        ranker = apply_rules(ranker, optional_path(rules))
+        index = build_index(ranker, path or ranker.name, titles, kind, queries, similar_words)
+        name_fields(index, layout.title_fields)
+        return cls(index, path)
+
+    @classmethod
+    def open(cls, path: AnyPath, *, rules: AnyPath | None = None) -> Index:
+        """Opens a directory that `dssm index` or `save` wrote.
+
+        Args:
+            path: the directory.
+            rules: for a maxsim model, a file of rules by hand, instead of those of the index.
+
+        Raises:
+            UserError: the directory is not an index, or a file is damaged.
+        """
+        from dssm_tf.retrieval.opening import open_index
+        from dssm_tf.runtime.compact_files import INDEX_MODEL
+
+        return cls(open_index(path, rules=optional_path(rules)), Path(path) / INDEX_MODEL)
+
+    @property
+    def model(self) -> Any:
+        """The ranker that scores the titles, a `dssm_tf.TrainedRanker`."""
+        return self._index.model
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        return f"<dssm_tf.Index of {len(self):,} titles, model {self.model.name!r}>"
+
+    @overload
+    def search(self, queries: Frame, k: int = 10, *, filters: Filters | None = None) -> Frame: ...
+
+    @overload
+    def search(
+        self, queries: str | Iterable[str], k: int = 10, *, filters: Filters | None = None
+    ) -> pl.DataFrame: ...
+
+    def search(self, queries: Any, k: int = 10, *, filters: Filters | None = None) -> Any:
+        """Returns the best titles of each query.
+
+        Args:
+            queries: one text; several texts (a list, an array or a column); or a data frame with
+                PyTerrier's columns `qid` and `query`.
+            k: maximum number of titles per query.
+            filters: accepted values by the name of a title field, or by `doc_id`.
+
+        Returns:
+            A Polars frame with `query`, `rank` (from 1), `doc_id`, `title` and `score`; the rows of
+            a query are together, queries in the order of the input, and a query without a result
+            has none. For a data frame, a frame of the same library with PyTerrier's columns
+            `qid, query, docno, text, score, rank`, rank from 0.
+
+        Raises:
+            UserError: `k` is below 1, a column is missing, or a filter is not one of this index.
+        """
+        if k < 1:
+            raise UserError(f"k is {k}; expected at least 1.")
+        accepted = {
+            name: [values] if isinstance(values, str) else list(values)
+            for name, values in (filters or {}).items()
+        }
+        if isinstance(queries, DataFrame):
+            topics = pyterrier_frame(queries, "qid", "query")
+            found = self._found(topics["query"].to_list(), k, accepted)
+            result = (
+                found.rename({"doc_id": "docno", "title": "text"})
+                .with_columns(qid=topics["qid"].gather(found["number"]))
+                .select("qid", "query", "docno", "text", "score", pyterrier_ranks())
+            )
+            return same_library(queries, result)
+        return self._found(query_list(queries), k, accepted).select(*HITS)
+
+    transform = search
+    """PyTerrier's name of a function from frames to frames."""
+
+    def _found(self, queries: Sequence[str], k: int, filters: Filters) -> pl.DataFrame:
+        """The titles of each query, with the column `number`, the query's position."""
+        rows = [
+            (number, query, rank, hit.doc_id, hit.title, hit.score)
+            for number, query in enumerate(queries)
+            for rank, hit in enumerate(
+                self._index.search(query, k, filters=filters or None).rankings["semantic"], 1
+            )
+        ]
+        return pl.DataFrame(rows, {"number": pl.Int64, **HITS}, orient="row")
+
+    def save(self, path: AnyPath) -> None:
+        """Writes the index for `Index.open`, `dssm search --index` and `dssm serve --index`.
+
+        The directory is complete or not there at all.
+
+        Args:
+            path: directory to write; it must not exist.
+
+        Raises:
+            UserError: it exists, or the model has no directory or no weights to copy.
+        """
+        if self._model_path is None:
+            raise UserError(
+                "the model of this index is not from a directory; save the model, load it and "
+                "build the index again."
+            )
+        self._index.save(path, self._model_path)

@@ -1,0 +1,83 @@
+"""Arguments and results of the public interface: texts, tables and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import polars as pl
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.trained_ranker import texts_of
+from dssm_tf.tables.frames import DataFrame, TableSource, arrow_table, source_name
+from dssm_tf.tables.judgments import CorpusTitle, read_corpus
+from dssm_tf.tables.layout import Layout
+
+Frame = TypeVar("Frame", bound=DataFrame)
+Corpus = TableSource | Sequence[CorpusTitle] | Sequence[str]
+"""Titles: a table with doc_id and title; a list of `CorpusTitle`; or a list of texts, whose ids are
+their positions."""
+
+
+def query_list(queries: str | Iterable[str]) -> list[str]:
+    """One query or many as a list.
+
+    Raises:
+        TypeError: an element is not a string.
+    """
+    return [queries] if isinstance(queries, str) else list(texts_of("queries", queries))
+
+
+def read_titles(corpus: Corpus, layout: Layout) -> list[CorpusTitle]:
+    """Reads a corpus.
+
+    Raises:
+        UserError: see `read_corpus`.
+        TypeError: an element of a list is neither a title nor a text.
+    """
+    if isinstance(corpus, (str, DataFrame)) or not isinstance(corpus, Sequence):
+        return read_corpus(corpus, layout)
+    titles = []
+    for position, entry in enumerate(corpus):
+        if isinstance(entry, str):
+            titles.append(CorpusTitle(str(position), entry))
+        elif isinstance(entry, CorpusTitle):
+            titles.append(entry)
+        else:
+            raise TypeError(f"corpus[{position}] is {entry!r:.60}; expected str or CorpusTitle.")
+    return titles
+
+
+def pyterrier_frame(frame: DataFrame, *required: str) -> pl.DataFrame:
+    """A data frame in Polars, with text in the columns that are required.
+
+    Args:
+        frame: any data frame.
+        *required: names of PyTerrier's columns, such as `qid`.
+
+    Raises:
+        UserError: a column is missing.
+    """
+    table = pl.DataFrame(arrow_table(frame))
+    if missing := [name for name in required if name not in table.columns]:
+        raise UserError(
+            f"{source_name(frame)} has the columns {', '.join(table.columns)}; expected "
+            f"PyTerrier's {', '.join(required)} (missing: {', '.join(missing)})."
+        )
+    return table.with_columns(pl.col(*required).cast(pl.String).fill_null(""))
+
+
+def same_library(frame: Frame, result: pl.DataFrame) -> Frame:
+    """A result as a data frame of the library of another frame."""
+    import narwhals
+
+    library: Any = narwhals.from_native(frame, eager_only=True)
+    # Other libraries support Arrow's older type of text everywhere.
+    table = result.to_arrow(compat_level=pl.CompatLevel.oldest())
+    native: Frame = narwhals.from_arrow(table, backend=library.implementation).to_native()
+    return native
+
+
+def pyterrier_ranks() -> pl.Expr:
+    """The rank of each row of a query in the order of the frame, from 0 as in PyTerrier."""
+    return pl.int_range(pl.len()).over("qid").alias("rank")

@@ -1,0 +1,249 @@
+"""`dssm_tf.train`: trains a model on tables or on preprocessed data, and returns it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+from typing_extensions import Unpack
+
+from dssm_tf.api.model import CORPUS, Model, write_titles
+from dssm_tf.api.preprocessing import (
+    PreprocessSettings,
+    Tables,
+    layout_of_settings,
+    preprocess,
+    table_list,
+)
+from dssm_tf.api.settings import read_config
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath
+from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import quiet_output
+from dssm_tf.config import DEFAULT_CONFIG, Config
+from dssm_tf.tables.frames import TableSource, parquet_of
+from dssm_tf.tables.judgments import CorpusTitle, read_corpus
+from dssm_tf.tables.read import open_table
+
+if TYPE_CHECKING:
+    import keras
+
+    from dssm_tf.losses import RankingLoss
+    from dssm_tf.towers.tower import Tower
+    from dssm_tf.training.run_directory import Result
+
+
+def train(
+    *,
+    clicks: Tables = (),
+    corpus: Tables = (),
+    data: AnyPath | None = None,
+    out: AnyPath | None = None,
+    config: Config | Mapping[str, Any] | AnyPath | None = None,
+    overrides: Sequence[str] = (),
+    judgments: TableSource | None = None,
+    teacher: TableSource | None = None,
+    start: AnyPath | None = None,
+    tensorboard: AnyPath | None = None,
+    tower: Callable[[int], Tower] | None = None,
+    loss: RankingLoss | str | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    quiet: bool = False,
+    **preprocessing: Unpack[PreprocessSettings],
+) -> Model:
+    """Trains a model, and returns it.
+
+        model = dssm_tf.train(clicks=clicks, corpus=corpus)           # from tables
+        model = dssm_tf.train(data="DATA", out="RUN")                 # from preprocessed data
+
+    The first form preprocesses the tables as `dssm preprocess` does. The second one trains on
+    preprocessed data as `dssm train` does. Uses all local GPUs, and several machines through
+    TF_CONFIG. Run the same call again to resume an interrupted run in `out`; a finished run does
+    not change.
+
+    Args:
+        clicks: click logs: files, globs, directories or data frames (pandas, Polars, PyArrow) with
+            query, title and optionally clicks and the other columns of `dssm preprocess`.
+        corpus: titles to rank: the same with doc_id, title. Without clicks, titles are all that is
+            learned from. `Model.search` searches them if they are one table with doc_id; otherwise
+            it searches all titles of the data, with their indices as ids.
+        data: directory of the preprocessed data. With `clicks` or `corpus` it is written, or
+            temporary by default; otherwise it is read.
+        out: directory of the run; temporary by default, see `Model.save`.
+        config: a YAML file; the name of a configuration in the package, such as `dssm`; a
+            dictionary; or a `dssm_tf.config.Config`. By default `maxsim`, or the configuration of
+            `start`.
+        overrides: settings such as `"training.epochs=5"`, as `dssm train --set`.
+        judgments: also learn from this table of query, title, grade; with the override
+            `training.clicks=false` only from it.
+        teacher: also learn from this table of query, title, score of another model; see
+            `dssm teach`.
+        start: a finished run to start from, as `dssm train --from`; the data must be from
+            `preprocess` with `vocabulary_from=RUN`, which the first form sets.
+        tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
+        tower: a function from a vocabulary size to a custom tower, which replaces the
+            configuration's. Its class extends `dssm_tf.towers.tower.Tower` and is registered
+            with `keras.saving.register_keras_serializable`.
+        loss: a `dssm_tf.losses.RankingLoss` for clicks, or its name, which replaces the
+            configuration's; custom classes are registered as for `tower`.
+        callbacks: Keras callbacks, such as `keras.callbacks.ReduceLROnPlateau`; they are called
+            during training, and again during the final training on all records.
+        quiet: whether to print nothing.
+        **preprocessing: with `clicks` or `corpus`, the other settings of `dssm_tf.preprocess`, such
+            as `min_clicks=2` or `columns={"query": "search_term"}`.
+
+    Returns:
+        The trained model. On the workers of TF_CONFIG other than the first, its weights are loaded
+        when it is used.
+
+    Raises:
+        UserError: an input cannot be used; training fails if the model does not learn, see
+            `dssm train`.
+    """
+    has_tables = bool(table_list(clicks) or table_list(corpus))
+    if not has_tables and data is None:
+        raise UserError(
+            "there is nothing to learn from; give clicks or corpus, or data, a directory that "
+            "preprocess wrote."
+        )
+    if preprocessing and not has_tables:
+        raise UserError(
+            f"{min(preprocessing)} is a setting of preprocess; give clicks or corpus, or leave it "
+            "out."
+        )
+    folder = Path(tempfile.mkdtemp(prefix="dssm-"))
+    try:
+        lists = {
+            "judgments": _as_file(judgments, folder / "judgments.parquet"),
+            "teacher": _as_file(teacher, folder / "teacher.parquet"),
+        }
+        resolved = resolve_settings(config, overrides, start, lists)
+        run = folder / "run" if out is None else Path(out)
+        records = folder / "data" if data is None else Path(data)
+        with quiet_output(quiet):
+            titles = None
+            if has_tables:
+                titles = _titles_with_ids(corpus, preprocessing)
+                if start is not None:
+                    preprocessing.setdefault("vocabulary_from", start)
+                preprocess(output=records, input=clicks, corpus=corpus, **preprocessing)
+            result = train_run(
+                resolved, records, run, start=start, tower=tower, loss=loss, callbacks=callbacks,
+                tensorboard=tensorboard,
+            )  # fmt: skip
+        if result is not None:
+            titles = titles or _titles_of(records)
+            write_titles(run / CORPUS, titles)
+        model = Model(_loader(run), run, titles, is_temporary=out is None)
+        if result is not None:
+            _ = model.ranker
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finalize(model, shutil.rmtree, folder, ignore_errors=True)
+    return model
+
+
+def _loader(run: Path) -> Callable[[], Any]:
+    from dssm_tf.export.load import load
+
+    return lambda: load(run)
+
+
+def train_run(
+    config: Config,
+    data: AnyPath,
+    out: AnyPath,
+    *,
+    start: AnyPath | None = None,
+    tower: Callable[[int], Tower] | None = None,
+    loss: RankingLoss | str | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    tensorboard: AnyPath | None = None,
+) -> Result | None:
+    """Trains a run; see `train`.
+
+    Returns:
+        The result; None on the workers of TF_CONFIG other than the first.
+    """
+    config.check_files()
+    load_tensorflow()
+    from dssm_tf.config.custom_parts import with_custom_parts
+    from dssm_tf.training.devices import read_cluster
+    from dssm_tf.training.train import train as run_training
+
+    config = with_custom_parts(config, tower, loss)
+    result = run_training(
+        config, data, out, start=start, callbacks=callbacks, tensorboard=tensorboard
+    )
+    return None if read_cluster()[0] else result
+
+
+def resolve_settings(
+    config: Config | Mapping[str, Any] | AnyPath | None,
+    overrides: Sequence[str],
+    start: AnyPath | None,
+    tables: Mapping[str, AnyPath | None],
+) -> Config:
+    """The configuration of a training.
+
+    Args:
+        config: see `train`.
+        overrides: see `train`.
+        start: an earlier run, whose configuration is the default.
+        tables: files of the sections `judgments` and `teacher`; they replace the configuration's
+            file and the hash of its content.
+
+    Raises:
+        UserError: see `load_config`.
+    """
+    from dssm_tf.model.run_files import CONFIG
+
+    if config is None:
+        config = DEFAULT_CONFIG if start is None else Path(start) / CONFIG
+    files = {name: str(file) for name, file in tables.items() if file}
+    if isinstance(config, (str, Path)):
+        settings = []
+        for name, file in files.items():
+            settings += [f"{name}.file={json.dumps(file)}", f'{name}.sha256=""']
+        return read_config(config, [*settings, *overrides])
+    raw = config.model_dump(mode="json") if isinstance(config, Config) else dict(config)
+    for name, file in files.items():
+        raw[name] = {**raw.get(name, {}), "file": file, "sha256": ""}
+    return read_config(raw, overrides)
+
+
+def _as_file(table: TableSource | None, path: Path) -> AnyPath | None:
+    """The path of a table; a data frame is written to `path`."""
+    if table is None or isinstance(table, (str, Path)):
+        return table
+    path.write_bytes(parquet_of(table).getvalue())
+    return path
+
+
+def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[CorpusTitle] | None:
+    """The titles of a corpus of one file or data frame; None if it is another or has no ids."""
+    tables = table_list(corpus)
+    if len(tables) != 1:
+        return None
+    (table,) = tables
+    if isinstance(table, (str, Path)) and not Path(table).is_file():
+        return None
+    layout = layout_of_settings(settings).corpus
+    with open_table(table, layout=layout) as opened:
+        if opened.names and "doc_id" not in opened.names:
+            return None
+    return read_corpus(table, layout)
+
+
+def _titles_of(data: Path) -> list[CorpusTitle]:
+    """The titles of preprocessed data, with their indices as ids."""
+    from dssm_tf.data.preprocessed import Preprocessed
+
+    texts = Preprocessed(data).texts("titles")
+    return [CorpusTitle(str(index), title) for index, title in enumerate(texts)]

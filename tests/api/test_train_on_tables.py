@@ -1,0 +1,177 @@
+"""`dssm_tf.train` on data frames and files: the run, its corpus, its search, saving and loading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dssm_tf
+from dssm_tf.data.format import Spec
+from tests.clicks import click_log
+
+SMALL = {
+    "tower": {"name": "dssm", "widths": [8]},
+    "training": {"epochs": 1, "refit": False, "batch_size": 16, "xla": False},
+}
+LOG = pl.DataFrame([click._asdict() for click in click_log(30)])
+TITLES = LOG["title"].unique(maintain_order=True)
+CORPUS = pl.DataFrame({"doc_id": [f"d{row}" for row in range(len(TITLES))], "title": TITLES})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module")
+def model(folder) -> dssm_tf.Model:
+    """A model of two data frames, in a temporary run; its data are kept."""
+    return dssm_tf.train(
+        clicks=LOG, corpus=CORPUS, data=folder / "data", config=SMALL, quiet=True,
+        validation_fraction=0.2, vocabulary_size=500,
+    )  # fmt: skip
+
+
+def test_frames_and_files_of_the_same_rows_are_the_same_data(model, folder):
+    LOG.write_csv(folder / "clicks.tsv", separator="\t")
+    dssm_tf.preprocess(
+        output=str(folder / "from_files"), input=folder / "clicks.tsv", corpus=pa.table(CORPUS),
+        validation_fraction=0.2, vocabulary_size=500, quiet=True,
+    )  # fmt: skip
+    specs = [Spec.load(folder / name) for name in ("data", "from_files")]
+    assert specs[0] == specs[1]
+
+
+def test_the_model_of_frames_is_the_model_of_the_two_steps(model, folder):
+    steps = dssm_tf.train(data=str(folder / "data"), out=str(folder / "run"), config=SMALL,
+                          quiet=True)  # fmt: skip
+    expected = model.score(["red fox", "owl"], TITLES)
+    assert steps.score(["red fox", "owl"], TITLES).tolist() == expected.tolist()
+    # Preprocessed data have titles without ids.
+    assert set(steps.search("red fox", 100)["title"]) == set(TITLES)
+    again = dssm_tf.train(data=folder / "data", out=folder / "run", config=SMALL, quiet=True)
+    assert again.search("red fox").equals(steps.search("red fox"))
+
+
+def test_a_search_has_one_row_per_title_best_first(model):
+    one = model.search("red fox", k=3)
+    assert one.schema == {
+        "query": pl.String, "rank": pl.Int64, "doc_id": pl.String, "title": pl.String,
+        "score": pl.Float64,
+    }  # fmt: skip
+    assert one["rank"].to_list() == [1, 2, 3]
+    assert one["query"].unique().to_list() == ["red fox"]
+    ids = dict(CORPUS.select("title", "doc_id").iter_rows())
+    assert one["doc_id"].to_list() == [ids[title] for title in one["title"]]
+    best = model.rank("red fox", TITLES, k=3)
+    assert one["title"].to_list() == best["title"].to_list()
+    assert one["score"].to_list() == pytest.approx(best["score"].to_list(), abs=1e-5)
+    many = model.search(pl.Series(["owl", "red fox"]), k=3)
+    assert many.filter(pl.col("query") == "red fox").equals(one)
+    assert many["query"].to_list() == ["owl"] * 3 + ["red fox"] * 3
+    assert model.search([]).shape == (0, 5)
+
+
+def test_a_saved_model_has_its_corpus(model, folder):
+    model.save(str(folder / "saved"))
+    loaded = dssm_tf.load(folder / "saved")
+    assert loaded.search("red fox").equals(model.search("red fox"))
+    assert repr(loaded) == (
+        "<dssm_tf.Model 'dssm', compares by the cosine of two vectors, "
+        f"{len(loaded.ranker.vocabulary.ngrams)} letter n-grams, path {folder / 'saved'}>"
+    )
+    assert "temporary directory" in repr(model)
+    with pytest.raises(dssm_tf.UserError, match="saved exists already"):
+        loaded.save(folder / "saved")
+    bare = dssm_tf.Model(lambda: loaded.ranker)
+    with pytest.raises(
+        dssm_tf.UserError, match="no corpus is known to the model dssm; give corpus"
+    ):
+        bare.search("red fox")
+    assert bare.search("fox", corpus=["owl", "red fox"], k=1)["doc_id"].to_list() == ["1"]
+
+
+def test_a_saved_index_has_the_same_search(model, folder):
+    model.save(folder / "of_index")
+    index = dssm_tf.load(folder / "of_index").index()
+    assert repr(index) == f"<dssm_tf.Index of {len(TITLES)} titles, model 'dssm'>"
+    index.save(folder / "index")
+    queries = ["red fox", "owl"]
+    expected = model.search(queries)
+    for opened in (dssm_tf.Index.open(str(folder / "index")), dssm_tf.load(folder / "index")):
+        found = opened.search(queries)
+        assert found.drop("score").equals(expected.drop("score"))
+        assert found["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-5)
+    with pytest.raises(dssm_tf.UserError, match="index exists already"):
+        index.save(folder / "index")
+
+
+def test_frames_of_pyterrier_come_back_in_their_library(model):
+    topics = pa.table({"qid": ["7", "3"], "query": ["owl", "red fox"], "other": [1, 2]})
+    found = model.search(topics, k=2)
+    assert isinstance(found, pa.Table)
+    assert found.column_names == ["qid", "query", "docno", "text", "score", "rank"]
+    assert found["qid"].to_pylist() == ["7", "7", "3", "3"]
+    assert found["rank"].to_pylist() == [0, 1, 0, 1]
+    assert found["text"].to_pylist()[2:] == model.search("red fox", 2)["title"].to_list()
+    shuffled = found.take([1, 2, 0, 3])  # the queries stay in their order of appearance
+    ranked = model.rank(pl.DataFrame(shuffled))
+    assert isinstance(ranked, pl.DataFrame)
+    assert ranked["docno"].to_list() == found["docno"].to_pylist()
+    assert ranked["rank"].to_list() == [0, 1, 0, 1]
+    assert ranked["score"].to_list() == pytest.approx(found["score"].to_pylist(), abs=1e-5)
+    assert model.transform(found, k=1)["rank"].to_pylist() == [0, 0]
+    with pytest.raises(dssm_tf.UserError, match=r"the pyarrow Table has .* \(missing: qid\)"):
+        model.search(topics.select(["query"]))
+
+
+def test_pandas_frames_are_read_and_returned(model, folder):
+    pandas = pytest.importorskip("pandas")
+    log = pandas.DataFrame(LOG.to_dict(as_series=False))
+    log["clicks"] = log["clicks"].astype("Int64")
+    corpus = pandas.DataFrame(CORPUS.to_dict(as_series=False))
+    dssm_tf.preprocess(
+        output=folder / "from_pandas", input=log, corpus=corpus,
+        validation_fraction=0.2, vocabulary_size=500, quiet=True,
+    )  # fmt: skip
+    assert Spec.load(folder / "from_pandas") == Spec.load(folder / "data")
+    topics = pandas.DataFrame({"qid": ["1"], "query": ["red fox"]})
+    found = model.search(topics, k=2)
+    assert isinstance(found, pandas.DataFrame)
+    assert found["text"].tolist() == model.search("red fox", 2)["title"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "there is nothing to learn from; give clicks or corpus, or data"),
+        ({"data": "D", "min_clicks": 2}, "min_clicks is a setting of preprocess; give clicks or"),
+        ({"clicks": LOG.lazy()}, r"the polars LazyFrame is no table; .* Call \.collect\(\) first"),
+        ({"clicks": LOG.drop("query"), "quiet": True}, r"\(missing: query\)"),
+        ({"clicks": LOG, "corpus": CORPUS.vstack(CORPUS[:1])}, "the polars DataFrame, row .* 'd0'"),
+        ({"clicks": LOG, "config": "lstn"}, "Did you mean 'lstm'"),
+        ({"clicks": LOG, "config": SMALL, "negatives": -1, "quiet": True}, "negatives is -1; "),
+    ],
+)
+def test_unusable_arguments_are_errors_in_one_line(arguments, message):
+    with pytest.raises(dssm_tf.UserError, match=message) as caught:
+        dssm_tf.train(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_setting_is_a_type_error():
+    with pytest.raises(TypeError, match="preprocess has no setting 'min_click'"):
+        dssm_tf.train(clicks=LOG, min_click=3)
+
+
+def test_the_settings_are_those_of_the_command():
+    from dataclasses import fields
+
+    from dssm_tf.api.preprocessing import PreprocessSettings
+    from pipelines.options import PreprocessOptions
+
+    names = {field.name for field in fields(PreprocessOptions)} - {"input", "corpus", "output"}
+    assert names == {*PreprocessSettings.__annotations__}

@@ -1,6 +1,6 @@
 """A gRPC client of a served ranker, without TensorFlow.
 
-    with Client("127.0.0.1:8500", "lstm") as client:
+    with Client("127.0.0.1:8500", "dssm") as client:
         scores = client.score("wizard of oz", titles)
 
 It needs grpcio, protobuf and numpy.
@@ -48,7 +48,7 @@ class ServingError(Exception):
     The message has the request, the status with its details, and a remedy, in one line.
 
     Args:
-        call: the request, such as `score of model lstm at 127.0.0.1:8500`.
+        call: the request, such as `score of model dssm at 127.0.0.1:8500`.
         status: name of the gRPC status, such as `UNAVAILABLE`; `INVALID_RESPONSE` if the response
             is not that of a ranker.
         details: message of the server or of the network.

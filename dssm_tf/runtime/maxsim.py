@@ -130,6 +130,16 @@ class MaxSim:
         self.cached_words = cached_words
         self._sums = WordVectors(vocabulary, self._rows, np.zeros(1, np.float32), cached_words)
 
+    @property
+    def kernel(self) -> Floats:
+        """The rows of the ids, float32 `(1 + ids, dimension)`; row 0 is 0."""
+        return self._rows[:, : self.dimension]
+
+    @property
+    def importance(self) -> Floats:
+        """The importance of each id in queries and in titles, float32 `(1 + ids, 2)`."""
+        return self._rows[:, self.dimension : -1]
+
     def words(self, words: Sequence[str]) -> WordFeatures:
         """Vectors and weights of words, float32.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import permutations
@@ -26,12 +24,12 @@ from dssm_tf.reports.markdown import page
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests import rankers
+from tests.browser import Browser
 
 METRICS = ("ndcg@1", "ndcg@10")
 HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"
 SYSTEMS = ("bm25", "plsa.topics=4", "plsa.topics=16", f"other {HOSTILE}")
 VOID = {"input", "meta"}
-CHROMIUM = shutil.which("chromium") or ""
 
 
 class Checker(HTMLParser):
@@ -207,14 +205,12 @@ def test_the_page_has_every_table_of_the_text_and_a_figure_of_the_sweep(result, 
     assert "![Means over plsa.topics](sweep1.svg)" in text
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium to open the page with")
 def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, tmp_path):
     (tmp_path / "report.html").write_text(html, "utf-8")
-    dom = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-         f"--user-data-dir={tmp_path / 'profile'}", (tmp_path / "report.html").as_uri()],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    with Browser() as browser:
+        browser.open((tmp_path / "report.html").as_uri())
+        dom = browser.run("document.documentElement.outerHTML")
+        assert browser.errors == []
     links = re.findall('<a href="#(.*?)">(.*?)</a>', dom.split("<nav>")[1].split("</nav>")[0])
     assert re.findall('<h2 id="(.*?)">(.*?)</h2>', dom) == links
     matrix = dom.split('id="matrix"')[1].split("</table>")[0]

@@ -15,9 +15,9 @@ from dssm_tf.server.models import Model
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
+from tests.browser import Browser
 from tests.retrieval.maxsim.conftest import corpus_of, ranker_of
 from tests.runtime.maxsim_models import example_model, write_compact_model
-from tests.server.browser import Browser, find_chromium
 from tests.server.test_page import EVIL, ParsedPage
 
 pytest.importorskip("numba")
@@ -158,8 +158,6 @@ def test_texts_are_escaped(index, query):
 
 @pytest.mark.serving
 def test_the_page_works_in_a_browser_at_two_widths(index):
-    if find_chromium() is None:
-        pytest.skip("Chromium is not installed")
     served = [Model("shop", 1, index.model)]
     with Server(served, port=0, rest_port=0, index=index) as server, Browser() as browser:
         for width, height in ((1200, 900), (390, 800)):

@@ -18,8 +18,8 @@ from dssm_tf.server.models import Model
 from dssm_tf.server.page import render
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
+from tests.browser import Browser
 from tests.server.asking import rest
-from tests.server.browser import Browser, find_chromium
 
 # Whether the title of the third hit is visible, and not covered by another element.
 ON_TOP = """(() => {
@@ -213,8 +213,6 @@ def server_of(index) -> Server:
 
 @pytest.mark.serving
 def test_the_keys_and_the_script_work_in_a_browser(index):
-    if find_chromium() is None:
-        pytest.skip("Chromium is not installed")
     with server_of(index) as server, Browser() as browser:
         browser.open(f"http://{server.rest_address}/")
         browser.wait_for("document.activeElement.id == 'q'")
@@ -273,8 +271,6 @@ def test_the_page_is_served_over_http(index):
 @pytest.mark.serving
 @pytest.mark.parametrize("bm25", ["", "1"])
 def test_the_script_shows_what_the_server_renders(index, bm25):
-    if find_chromium() is None:
-        pytest.skip("Chromium is not installed")
     with server_of(index) as server, Browser() as browser:
         for query in ("red foxe", 'script "fox', "xqzt", ""):
             for why in ("", "&why=t1&in=semantic"):

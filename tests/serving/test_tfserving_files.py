@@ -23,7 +23,7 @@ def test_models_config_is_valid(folder):
     text = (folder / "models.config").read_text("utf-8")
     config = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
-    assert (model.name, model.base_path) == ("lstm", "/models/lstm")
+    assert (model.name, model.base_path) == ("dssm", "/models/dssm")
     assert model.model_platform == "tensorflow"
     assert model.model_version_policy.latest.num_versions == 1
 

@@ -1,36 +1,67 @@
-"""A headless Chromium, controlled by the DevTools protocol over pipes."""
+"""A headless Chromium, controlled by the DevTools protocol over pipes.
+
+    python -m tests.browser
+
+prints the browser that the tests use, or fails if there is none. With the environment variable
+`REQUIRE_BROWSER`, tests without a browser fail; otherwise they are skipped.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.server.asking import wait_for
 
-KEYS = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "/": 191}
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+NO_BROWSER = (
+    "no browser: install the package chromium (Debian, Fedora, Arch) or google-chrome-stable "
+    f"(Ubuntu); programs looked for: {', '.join(PROGRAMS)}"
+)
+KEYS = {
+    "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "/": 191,
+    "Tab": 9,
+}  # fmt: skip
 TEXTS = {"Enter": "\r", "/": "/"}
 
 
 def find_chromium() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next(filter(None, map(shutil.which, names)), None)
+    """The path of the browser; None if there is none."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def require_chromium() -> str:
+    """The path of the browser. Without one, skips the test, or fails it with `REQUIRE_BROWSER`."""
+    path = find_chromium()
+    if path is None:
+        (pytest.fail if os.environ.get("REQUIRE_BROWSER") else pytest.skip)(NO_BROWSER)
+    return path
 
 
 class Browser:
-    """A page in Chromium. Messages are JSON objects that end with a null byte."""
+    """A page in Chromium. Messages are JSON objects that end with a null byte.
+
+    Without Chromium, the test that enters it is skipped, see `require_chromium`.
+    """
 
     def __enter__(self) -> Browser:
+        program = require_chromium()
         with ExitStack() as stack:
             profile = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             child_in, parent_out = os.pipe()
             parent_in, child_out = os.pipe()
             command = [
-                find_chromium(), "--headless", "--no-sandbox", "--disable-gpu",
+                program, "--headless", "--no-sandbox", "--disable-gpu",
                 "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank",
             ]  # fmt: skip
             process = subprocess.Popen(
@@ -84,6 +115,17 @@ class Browser:
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
+        self._call("Emulation.setScrollbarsHidden", hidden=True)
+
+    def use_colors(self, scheme: str) -> None:
+        """Sets the color scheme that pages see: `light` or `dark`."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self._call("Emulation.setEmulatedMedia", features=[feature])
+
+    def screenshot(self, path: Path) -> None:
+        """Writes a PNG of the whole page, not only of the window."""
+        answer = self._call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _call(self, method: str, **parameters: Any) -> Any:
         self._id += 1
@@ -106,3 +148,7 @@ class Browser:
             self._buffer += received
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{find_chromium() or sys.exit(NO_BROWSER)}\n")

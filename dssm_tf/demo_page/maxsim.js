@@ -1,0 +1,161 @@
+"use strict";
+// The score maxsim of a query and a title, as dssm_tf/runtime/maxsim.py defines it (docs/maxsim.md).
+
+const QUERY = 0;
+const TITLE = 1;
+const IDF_DIVISOR = 5;
+
+const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
+
+/** An array of a type such as Int16Array from its bytes in base64. */
+function numbers(text, Type) {
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
+  return new Type(bytes.buffer);
+}
+
+function dot(first, second) {
+  let sum = 0;
+  for (let i = 0; i < first.length; i++) sum += first[i] * second[i];
+  return sum;
+}
+
+/**
+ * Rounds parts so that they add up to their rounded total, by largest remainders, as
+ * dssm_tf/common/rounding.py does.
+ */
+function roundedParts(parts, total, digits) {
+  const scale = 10 ** digits;
+  const units = parts.map((part) => Math.floor(part * scale));
+  const missing = Math.round(total * scale) - units.reduce((sum, unit) => sum + unit, 0);
+  const remainders = parts.map((part, index) => [part * scale - units[index], index]);
+  remainders.sort(([x], [y]) => (missing > 0 ? y - x : x - y));
+  for (const [, index] of remainders.slice(0, Math.abs(missing))) units[index] += Math.sign(missing);
+  return units.map((unit) => unit / scale);
+}
+
+/** A model and the titles that it ranks. */
+class MaxSim {
+  /**
+   * @param {object} data the result of `model_data` in dssm_tf/demo_page/model_data.py.
+   */
+  constructor(data) {
+    this.data = data;
+    this.words = new Words(data.rules, data.characters);
+    this.ids = new Map(data.ngrams.map((ngram, index) => [ngram, index]));
+    this.rows = numbers(data.rows, Int16Array);
+    this.scales = numbers(data.scales, Float32Array);
+    this.importance = numbers(data.importance, Float32Array);
+    this.wordTitles = new Map(Object.entries(data.word_titles));
+    this.pairTitles = new Map(Object.entries(data.pair_titles));
+    this.known = new Map(); // features of words
+    this.similar = new Map(); // similar words of words
+    this.titles = data.titles.map((title, index) => ({ ...this.read(title, TITLE), prior: data.priors[index] }));
+    this.titleWords = [...new Set(this.titles.flatMap(({ words }) => words))];
+  }
+
+  /** The distinct words and pairs of a text with their weights, and the sum of all weights. */
+  read(text, side) {
+    const all = this.words.of(text);
+    const words = [...new Set(all)];
+    const neighbors = new Set(all.slice(1).map((word, index) => `${all[index]} ${word}`));
+    const pairs = [...neighbors].filter((pair) => this.pairTitles.has(pair));
+    const weights = words.map((word) => this.features(word).weights[side]);
+    const pairWeights = pairs.map((pair) => {
+      const idf = Math.log(this.data.title_count / this.pairTitles.get(pair));
+      return softplus(idf / IDF_DIVISOR + this.data.pair_bias[side]);
+    });
+    const total = [...weights, ...pairWeights].reduce((sum, weight) => sum + weight, 0);
+    return { text, words, weights, pairs, pairWeights, scale: total && this.data.side_weights[side] / total };
+  }
+
+  /** The unit vector of a word, and its weights in queries and titles. */
+  features(word) {
+    if (!this.known.has(word)) this.known.set(word, this.computeFeatures(word));
+    return this.known.get(word);
+  }
+
+  computeFeatures(word) {
+    const { dimension, title_count: titleCount } = this.data;
+    const ngrams = this.words.ngrams(word);
+    if ([...word].length > 1) ngrams.push(`#${word}#`); // the row of the word itself, if it has one
+    const ids = ngrams.map((ngram) => this.ids.get(ngram)).filter((id) => id !== undefined);
+    const sum = new Float64Array(dimension);
+    const importance = [0, 0];
+    for (const id of ids) {
+      for (let i = 0; i < dimension; i++) sum[i] += this.rows[id * dimension + i] * this.scales[id];
+      for (const side of [QUERY, TITLE]) importance[side] += this.importance[2 * id + side] / ids.length;
+    }
+    const length = Math.sqrt(dot(sum, sum)) || 1;
+    const idf = Math.log(titleCount / (this.wordTitles.get(word) ?? 0.5));
+    return {
+      vector: sum.map((x) => x / length),
+      weights: importance.map((mean) => softplus(idf / IDF_DIVISOR + mean)),
+    };
+  }
+
+  /** The similarities above 0 of a word and the words of the titles, by word. */
+  similarWords(word) {
+    if (!this.similar.has(word)) this.similar.set(word, this.computeSimilarWords(word));
+    return this.similar.get(word);
+  }
+
+  computeSimilarWords(word) {
+    const { threshold } = this.data;
+    const { vector } = this.features(word);
+    const similarities = new Map();
+    for (const other of this.titleWords) {
+      const cosine = dot(vector, this.features(other).vector);
+      if (cosine > threshold) similarities.set(other, Math.min(1, (cosine - threshold) / (1 - threshold)));
+    }
+    return similarities;
+  }
+
+  /**
+   * Ranks all titles, the best first. Titles with equal scores stay in the order of the data.
+   *
+   * @returns {object[]} for each title `title`, `score`, `prior` and its other parts, see `match`.
+   */
+  rank(text) {
+    const query = this.read(text, QUERY);
+    const similar = query.words.map((word) => this.similarWords(word));
+    const hits = this.titles.map((title) => this.match(query, similar, title));
+    return hits.sort((x, y) => Math.fround(y.score) - Math.fround(x.score));
+  }
+
+  /**
+   * The parts of the score of a title, which add up to it: each word of the query and of the title
+   * with its most similar word of the other text, the pairs of both texts, and the prior.
+   */
+  match(query, similar, title) {
+    const queryWords = query.words.map((word) => ({ word, match: null, similarity: 0, adds: 0 }));
+    const titleWords = title.words.map((word) => ({ word, match: null, similarity: 0, adds: 0 }));
+    for (const [row, asked] of queryWords.entries()) {
+      for (const found of titleWords) {
+        const similarity = similar[row].get(found.word) ?? 0;
+        if (similarity > asked.similarity) Object.assign(asked, { match: found.word, similarity });
+        if (similarity > found.similarity) Object.assign(found, { match: asked.word, similarity });
+      }
+    }
+    for (const [words, { scale, weights }] of [[queryWords, query], [titleWords, title]]) {
+      words.forEach((word, index) => { word.adds = scale * weights[index] * word.similarity; });
+    }
+    const pairs = [];
+    for (const [row, pair] of query.pairs.entries()) {
+      const column = title.pairs.indexOf(pair);
+      if (column < 0) continue;
+      const adds = query.scale * query.pairWeights[row] + title.scale * title.pairWeights[column];
+      pairs.push({ pair, adds });
+    }
+    const parts = [...queryWords, ...titleWords, ...pairs];
+    const score = parts.reduce((sum, part) => sum + part.adds, title.prior);
+    return { title: title.text, score, prior: title.prior, queryWords, titleWords, pairs };
+  }
+
+  /** Whether a title has all words of the query, or reaches the model's cut-off without its prior. */
+  isGood({ score, prior, queryWords, titleWords }) {
+    const words = new Set(titleWords.map(({ word }) => word));
+    return score - prior >= this.data.cutoff || queryWords.every(({ word }) => words.has(word));
+  }
+}

@@ -1,0 +1,69 @@
+"""A maxsim model and its titles as JSON, for the script of the page.
+
+Rows of the kernel are rounded to 16 bits with one scale per row. A component then changes by at
+most 1/65534 of the largest one of its row, so a similarity changes by about 1e-5.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.text.characters import TABLE
+
+LARGEST = 32767
+"""The largest number of a rounded row."""
+
+
+def model_data(ranker: MaxSimRanker, titles: Sequence[str]) -> dict[str, Any]:
+    """The numbers of a model that its score needs, and the titles to rank.
+
+    Args:
+        ranker: a model without hash buckets, separate fields, rules and remembered clicks.
+        titles: the titles; of those with equal scores, the page shows earlier ones first.
+
+    Raises:
+        ValueError: the model has a part that the script does not compute.
+    """
+    model, rules = ranker.maxsim, ranker.vocabulary.rules
+    if (
+        rules.hash_buckets
+        or rules.own_fields != 1
+        or len(ranker.search_rules)
+        or ranker.remembered is not None
+    ):
+        raise ValueError(
+            "The model has hash buckets, separate fields, rules or remembered clicks; the page "
+            "shows models without them."
+        )
+    scales = np.abs(model.kernel[1:]).max(axis=1, keepdims=True, initial=0.0) / LARGEST
+    rows = np.rint(model.kernel[1:] / np.where(scales > 0, scales, 1))
+    return {
+        "rules": asdict(rules),
+        "characters": TABLE.read_text("utf-8"),
+        "ngrams": ranker.vocabulary.ngrams,
+        "dimension": model.dimension,
+        "rows": _base64(rows, "<i2"),
+        "scales": _base64(scales, "<f4"),
+        "importance": _base64(model.importance[1:], "<f4"),
+        "side_weights": model.side_weights.tolist(),
+        "pair_bias": model.pair_bias.tolist(),
+        "threshold": model.threshold,
+        "cutoff": ranker.cutoff,
+        "title_count": model.frequencies.titles,
+        "word_titles": model.frequencies.words,
+        "pair_titles": model.frequencies.pairs,
+        "titles": list(titles),
+        "priors": ranker.weighted_prior(titles).tolist(),
+    }
+
+
+def _base64(array: NDArray[np.floating[Any]], dtype: str) -> str:
+    """The numbers in base64, in a type of little-endian numbers, row after row."""
+    return b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")

@@ -1,0 +1,150 @@
+"use strict";
+// The search box of the page. Texts become text nodes and attributes only, never HTML.
+
+const SHOWN = 3;
+const DIGITS = 3;
+const MINUS = "\u2212";
+const model = new MaxSim(JSON.parse(document.getElementById("data").textContent));
+const box = document.getElementById("q");
+const message = document.getElementById("status");
+const results = document.getElementById("results");
+const examples = [...document.querySelectorAll(".examples button")];
+
+/** An element with attributes and children; children that are null are left out. */
+function element(name, attributes, ...children) {
+  const created = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+  created.append(...children.filter((child) => child !== null));
+  return created;
+}
+
+function signed(value) {
+  return (value < 0 ? MINUS : "+") + Math.abs(value).toFixed(DIGITS);
+}
+
+function plain(value, digits) {
+  return (value < 0 ? MINUS : "") + Math.abs(value).toFixed(digits);
+}
+
+/** The title with its matched words marked: solid if the query has the word, dashed if it is similar. */
+function markedTitle(hit) {
+  const asked = new Set(hit.queryWords.map(({ word }) => word));
+  const matched = new Set(hit.queryWords.map(({ match }) => match));
+  const parts = hit.title.split(/\s+/).flatMap((part) => {
+    const words = model.words.of(part).filter((word) => matched.has(word));
+    if (!words.length) return [part, " "];
+    const kind = words.some((word) => asked.has(word)) ? "same" : "near";
+    return [element("mark", { class: kind }, part), " "];
+  });
+  return element("span", { class: "title" }, ...parts);
+}
+
+/** Each matched word of the query with its word of the title. */
+function wordLine(hit) {
+  const words = hit.queryWords.filter(({ match }) => match !== null).map(({ word, match, similarity }) => {
+    if (word === match) return element("span", {}, element("mark", {}, word));
+    const near = element("mark", { class: "near" }, match);
+    return element("span", {}, element("b", {}, word), " \u2192 ", near, ` ${similarity.toFixed(2).replace(/^0/, "")}`);
+  });
+  return element("div", { class: "words" }, ...words);
+}
+
+/** The parts of a score in groups, each a heading and rows of cells with what they add, not rounded. */
+function groupsOf(hit) {
+  const words = (list) => {
+    const matched = list.filter(({ match }) => match !== null);
+    const others = list.filter(({ match }) => match === null).map(({ word }) => word);
+    const rows = matched.map(({ word, match, similarity, adds }) => [[word, match, similarity.toFixed(2)], adds]);
+    return others.length ? [...rows, [[`no match: ${others.join(", ")}`], 0]] : rows;
+  };
+  const pairs = hit.pairs.map(({ pair, adds }) => [[`\u201c${pair}\u201d is in both texts`], adds]);
+  const prior = hit.prior ? [[["log of the title\u2019s share of clicks, below 0 for every title"], hit.prior]] : [];
+  return [
+    ["Words of the question", words(hit.queryWords)],
+    ["Words of the title", words(hit.titleWords)],
+    ["Neighboring words", pairs],
+    ["Popularity", prior],
+  ].filter(([, rows]) => rows.length);
+}
+
+/** A row of a table: a heading that fills the columns without cells, and further cells. */
+function row([heading, ...cells], ...others) {
+  const span = String(3 - cells.length);
+  const head = element("th", { scope: "row", colspan: span }, heading);
+  return element("tr", {}, head, ...cells.map((cell) => element("td", {}, cell)), ...others);
+}
+
+/** The table of all parts of a score. The shown numbers add up to the shown score. */
+function explanation(hit) {
+  const groups = groupsOf(hit);
+  const parts = groups.flatMap(([, rows]) => rows.map(([, adds]) => adds));
+  const rounded = roundedParts(parts, hit.score, DIGITS);
+  const largest = Math.max(...parts.map(Math.abs));
+  const bodies = groups.map(([heading, rows]) => {
+    const head = element("tr", { class: "group" }, element("th", { colspan: "4", scope: "colgroup" }, heading));
+    return element("tbody", {}, head, ...rows.map(([cells]) => {
+      const value = rounded.shift();
+      const bar = element("span", { class: value < 0 ? "bar loss" : "bar" });
+      bar.style.width = `${(3.5 * Math.abs(value)) / largest}rem`;
+      return row(cells, element("td", { class: "adds" }, value ? bar : null, signed(value)));
+    }));
+  });
+  const names = ["word", "matches", "similarity", "adds"].map((name) => element("th", { scope: "col" }, name));
+  const foot = row(["score"], element("td", { class: "adds" }, plain(hit.score, DIGITS)));
+  const [head, sum] = [element("thead", {}, element("tr", {}, ...names)), element("tfoot", {}, foot)];
+  return element("table", { class: "why" }, head, ...bodies, sum);
+}
+
+function item(hit, index) {
+  const details = element("details", {}, element("summary", {}, "Why?"));
+  const fill = () => { if (!details.querySelector("table")) details.append(explanation(hit)); };
+  details.addEventListener("toggle", fill);
+  if (index === 0) {
+    details.open = true;
+    fill();
+  }
+  const rank = element("span", { class: "rank" }, String(index + 1));
+  const score = element("span", { class: "score" }, plain(hit.score, DIGITS));
+  const head = element("div", { class: "head" }, rank, markedTitle(hit), score);
+  return element("li", {}, head, wordLine(hit), details);
+}
+
+function sentence(words, hits, milliseconds) {
+  if (!box.value.trim()) return "Type a question, or choose an example.";
+  if (!words.length) return "The question has no word.";
+  if (!hits.length) return "Nothing was found: no title has a word that is similar to a word of the question.";
+  if (!hits.some((hit) => model.isGood(hit))) return "No good match was found. These titles are the closest ones.";
+  const count = model.titles.length.toLocaleString("en");
+  return `The best ${hits.length} of ${count} titles, in ${Math.max(1, Math.round(milliseconds))} ms`;
+}
+
+function search() {
+  const started = performance.now();
+  const words = model.words.of(box.value);
+  const found = words.length ? model.rank(box.value) : [];
+  const matched = found.filter((hit) => hit.queryWords.some(({ match }) => match !== null));
+  const hits = matched.slice(0, SHOWN);
+  message.textContent = sentence(words, hits, performance.now() - started);
+  results.replaceChildren(...hits.map(item));
+  for (const button of examples) button.setAttribute("aria-pressed", button.value === box.value);
+}
+
+box.addEventListener("input", search);
+document.getElementById("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  search();
+});
+for (const button of examples) {
+  button.addEventListener("click", () => {
+    box.value = button.value;
+    search();
+  });
+}
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || document.activeElement === box || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  box.focus();
+  box.select();
+});
+if (!box.value) box.value = examples[0]?.value ?? "";
+search();

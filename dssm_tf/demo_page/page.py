@@ -1,0 +1,152 @@
+"""The page of the demo as one HTML file, without a server or any request."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import NamedTuple
+
+from dssm_tf.demo_page.model_data import model_data
+from dssm_tf.reports.page import document, json_element
+from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+
+SCRIPTS = ("words.js", "maxsim.js", "page.js")
+"""The scripts of the page, in the order in which they run."""
+
+
+class Example(NamedTuple):
+    """A query to try, and a note beside it, or an empty string."""
+
+    query: str
+    note: str = ""
+
+
+class MeasuredSystem(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        name: name of the system.
+        description: what it does, in a few words.
+        values: a number for each column.
+    """
+
+    name: str
+    description: str
+    values: Sequence[str]
+
+
+class SimilarPair(NamedTuple):
+    """A word of queries and a different word of titles, with their similarity."""
+
+    query_word: str
+    title_word: str
+    similarity: float
+
+
+class DemoResults(NamedTuple):
+    """What the page says about the demo.
+
+    Attributes:
+        numbers: the counts of the data, by their labels.
+        clicks: number of clicks.
+        titles: number of titles.
+        measured: number of queries that were measured.
+        seconds: duration of the training.
+        pairs: similar words that were learned.
+        columns: headings of the table.
+        systems: rows of the table; the first is the model of the page.
+        interval: the largest half-width of the 95 % intervals, in points.
+        note: a sentence about the table, or an empty string.
+        next_command: what to run on one's own log first.
+        use_commands: what to run afterwards.
+        commands: the commands that the demo ran.
+    """
+
+    numbers: Mapping[str, str]
+    clicks: int
+    titles: int
+    measured: int
+    seconds: float
+    pairs: Sequence[SimilarPair]
+    columns: Sequence[str]
+    systems: Sequence[MeasuredSystem]
+    interval: float
+    note: str
+    next_command: str
+    use_commands: Sequence[str]
+    commands: Sequence[str]
+
+
+def render(
+    results: DemoResults, ranker: MaxSimRanker, titles: Sequence[str], examples: Sequence[Example]
+) -> str:
+    """Renders the page as HTML.
+
+    Args:
+        results: what the page says about the demo.
+        ranker: the model that the page searches with.
+        titles: the titles to search; of those with equal scores, earlier ones come first.
+        examples: queries to try; the page shows the results of the first one.
+    """
+    fields = {
+        "clicks": f"{results.clicks:,}",
+        "titles": f"{results.titles:,}",
+        "measured": f"{results.measured:,}",
+        "seconds": f"{results.seconds:.0f}",
+        "interval": f"{results.interval:.1f}",
+        "note": escape(results.note),
+        "examples": "\n".join(map(_example, examples)),
+        "numbers": "\n".join(
+            f"<div><dt>{escape(label)}</dt><dd>{escape(number)}</dd></div>"
+            for label, number in results.numbers.items()
+        ),
+        "pairs": "\n".join(
+            f"<li>{escape(pair.query_word)} → {escape(pair.title_word)}"
+            f"<span>{pair.similarity:.2f}</span></li>"
+            for pair in results.pairs
+        ),
+        "heads": "".join(f'<th scope="col">{escape(name)}</th>' for name in results.columns),
+        "rows": "\n".join(
+            _row(system, is_shown=number == 0) for number, system in enumerate(results.systems)
+        ),
+        "next": escape(results.next_command),
+        "use": escape("\n".join(results.use_commands)),
+        "commands": escape("\n".join(results.commands)),
+        "data": json_element(model_data(ranker, titles)),
+    }
+    style = f"<style>\n{_source('page.css')}</style>\n"
+    body = Template(_source("page.html")).substitute(fields)
+    scripts = [_source(name) for name in SCRIPTS]
+    return document("dssm-tf demo", style + body, scripts, _content_security_policy(scripts))
+
+
+def _example(example: Example) -> str:
+    query, note = escape(example.query), escape(example.note)
+    tag = f'<span class="tag">{note}</span>' if note else ""
+    return f'<li><button type="button" value="{query}">{query}{tag}</button></li>'
+
+
+def _row(system: MeasuredSystem, is_shown: bool) -> str:
+    cells = "".join(f"<td>{escape(value)}</td>" for value in system.values)
+    head = f"{escape(system.name)}<small>{escape(system.description)}</small>"
+    shown = ' class="shown"' if is_shown else ""
+    return f'<tr{shown}><th scope="row">{head}</th>{cells}</tr>'
+
+
+def _content_security_policy(scripts: Sequence[str]) -> str:
+    """Allows these scripts and no request, even if text of the data were read as HTML."""
+    hashes = (b64encode(sha256(f"\n{script}".encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; "
+        "form-action 'none'; base-uri 'none'"
+    )
+
+
+def _source(name: str) -> str:
+    """Reads a file of this package."""
+    return (files("dssm_tf.demo_page") / name).read_text("utf-8")

@@ -15,6 +15,7 @@ from dssm_tf.commands.embed import embed as embed
 from dssm_tf.commands.export import export_model as export_model
 from dssm_tf.commands.flags import TableFlags as TableFlags
 from dssm_tf.commands.index import index as index
+from dssm_tf.commands.interleave import interleave as interleave
 from dssm_tf.commands.report import report as report
 from dssm_tf.commands.search import search as search
 from dssm_tf.commands.serve import serve as serve
@@ -22,10 +23,12 @@ from dssm_tf.commands.teach import teach as teach
 from dssm_tf.commands.tune import tune as tune
 from dssm_tf.common.errors import UserError as UserError
 from dssm_tf.datasets.ir_dataset import load_ir_dataset as load_ir_dataset
+from dssm_tf.runtime.interleaving import team_draft as team_draft
 from dssm_tf.runtime.trained_ranker import TrainedRanker as TrainedRanker
 from dssm_tf.runtime.vector_ranker import VectorRanker as VectorRanker
 from dssm_tf.tables.judgments import CorpusTitle as CorpusTitle
 from dssm_tf.tables.judgments import Judgment as Judgment
 from dssm_tf.training.mining import mine as mine
+from pipelines.check import check as check
 
 __version__: str

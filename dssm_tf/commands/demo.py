@@ -73,13 +73,8 @@ _LEARNED_WORDS = ("uk", "eu", "usa", "cars", "ny", "nba")
 _MIN_SIMILARITY = 0.5  # of a pair of learned words that the page shows
 
 
-<<<<<<< HEAD
 def demo(*, out: AnyPath = Path("build/demo")) -> None:
-    """Try everything on bundled data, from a click log to an exported ranker.
-=======
-def demo(*, out: Path = Path("build/demo")) -> None:
     """Try everything on bundled data, from a click log to a page that searches.
->>>>>>> demo70
 
     Runs the usual commands on WebQuestions and prints each of them: preprocess, train maxsim and
     dssm, evaluate them against BM25 with and without typing errors, and export. The last step

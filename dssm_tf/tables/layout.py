@@ -13,9 +13,9 @@ from dssm_tf.tables.cells import BadRow, one_line
 TITLE = "title"
 COLUMNS = (
     "query", TITLE, "clicks", "impressions", "position", "session_id", "timestamp", "query_id",
-    "doc_id", "grade",
+    "doc_id", "grade", "list_id", "team",
 )  # fmt: skip
-"""Names of the columns of logs, corpora and judgments, unless `--columns` renames them."""
+"""Names of the columns of users' tables, unless `--columns` renames them."""
 MAX_LINE_BYTES = 1 << 20
 _MAX_REJECT_TEXT = 500
 

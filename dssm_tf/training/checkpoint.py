@@ -108,7 +108,9 @@ class Checkpoint(keras.callbacks.Callback):
         variables = [*training_state(model), *model.metrics_variables]
         for variable, value in zip(variables, islice(values, len(variables)), strict=True):
             variable.assign(value)
-        best = [*values] or ranking_weights(model)
+        best = [*values]
+        if saved["best_epoch"] and not best:  # they are those of the state
+            best = ranking_weights(model)
         self.best_weights.set_state(best, saved["history"], saved["best_epoch"])
         self.step, self._stopped = saved["step"], saved["stopped"]
         return True
@@ -157,9 +159,9 @@ class Checkpoint(keras.callbacks.Callback):
             "stopped": bool(self.model.stop_training) and self.step == 0,
         }
         variables = [*training_state(self.model), *self.model.metrics_variables]
+        best = [] if self._best_is_current() else self.best_weights.weights
         if self.write:
             progress_bytes = np.frombuffer(json.dumps(progress).encode(), np.uint8)
-            best = [] if self._best_is_current() else self.best_weights.weights
             with atomic_write(self.path, "wb") as file:
                 write_arrays(file, [progress_bytes, *variables, *best])
         else:

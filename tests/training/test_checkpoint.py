@@ -83,6 +83,16 @@ def test_weights_of_the_best_epoch_are_saved_once_if_they_are_the_last_ones(tmp_
         np.testing.assert_array_equal(*weights)
 
 
+def test_before_the_end_of_the_first_epoch_there_are_no_best_weights(tmp_path):
+    model = compiled_model()
+    checkpoint = callbacks(model, tmp_path / "fit.npz")[1]
+    checkpoint.step = 1
+    checkpoint._save()
+    best_weights, checkpoint = callbacks(model, tmp_path / "fit.npz")
+    assert checkpoint.restore(model)
+    assert (best_weights.weights, best_weights.best_epoch, checkpoint.step) == ([], 0, 1)
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """The time in seconds, as a list of one number; any file is large."""

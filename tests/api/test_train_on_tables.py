@@ -144,6 +144,20 @@ def test_pandas_frames_are_read_and_returned(model, folder):
     assert found["text"].tolist() == model.search("red fox", 2)["title"].to_list()
 
 
+def test_titles_are_searched_with_the_ids_of_one_table_only(tmp_path):
+    from dssm_tf.api.training import _titles_with_ids
+
+    CORPUS.write_ndjson(tmp_path / "ids.jsonl")
+    CORPUS.drop("doc_id").write_ndjson(tmp_path / "texts.jsonl")
+    expected = [*map(dssm_tf.CorpusTitle._make, CORPUS.iter_rows())]
+    assert _titles_with_ids(CORPUS, {}) == expected
+    assert _titles_with_ids(tmp_path / "ids.jsonl", {}) == expected
+    renamed = CORPUS.rename({"title": "name"})
+    assert _titles_with_ids(renamed, {"corpus_columns": {"title": "name"}}) == expected
+    for corpus in (tmp_path / "texts.jsonl", CORPUS.drop("doc_id"), (), [CORPUS, CORPUS]):
+        assert _titles_with_ids(corpus, {}) is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

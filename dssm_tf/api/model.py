@@ -91,21 +91,18 @@ class Model:
         return log
 
     def __repr__(self) -> str:
-        parts = [repr(self.name)]
-        ranker = self.ranker
+        ranker, parts = self.ranker, [repr(self.name)]
         if isinstance(ranker, TrainedRanker):
             from dssm_tf.runtime.vector_ranker import VectorRanker
 
-            score = (
-                "cosine of two vectors" if isinstance(ranker, VectorRanker) else "words (maxsim)"
-            )
-            parts.append(f"compares by the {score}")
+            parts.append(f"score {'cosine' if isinstance(ranker, VectorRanker) else 'maxsim'}")
             parts.append(f"{len(ranker.vocabulary.ngrams):,} letter n-grams")
         else:
             parts.append("baseline")
-        parts.append(
-            "in a temporary directory, see save" if self._is_temporary else f"path {self.path}"
-        )
+        titles = self._corpus if self._index is None else self._index
+        if isinstance(titles, (list, tuple, Index)):
+            parts.append(f"{len(titles):,} titles to search")
+        parts.append("temporary, see save" if self._is_temporary else f"path {self.path}")
         return f"<dssm_tf.Model {', '.join(parts)}>"
 
     def score(self, queries: str | Iterable[str], titles: Iterable[str]) -> Floats:

@@ -79,11 +79,10 @@ def test_a_saved_model_has_its_corpus(model, folder):
     model.save(str(folder / "saved"))
     loaded = dssm_tf.load(folder / "saved")
     assert loaded.search("red fox").equals(model.search("red fox"))
-    assert repr(loaded) == (
-        "<dssm_tf.Model 'dssm', compares by the cosine of two vectors, "
-        f"{len(loaded.ranker.vocabulary.ngrams)} letter n-grams, path {folder / 'saved'}>"
-    )
-    assert "temporary directory" in repr(model)
+    ngrams = len(loaded.ranker.vocabulary.ngrams)
+    described = f"'dssm', score cosine, {ngrams} letter n-grams, {len(TITLES)} titles to search"
+    assert repr(loaded) == f"<dssm_tf.Model {described}, path {folder / 'saved'}>"
+    assert repr(model) == f"<dssm_tf.Model {described}, temporary, see save>"
     with pytest.raises(dssm_tf.UserError, match="saved exists already"):
         loaded.save(folder / "saved")
     bare = dssm_tf.Model(lambda: loaded.ranker)

@@ -102,7 +102,7 @@ def _by_similarity(vectors: np.ndarray, names: Sequence[str]) -> list[tuple[str,
 
 def similar(model: str, word: str, texts: Sequence[str] = ()) -> str:
     """A Markdown table of similar words, or of the word in several texts, with cosines."""
-    ranker = load(model)
+    ranker = load(model).ranker
     if isinstance(ranker, Doc2Vec) and not texts:
         nearest = ranker.most_similar(word)
     elif isinstance(ranker, SemanticRanker | MaxSimRun):

@@ -14,9 +14,10 @@ from dssm_tf.api.inputs import Corpus, pyterrier_frame, read_titles
 from dssm_tf.api.model import Model, load
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath
+from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.evaluation.evaluate import evaluate as measure
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.metrics import METRICS, Metric
+from dssm_tf.evaluation.metrics import METRICS, Metric, metric_names
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.frames import DataFrame, TableSource
@@ -267,6 +268,7 @@ def evaluate(
             relevant title is not in the corpus, a metric does not exist, or a system's scores are
             not usable.
     """
+    metric_names(metrics)  # raises errors before tables are read
     named = _named(models)
     if title_fields is None:
         title_fields = _title_fields(named.values())
@@ -276,6 +278,7 @@ def evaluate(
     titles = None if corpus is None else read_titles(corpus, layout.corpus)
     frames = {name: _run_of(run) for name, run in (runs or {}).items()}
     systems = {name: _ranker(system, titles or judgments) for name, system in named.items()}
+    load_tensorflow()  # which computes NDCG, without its messages
     evaluation = measure(
         systems, judgments, titles, metrics=metrics, runs=frames, about=about, logs=logs,
         judged_only=judged_only, progress=progress,

@@ -25,7 +25,11 @@ def query_list(queries: str | Iterable[str]) -> list[str]:
     Raises:
         TypeError: an element is not a string.
     """
-    return [queries] if isinstance(queries, str) else list(texts_of("queries", queries))
+    if isinstance(queries, str):
+        return [queries]
+    if not isinstance(queries, Iterable):
+        raise TypeError(f"queries is {queries!r:.60}; expected str or several str.")
+    return list(texts_of("queries", queries))
 
 
 def read_titles(corpus: Corpus, layout: Layout) -> list[CorpusTitle]:

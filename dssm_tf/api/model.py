@@ -91,21 +91,18 @@ class Model:
         return log
 
     def __repr__(self) -> str:
-        parts = [repr(self.name)]
-        ranker = self.ranker
+        ranker, parts = self.ranker, [repr(self.name)]
         if isinstance(ranker, TrainedRanker):
             from dssm_tf.runtime.vector_ranker import VectorRanker
 
-            score = (
-                "cosine of two vectors" if isinstance(ranker, VectorRanker) else "words (maxsim)"
-            )
-            parts.append(f"compares by the {score}")
+            parts.append(f"score {'cosine' if isinstance(ranker, VectorRanker) else 'maxsim'}")
             parts.append(f"{len(ranker.vocabulary.ngrams):,} letter n-grams")
         else:
             parts.append("baseline")
-        parts.append(
-            "in a temporary directory, see save" if self._is_temporary else f"path {self.path}"
-        )
+        titles = self._corpus if self._index is None else self._index
+        if isinstance(titles, (list, tuple, Index)):
+            parts.append(f"{len(titles):,} titles to search")
+        parts.append("temporary, see save" if self._is_temporary else f"path {self.path}")
         return f"<dssm_tf.Model {', '.join(parts)}>"
 
     def score(self, queries: str | Iterable[str], titles: Iterable[str]) -> Floats:
@@ -244,14 +241,14 @@ class Model:
         Args:
             queries: see `Index.search`.
             k: maximum number of titles per query.
-            corpus: titles to search, see `Index.build`; by default those of the training. They are
-                indexed by the first search; later searches use the same index.
+            corpus: titles to search in this and later searches, see `Index.build`; by default
+                those of the training. The first search indexes them.
             filters: see `Index.search`.
 
         Raises:
             UserError: no corpus is known, or an input cannot be used.
         """
-        if corpus is not None:
+        if corpus is not None and corpus is not self._corpus:
             self._corpus, self._index = corpus, None
         if self._index is None:
             self._index = self.index()
@@ -298,11 +295,16 @@ class Model:
         titles = None
         if self._corpus is not None:
             titles = read_titles(self._corpus, layout_of(self.path))
+        from dssm_tf.export.load import find_model
+
+        location = None if self.path is None else find_model(self.path)
         with atomic_directory(path) as folder:
-            if self.path is None:
+            if location is None or self.path is None:
                 self.ranker.save(folder)
-            else:
+            elif location.kind == "run":
                 shutil.copytree(self.path, folder, dirs_exist_ok=True)
+            else:  # the name of an export is that of the directory of its versions
+                shutil.copytree(location.path, folder / "1")
             if titles is not None:
                 write_titles(folder / CORPUS, titles)
 

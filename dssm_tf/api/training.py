@@ -22,13 +22,15 @@ from dssm_tf.api.preprocessing import (
 )
 from dssm_tf.api.settings import read_config
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import quiet_output
 from dssm_tf.config import DEFAULT_CONFIG, Config
+from dssm_tf.tables.columns import raw
 from dssm_tf.tables.frames import TableSource, parquet_of
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
-from dssm_tf.tables.read import open_table
+from dssm_tf.tables.read import open_table, read
 
 if TYPE_CHECKING:
     import keras
@@ -80,7 +82,7 @@ def train(
             `start`.
         overrides: settings such as `"training.epochs=5"`, as `dssm train --set`.
         judgments: also learn from this table of query, title, grade; with the override
-            `training.clicks=false` only from it.
+            `training.clicks=false` only from it. A data frame is kept as `OUT.judgments.parquet`.
         teacher: also learn from this table of query, title, score of another model; see
             `dssm teach`.
         start: a finished run to start from, as `dssm train --from`; the data must be from
@@ -119,8 +121,8 @@ def train(
     folder = Path(tempfile.mkdtemp(prefix="dssm-"))
     try:
         lists = {
-            "judgments": _as_file(judgments, folder / "judgments.parquet"),
-            "teacher": _as_file(teacher, folder / "teacher.parquet"),
+            "judgments": _as_file(judgments, _beside(out, folder, "judgments")),
+            "teacher": _as_file(teacher, _beside(out, folder, "teacher")),
         }
         resolved = resolve_settings(config, overrides, start, lists)
         run = folder / "run" if out is None else Path(out)
@@ -218,11 +220,17 @@ def resolve_settings(
     return read_config(raw, overrides)
 
 
+def _beside(out: AnyPath | None, folder: Path, name: str) -> Path:
+    """The file of a data frame; the run's configuration names it."""
+    return folder / f"{name}.parquet" if out is None else Path(f"{out}.{name}.parquet")
+
+
 def _as_file(table: TableSource | None, path: Path) -> AnyPath | None:
     """The path of a table; a data frame is written to `path`."""
     if table is None or isinstance(table, (str, Path)):
         return table
-    path.write_bytes(parquet_of(table).getvalue())
+    with atomic_write(path, "wb") as file:
+        file.write(parquet_of(table).getvalue())
     return path
 
 
@@ -237,6 +245,11 @@ def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[Corpu
     layout = layout_of_settings(settings).corpus
     with open_table(table, layout=layout) as opened:
         if opened.names and "doc_id" not in opened.names:
+            return None
+        names_in_rows = not opened.names
+    if names_in_rows:
+        ids = read(table, [raw("doc_id", required=False)], layout)["doc_id"]
+        if (ids.fill_null("") == "").any():
             return None
     return read_corpus(table, layout)
 

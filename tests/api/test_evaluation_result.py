@@ -11,6 +11,7 @@ from pytest import approx
 import dssm_tf
 from dssm_tf.evaluation.intervals import mean_intervals
 from tests.rankers import CORPUS, GOOD, JUDGMENTS, rankers_on_many_queries
+from tests.script import python
 
 METRICS = ["mrr@10", "ndcg@10"]
 
@@ -108,3 +109,13 @@ def test_systems_may_be_baselines_by_name_and_runs_frames():
     assert np.nanmean(result.values["mine"]["mrr@10"]) == 1
     with pytest.raises(dssm_tf.UserError, match="two systems are called 'table'"):
         dssm_tf.evaluate([GOOD, GOOD], JUDGMENTS)
+
+
+def test_an_evaluation_writes_nothing_to_the_terminal():
+    code = """
+import dssm_tf
+rows = ("1", "fox", "a", "red fox", 1), ("1", "fox", "b", "owl", 0)
+judgments = [dssm_tf.Judgment(*row) for row in rows]
+print(dssm_tf.evaluate("bm25", judgments, metrics=["mrr@10"]).mean("bm25", "mrr@10"))
+"""
+    assert python(code) == "1.0\n"  # which also asserts that standard error is empty

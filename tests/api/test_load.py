@@ -100,6 +100,13 @@ def test_directories_without_a_model_are_refused_in_one_line(folder, run, export
     assert "\n" not in str(caught.value)
 
 
+def test_a_copy_of_every_kind_of_model_has_its_name_and_scores(model, tmp_path):
+    model.save(tmp_path / "fox")
+    copy = dssm_tf.load(tmp_path / "fox")
+    assert copy.name == model.name
+    assert copy.score("red fox", TITLES).tolist() == model.score("red fox", TITLES).tolist()
+
+
 def test_a_saved_baseline_is_a_ranker_too(tmp_path):
     saved = BASELINES["bm25"]().fit([], TITLES)
     saved.save(tmp_path)

@@ -79,11 +79,10 @@ def test_a_saved_model_has_its_corpus(model, folder):
     model.save(str(folder / "saved"))
     loaded = dssm_tf.load(folder / "saved")
     assert loaded.search("red fox").equals(model.search("red fox"))
-    assert repr(loaded) == (
-        "<dssm_tf.Model 'dssm', compares by the cosine of two vectors, "
-        f"{len(loaded.ranker.vocabulary.ngrams)} letter n-grams, path {folder / 'saved'}>"
-    )
-    assert "temporary directory" in repr(model)
+    ngrams = len(loaded.ranker.vocabulary.ngrams)
+    described = f"'dssm', score cosine, {ngrams} letter n-grams, {len(TITLES)} titles to search"
+    assert repr(loaded) == f"<dssm_tf.Model {described}, path {folder / 'saved'}>"
+    assert repr(model) == f"<dssm_tf.Model {described}, temporary, see save>"
     with pytest.raises(dssm_tf.UserError, match="saved exists already"):
         loaded.save(folder / "saved")
     bare = dssm_tf.Model(lambda: loaded.ranker)
@@ -142,6 +141,20 @@ def test_pandas_frames_are_read_and_returned(model, folder):
     found = model.search(topics, k=2)
     assert isinstance(found, pandas.DataFrame)
     assert found["text"].tolist() == model.search("red fox", 2)["title"].to_list()
+
+
+def test_titles_are_searched_with_the_ids_of_one_table_only(tmp_path):
+    from dssm_tf.api.training import _titles_with_ids
+
+    CORPUS.write_ndjson(tmp_path / "ids.jsonl")
+    CORPUS.drop("doc_id").write_ndjson(tmp_path / "texts.jsonl")
+    expected = [*map(dssm_tf.CorpusTitle._make, CORPUS.iter_rows())]
+    assert _titles_with_ids(CORPUS, {}) == expected
+    assert _titles_with_ids(tmp_path / "ids.jsonl", {}) == expected
+    renamed = CORPUS.rename({"title": "name"})
+    assert _titles_with_ids(renamed, {"corpus_columns": {"title": "name"}}) == expected
+    for corpus in (tmp_path / "texts.jsonl", CORPUS.drop("doc_id"), (), [CORPUS, CORPUS]):
+        assert _titles_with_ids(corpus, {}) is None
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,6 @@ EXPECTED = {
     "dssm_tf/datasets/engine_run.py: write_engine_run",
     # Files in temporary directories of one call, and an image in memory.
     "dssm_tf/api/preprocessing.py: _files",
-    "dssm_tf/api/training.py: _as_file",
     "dssm_tf/reports/figures.py: _repr_png_",
     # The null device.
     "dssm_tf/common/command_runner.py: run_command",

@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from dssm_tf.common.command_runner import run_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.quiet import quieten
+from dssm_tf.common.tensorflow_log import quieten
 from dssm_tf.common.terminal import output_of_level
 
 Function = Callable[..., Any]

@@ -9,14 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-
-def quieten() -> None:
-    """Turns off the log of TensorFlow's C++ code, unless the environment sets a log level.
-
-    Commands call this first, because JAX also sets the level if bm25s imports it.
-    """
-    if not os.environ.get("DSSM_DEBUG"):
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+from dssm_tf.common.tensorflow_log import quieten
 
 
 def load_tensorflow() -> None:

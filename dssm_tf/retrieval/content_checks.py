@@ -78,7 +78,7 @@ def _title_problem(
         numbers: list[int] = items[starts[row] : starts[row + 1]].tolist()
         return numbers
 
-    keys = []
+    keys: list[str] = []
     for row in rows:
         entries = of_title(row, arrays.doc_starts, arrays.docs)
         ends = entries[0], entries[-1]

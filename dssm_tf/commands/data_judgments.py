@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from dssm_tf.commands.data_notes import NOTES, write_notes
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.terminal import say
+from dssm_tf.datasets.notes import NOTES, write_notes
 
 if TYPE_CHECKING:
     import polars as pl

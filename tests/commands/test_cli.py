@@ -149,10 +149,11 @@ def test_each_command_has_help(command, capsys):
     assert " object at 0x" not in output.out
 
 
-def test_every_module_of_commands_is_a_command():
+def test_every_module_of_commands_is_a_command_or_a_subcommand():
     modules = {module.name for module in pkgutil.iter_modules(commands.__path__)}
     helpers = {"flags", "named"}
-    assert {name.replace("-", "_") for name in cli.COMMANDS} == modules - helpers
+    subcommands = {f"data_{name}" for name in SUBCOMMANDS} & modules
+    assert {name.replace("-", "_") for name in cli.COMMANDS} == modules - helpers - subcommands
 
 
 def test_every_command_is_listed_with_its_purpose(capsys):

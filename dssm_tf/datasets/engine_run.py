@@ -10,15 +10,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
 from dssm_tf.common.progress import progress_of
-from dssm_tf.datasets.search_engine import Json, SearchEngine
+from dssm_tf.datasets.search_engine import Hit, Json, SearchEngine
 from dssm_tf.tables import columns
 from dssm_tf.tables.batches import LINE
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import read
-from dssm_tf.tables.trec import write_run
+from dssm_tf.tables.trec import MAX_SCORE, write_run
 
 PLACEHOLDER = "{{query}}"
 """Stands for the text of the query in the strings of a template."""
@@ -121,8 +123,7 @@ def write_engine_run(
     """Ranks queries with a search engine and writes a TREC run.
 
     Received rankings are appended to `OUT.partial`. If the command is interrupted, the same command
-    continues after them. The scores of the run are 1 for the last title of a ranking, 2 for the one
-    above, and so on: the order is the engine's, also of equal scores.
+    continues after them. The run has the engine's order and its scores, see `run_scores`.
 
     Args:
         engine: the index.
@@ -164,28 +165,54 @@ def write_engine_run(
         if not hits:
             partial.unlink(missing_ok=True)
             raise UserError(_no_hits(total, queries, received))
-        scores = {
-            query_id: {doc_id: float(len(ids) - row) for row, doc_id in enumerate(ids)}
-            for query_id, ids in run.items()
-        }
-        write_run(out, scores, tag)
+        write_run(out, run_scores(run), tag)
         partial.unlink(missing_ok=True)
-    empty = sum(not ids for ids in run.values())
+    empty = sum(not ranking for ranking in run.values())
     return EngineRun(len(queries), hits, empty, total - hits, resumed)
 
 
-def _kept(ids: Sequence[str], known_ids: frozenset[str] | None) -> list[str]:
-    return [doc_id for doc_id in ids if known_ids is None or doc_id in known_ids]
+def run_scores(run: Mapping[str, Sequence[Hit]]) -> dict[str, dict[str, float]]:
+    """The scores of a TREC run, which orders titles by score only.
+
+    They are the engine's. Of equal ones, the later is the next smaller number of single precision,
+    so that the order stays the engine's. If the engine did not order by scores, they are 1 for the
+    last title of a ranking, 2 for the one above, and so on.
+
+    Args:
+        run: rankings by query id.
+    """
+    if not all(map(_is_ordered, run.values())):
+        return {
+            query_id: {doc_id: float(len(hits) - row) for row, (doc_id, _) in enumerate(hits)}
+            for query_id, hits in run.items()
+        }
+    scores: dict[str, dict[str, float]] = {}
+    for query_id, hits in run.items():
+        scores[query_id], smallest = {}, np.float32(np.inf)
+        for doc_id, score in hits:
+            smallest = min(np.float32(score or 0.0), np.nextafter(smallest, np.float32(-np.inf)))
+            scores[query_id][doc_id] = float(smallest)
+    return scores
 
 
-def _no_hits(total: int, queries: Mapping[str, str], received: Mapping[str, list[str]]) -> str:
+def _is_ordered(hits: Sequence[Hit]) -> bool:
+    """Whether all hits have scores, none higher than the one before."""
+    scores = [score for _, score in hits if score is not None and abs(score) < MAX_SCORE]
+    return len(scores) == len(hits) and scores == sorted(scores, reverse=True)
+
+
+def _kept(hits: Sequence[Hit], known_ids: frozenset[str] | None) -> list[Hit]:
+    return [hit for hit in hits if known_ids is None or hit[0] in known_ids]
+
+
+def _no_hits(total: int, queries: Mapping[str, str], received: Mapping[str, list[Hit]]) -> str:
     """The message about a run without titles."""
     if not total:
         return (
             f"none of the {len(queries):,} queries has a hit, such as "
             f"{next(iter(queries.values()))!r}; check the fields of the template."
         )
-    example = next(ids[0] for ids in received.values() if ids)
+    example = next(hits[0][0] for hits in received.values() if hits)
     return (
         f"none of the {total:,} hits is in the corpus, such as {example!r}; name the field that "
         "has the doc_id: --id-field."
@@ -194,7 +221,7 @@ def _no_hits(total: int, queries: Mapping[str, str], received: Mapping[str, list
 
 def _read_partial(
     path: Path, settings: Mapping[str, str], queries: Mapping[str, str]
-) -> dict[str, list[str]]:
+) -> dict[str, list[Hit]]:
     """The rankings of an unfinished run by query id; an incomplete last line is cut off.
 
     Raises:
@@ -219,7 +246,9 @@ def _read_partial(
             f"{', '.join(others)}; give the same flags to continue it, or remove it to start over."
         )
     return {
-        row["id"]: row["hits"] for row in lines[1:] if queries.get(row["id"]) == row["query"]
+        row["id"]: [(doc_id, score) for doc_id, score in row["hits"]]
+        for row in lines[1:]
+        if queries.get(row["id"]) == row["query"]
     }  # fmt: skip
 
 

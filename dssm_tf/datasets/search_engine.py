@@ -19,6 +19,8 @@ USER, PASSWORD, API_KEY = "DSSM_ENGINE_USER", "DSSM_ENGINE_PASSWORD", "DSSM_ENGI
 """Environment variables with credentials. Flags would show them to all users of the machine."""
 
 Json = dict[str, Any]
+Hit = tuple[str, float | None]
+"""The id of a title, and its score; None if the search sorts by something else."""
 
 _TEMPORARY = (429, 502, 503, 504)  # status of a node that is busy or restarts
 _FIRST_PAUSE = 0.5  # seconds before the second retry; each further pause is twice as long
@@ -64,15 +66,14 @@ class SearchEngine:
         except OSError as error:
             raise UserError(f"--ca-file {ca_file} has no certificates: {error}.") from None
 
-    def search(self, bodies: Sequence[Json]) -> list[list[str]]:
+    def search(self, bodies: Sequence[Json]) -> list[list[Hit]]:
         """Sends searches in one request.
 
         Args:
             bodies: bodies of `_search` requests.
 
         Returns:
-            For each body the ids of the hits, best first. If several hits have the same id, the
-            best one counts.
+            For each body the hits, best first. Of several hits with the same id, the first one.
 
         Raises:
             UserError: the node does not answer, refuses a request, or answers something else than
@@ -87,7 +88,7 @@ class SearchEngine:
                 break
             if attempt < self._retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
-        return [self._ids(result) for result in results]
+        return [self._hits(result) for result in results]
 
     def _post(self, path: str, body: str) -> Any:
         """Sends a request and returns the JSON of the response."""
@@ -137,8 +138,8 @@ class SearchEngine:
             )
         return results
 
-    def _ids(self, result: Json) -> list[str]:
-        """The ids of the hits of one search."""
+    def _hits(self, result: Json) -> list[Hit]:
+        """The hits of one search."""
         if "error" in result:
             raise UserError(self._refusal(int(result.get("status", 0)), result))
         hits = result.get("hits")
@@ -155,7 +156,10 @@ class SearchEngine:
                 f"{self.url}: a ranking is incomplete, because {problem}; run the same command "
                 "again to continue, or raise the timeout of the template."
             )
-        return list(dict.fromkeys(self._id(hit) for hit in hits))
+        scores: dict[str, float | None] = {}
+        for hit in hits:
+            scores.setdefault(self._id(hit), hit.get("_score"))
+        return [*scores.items()]
 
     def _id(self, hit: Json) -> str:
         value: Any = hit.get("_id") if not self._id_field else hit.get("_source", {})

@@ -67,7 +67,7 @@ EXPECTED = {
     # An unfinished directory, which the command renames when all is written.
     "dssm_tf/analysis/rendering.py: write",
     "dssm_tf/api/click_data.py: save",
-    "dssm_tf/datasets/notes.py: write_notes",
+    "dssm_tf/common/notes.py: write_notes",
     "dssm_tf/datasets/output.py: __init__",
     "dssm_tf/export/compact.py: set_rules",
     "dssm_tf/export/compact.py: write_compact",

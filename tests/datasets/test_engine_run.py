@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import time
 
+import numpy as np
 import pytest
+from pytest import approx
 
 from dssm_tf.cli import main
 from dssm_tf.datasets import search_engine
+from dssm_tf.datasets.engine_run import run_scores
 from dssm_tf.evaluation.runs import relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -18,6 +21,7 @@ from tests.ports import free_ports
 
 TITLES = {"d1": "red hat", "d2": "blue hat", "d3": "red red box"}
 TEMPLATE = '{"query": {"match": {"title": "{{query}}"}}, "size": 3}'
+RUN = {"q1": {"d1": 2, "d2": 1, "d3": approx(1 - 2**-24, abs=1e-9)}, "q2": {"d2": 1}}
 QUERIES = 'query_id\tquery\nq1\tred hat\nq2\tblue\nq3\tno \\" word\n'
 
 
@@ -52,7 +56,8 @@ def test_the_run_has_the_order_of_the_engine_for_every_query(node, data_run):
     code, output = data_run()
     assert code == 0, output.err
     # "red hat" matches two words of d1, one of d2 and of d3; the third query matches nothing.
-    assert read_run("run.trec") == {"q1": {"d1": 3, "d2": 2, "d3": 1}, "q2": {"d2": 1}}
+    # d3 has the score of d2, and gets the next smaller one: 1 - 2 ** -24.
+    assert read_run("run.trec") == RUN
     assert output.out.splitlines() == [
         "run.trec: 3 queries, 1.3 titles per query",
         "1 queries list no title",
@@ -70,7 +75,7 @@ def test_batch_depth_id_field_and_corpus_are_followed(node, data_run, tmp_path):
     assert code == 0, output.err
     assert [len(searches) for searches in node.requests] == [2, 1]
     # d2 is the second hit of q1 and the only one of q2; the corpus has neither.
-    assert read_run("run.trec") == {"q1": {"sku-d1": 1}}
+    assert read_run("run.trec") == {"q1": {"sku-d1": 2}}
     assert "2 hits were left out: the corpus does not have them" in output.out
 
 
@@ -93,7 +98,7 @@ def test_an_interrupted_command_continues_after_the_received_queries(node, data_
     asked = [searches[0]["query"]["match"]["title"] for searches in node.requests]
     assert asked == ["blue", 'no \\" word']
     assert "1 queries were received by an interrupted command" in output.out
-    assert read_run("run.trec") == {"q1": {"d1": 3, "d2": 2, "d3": 1}, "q2": {"d2": 1}}
+    assert read_run("run.trec") == RUN
     assert not partial.exists()
 
 
@@ -105,6 +110,22 @@ def test_an_interrupted_command_with_other_settings_is_not_continued(node, data_
     assert code == 1
     assert "interrupted command with another template" in output.err
     assert (tmp_path / "run.trec.partial").read_bytes() == partial
+
+
+def test_an_order_that_is_not_by_score_is_kept(node, data_run):
+    hits = [{"_id": "d2", "_score": None}, {"_id": "d1", "_score": None}]
+    node.answer = lambda bodies: (200, {"responses": [{"hits": {"hits": hits}}] * len(bodies)})
+    assert data_run()[0] == 0
+    assert read_run("run.trec")["q1"] == {"d2": 2, "d1": 1}
+
+
+def test_equal_scores_keep_their_order_in_single_precision():
+    hits = [("a", 5.0), ("b", 5.0), ("c", 5.0), ("d", 4.9999998), ("e", -1.0)]
+    scores = run_scores({"q": hits})["q"]
+    single = np.array([*scores.values()], np.float32)
+    assert [*scores] == ["a", "b", "c", "d", "e"]
+    assert (np.diff(single) < 0).all()
+    assert np.allclose(single, [score for _, score in hits], atol=2e-6)
 
 
 @pytest.mark.parametrize("status", [429, 502, 503])

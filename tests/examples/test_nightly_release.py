@@ -175,7 +175,8 @@ def test_two_days_of_a_log_make_two_releases_that_find_titles(tmp_path, monkeypa
         text = "\n".join(["query\ttitle\ttimestamp", *rows, ""])
         Path("LOGS", f"2026-11-0{day}.tsv").write_text(text, "utf-8")
         flags = "--log LOGS --corpus corpus.tsv --releases R --min-queries 10"
-        assert main(flags.split(), run_dssm) == 0
+        train_flags = "--set training.epochs=2 --set training.refit=false"
+        assert main([*flags.split(), "--train-flags", train_flags], run_dssm) == 0
     content = json.loads(Path("R/live/release.json").read_text("utf-8"))
     assert content["log_files"] == ["2026-11-01.tsv", "2026-11-02.tsv"]
     assert "not worse" in Path("R/live/gate/gate.md").read_text("utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pytest import approx
 
 from dssm_tf.cli import main
 from dssm_tf.tables.trec import read_run
@@ -47,7 +48,7 @@ def test_the_run_has_the_hits_of_the_node_in_its_order(node, shop, data_run):
         # The node may order titles of equal scores in any way.
         own_scores = [scores.get(doc_id, hits[-1]["_score"]) for doc_id in ranked]
         assert own_scores == [hit["_score"] for hit in hits]
-        assert [*ranked.values()] == [*range(len(hits), 0, -1)]
+        assert [*ranked.values()] == approx([hit["_score"] for hit in hits], rel=1e-5)
 
 
 def test_ids_can_be_those_of_a_field(shop, data_run):

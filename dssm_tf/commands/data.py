@@ -13,9 +13,9 @@ from dssm_tf.commands.data_judgments import judgments
 from dssm_tf.commands.data_run import run
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, OptionalFraction, TableFlags
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
+from dssm_tf.common.notes import NOTES, write_notes
 from dssm_tf.common.paths import AnyPath, NamedPath, optional_path, text_list
 from dssm_tf.common.terminal import RESULT, say
-from dssm_tf.common.notes import NOTES, write_notes
 from pipelines.check import check
 
 if TYPE_CHECKING:

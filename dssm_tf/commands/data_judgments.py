@@ -10,8 +10,8 @@ from cyclopts import Parameter, validators
 
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.terminal import say
 from dssm_tf.common.notes import NOTES, write_notes
+from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
     import polars as pl

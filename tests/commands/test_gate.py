@@ -80,8 +80,8 @@ def test_a_worse_model_exits_with_3_and_one_line_and_writes_its_files(gate):
     assert Path("G/report.html").exists()
 
 
-def test_a_better_model_exits_with_0_and_one_line(gate):
-    code, output = gate("--model new=good --against live=bad --fail-if-worse mrr@5")
+def test_a_better_model_exits_with_0_and_one_line_also_if_quiet(gate):
+    code, output = gate("--quiet --model new=good --against live=bad --fail-if-worse mrr@5")
     assert code == 0
     assert output.err == ""
     assert output.out.count("\n") == 1

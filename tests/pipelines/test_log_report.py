@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from dssm_tf import cli
+from dssm_tf.api.preprocessing import PreprocessSettings
 from pipelines import check
 from pipelines.check_log import check_log
 from pipelines.log_sections import log_sections, to_markdown, to_text
@@ -256,6 +257,8 @@ def test_check_has_the_flags_and_defaults_of_preprocess():
     for name, parameter in parameters.items():
         if name != "file":
             assert parameter.default == defaults[name] is not MISSING, name
+    settings = {*PreprocessSettings.__annotations__}  # of dssm_tf.preprocess
+    assert settings == {*defaults} - {"output", "input", "corpus"}
     about_logs = {"encoding", "columns", "corpus_columns", "title_fields", "min_clicks"}
     assert about_logs <= {*parameters}
 

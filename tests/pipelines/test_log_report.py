@@ -162,6 +162,19 @@ def test_of_a_log_without_sessions_clicks_decide_which_queries_are_shown(options
     assert log["unclicked"]["top"] == []
 
 
+def test_a_session_counts_once_however_many_titles_it_has(options):
+    lines = [HEADER]
+    for title in range(10):
+        lines += [f"clicked\tT{title}\t3\ts{n}\t\t1" for n in range(5)]
+        lines += [f"seen\tT{title}\t0\ts{n}\t\t1" for n in range(5)]
+    text = "\n".join(lines) + "\n"
+    log, _ = check_log(options(text, report_min_sessions=5))
+    assert log["queries"]["top"] == [{"query": "clicked", "clicks": 150, "sessions": 5}]
+    assert log["unclicked"]["top"] == [{"query": "seen", "impressions": 50, "sessions": 5}]
+    log, _ = check_log(options(text, report_min_sessions=6))
+    assert (log["queries"]["top"], log["unclicked"]["top"]) == ([], [])
+
+
 @pytest.mark.parametrize("shards", ["1", "4"])
 def test_changes_are_measured_against_the_previous_output(options, run, shards):
     before = "query\ttitle\tclicks\nold\tTetris\t6\ngone\tPong\t2\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from shutil import get_terminal_size
 
@@ -66,9 +67,9 @@ def check(
         raise UserError("there is nothing to check; give a click log, or --corpus, or both.")
     options = PreprocessOptions(
         output="",
-        input=file,
-        corpus=corpus,
-        previous_report=previous_report,
+        input=tuple(map(os.fspath, file)),
+        corpus=tuple(map(os.fspath, corpus)),
+        previous_report=os.fspath(previous_report),
         report_min_sessions=report_min_sessions,
         min_clicks=min_clicks,
         block_list=block_list,

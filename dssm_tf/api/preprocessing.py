@@ -59,6 +59,8 @@ class PreprocessSettings(TypedDict, total=False):
     negatives: int
     negative_alpha: float
     negatives_from: str
+    previous_report: AnyPath
+    report_min_sessions: int
     position_weights: str
     max_position_weight: float
     seed: int

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from dssm_tf import cli
+from dssm_tf.api.preprocessing import PreprocessSettings
 from pipelines import check
 from pipelines.check_log import check_log
 from pipelines.log_sections import log_sections, to_markdown, to_text
@@ -161,6 +162,19 @@ def test_of_a_log_without_sessions_clicks_decide_which_queries_are_shown(options
     assert log["unclicked"]["top"] == []
 
 
+def test_a_session_counts_once_however_many_titles_it_has(options):
+    lines = [HEADER]
+    for title in range(10):
+        lines += [f"clicked\tT{title}\t3\ts{n}\t\t1" for n in range(5)]
+        lines += [f"seen\tT{title}\t0\ts{n}\t\t1" for n in range(5)]
+    text = "\n".join(lines) + "\n"
+    log, _ = check_log(options(text, report_min_sessions=5))
+    assert log["queries"]["top"] == [{"query": "clicked", "clicks": 150, "sessions": 5}]
+    assert log["unclicked"]["top"] == [{"query": "seen", "impressions": 50, "sessions": 5}]
+    log, _ = check_log(options(text, report_min_sessions=6))
+    assert (log["queries"]["top"], log["unclicked"]["top"]) == ([], [])
+
+
 @pytest.mark.parametrize("shards", ["1", "4"])
 def test_changes_are_measured_against_the_previous_output(options, run, shards):
     before = "query\ttitle\tclicks\nold\tTetris\t6\ngone\tPong\t2\n"
@@ -256,6 +270,8 @@ def test_check_has_the_flags_and_defaults_of_preprocess():
     for name, parameter in parameters.items():
         if name != "file":
             assert parameter.default == defaults[name] is not MISSING, name
+    settings = {*PreprocessSettings.__annotations__}  # of dssm_tf.preprocess
+    assert settings == {*defaults} - {"output", "input", "corpus"}
     about_logs = {"encoding", "columns", "corpus_columns", "title_fields", "min_clicks"}
     assert about_logs <= {*parameters}
 

@@ -166,6 +166,7 @@ def test_an_evaluation_without_grades_or_systems_is_an_error(judgments, message)
 
 
 def test_every_batch_of_queries_scores_the_same_tuple_of_corpus_titles(monkeypatch):
+    monkeypatch.setattr("dssm_tf.evaluation.runs._MIN_BATCH", 1)
     monkeypatch.setattr("dssm_tf.evaluation.runs._CELLS", 8)  # two queries at a time
     ranker = TableRanker(GOOD.table)
     evaluate({"good": ranker}, JUDGMENTS, CORPUS)
@@ -175,6 +176,7 @@ def test_every_batch_of_queries_scores_the_same_tuple_of_corpus_titles(monkeypat
 
 @pytest.mark.parametrize("ranks_corpus", [False, True])
 def test_many_queries_in_blocks_equal_one_matrix(ranks_corpus, monkeypatch):
+    monkeypatch.setattr("dssm_tf.evaluation.runs._MIN_BATCH", 1)
     monkeypatch.setattr("dssm_tf.evaluation.runs._CELLS", 700)
     random = np.random.default_rng(0)
     scores = random.integers(0, 6, (90, 70)).astype(float)  # many ties

@@ -132,6 +132,7 @@ def evaluate_case(scores, grades, **options):
 def test_values_equal_the_definitions(cells, seed):
     scores, grades = random_case(seed)
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("dssm_tf.evaluation.runs._MIN_BATCH", 1)
         monkeypatch.setattr("dssm_tf.evaluation.runs._CELLS", cells)
         evaluation = evaluate_case(scores, grades)
     only = {metric: by_query(evaluation.judged_only, "s", metric) for metric in JUDGED_ONLY_METRICS}

@@ -26,7 +26,7 @@ RESULTS = DemoResults(
     measured=1998,
     seconds=58.4,
     pairs=[SimilarPair("eu", f"european {HOSTILE}", 0.97)],
-    columns=("right title first", "with one typing error", "<b>NDCG@10"),
+    columns=("right title first", "with one typing error", "<i>@10"),
     systems=[
         MeasuredSystem("maxsim", "compares words", ["90.4\u00a0%", "86.3\u00a0%", ".936"]),
         MeasuredSystem("BM25", f"same words {HOSTILE}", ["84.8\u00a0%", "58.8\u00a0%", ".884"]),

@@ -51,7 +51,7 @@ $(STAMP): setup.py constraints.txt
 	       echo "make: the installation failed; all of it is in $(VENV)/install.log" >&2; exit 1; }
 	@echo "$(CURDIR)" > $@
 
-demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
+demo: $(STAMP)  ## train, compare and search on bundled questions; writes build/demo/index.html
 	@echo "Training and comparing two models on bundled questions: a few minutes"
 	@$(VENV)/bin/dssm demo --out build/demo
 

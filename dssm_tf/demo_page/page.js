@@ -3,6 +3,7 @@
 
 const SHOWN = 3;
 const DIGITS = 3;
+const MARKED = 0.2; // the lowest similarity of a marked word; the table under "Why?" has all
 const MINUS = "\u2212";
 const model = new MaxSim(JSON.parse(document.getElementById("data").textContent));
 const box = document.getElementById("q");
@@ -26,10 +27,14 @@ function plain(value, digits) {
   return (value < 0 ? MINUS : "") + Math.abs(value).toFixed(digits);
 }
 
+function markedWords(hit) {
+  return hit.queryWords.filter(({ similarity }) => similarity >= MARKED);
+}
+
 /** The title with its matched words marked: solid if the query has the word, dashed if it is similar. */
 function markedTitle(hit) {
   const asked = new Set(hit.queryWords.map(({ word }) => word));
-  const matched = new Set(hit.queryWords.map(({ match }) => match));
+  const matched = new Set(markedWords(hit).map(({ match }) => match));
   const parts = hit.title.split(/\s+/).flatMap((part) => {
     const words = model.words.of(part).filter((word) => matched.has(word));
     if (!words.length) return [part, " "];
@@ -39,9 +44,9 @@ function markedTitle(hit) {
   return element("span", { class: "title" }, ...parts);
 }
 
-/** Each matched word of the query with its word of the title. */
+/** Each marked word of the query with its word of the title. */
 function wordLine(hit) {
-  const words = hit.queryWords.filter(({ match }) => match !== null).map(({ word, match, similarity }) => {
+  const words = markedWords(hit).map(({ word, match, similarity }) => {
     if (word === match) return element("span", {}, element("mark", {}, word));
     const near = element("mark", { class: "near" }, match);
     return element("span", {}, element("b", {}, word), " \u2192 ", near, ` ${similarity.toFixed(2).replace(/^0/, "")}`);

@@ -26,10 +26,10 @@ RESULTS = DemoResults(
     measured=1998,
     seconds=58.4,
     pairs=[SimilarPair("eu", f"european {HOSTILE}", 0.97)],
-    columns=("right title first", f"column {HOSTILE}"),
+    columns=("right title first", "with one typing error", "<i>@10"),
     systems=[
-        MeasuredSystem("maxsim", "compares words", ["90.4 %", ".936"]),
-        MeasuredSystem(f"BM25 {HOSTILE}", f"same words {HOSTILE}", ["84.8 %", ".884"]),
+        MeasuredSystem("maxsim", "compares words", ["90.4\u00a0%", "86.3\u00a0%", ".936"]),
+        MeasuredSystem("BM25", f"same words {HOSTILE}", ["84.8\u00a0%", "58.8\u00a0%", ".884"]),
     ],
     interval=1.44,
     note=f"A note {HOSTILE}.",

@@ -58,7 +58,7 @@ def test_the_page_is_well_formed_and_texts_are_escaped(html):
     assert "src" not in checker.attributes
     assert not [name for name in checker.attributes if name.startswith("on")]
     assert "innerHTML" not in html
-    assert html.count("&lt;/script&gt;&lt;!-- &lt;img") == 8
+    assert html.count("&lt;/script&gt;&lt;!-- &lt;img") == 6
     for address in re.findall(r'href="([^"]*)"', html):
         assert address.startswith(("evaluation/", "runs/"))
     for number in ("3,709 clicks", "58 seconds", "±1.4 points", "1,998 other questions"):
@@ -107,6 +107,19 @@ def test_words_show_their_matches(browser):
         "[...document.querySelectorAll('#results mark.same')].map(x => x.textContent)"
     )
     assert {"red", "shoe"} <= {*map(str.lower, marked)}
+
+
+def test_words_that_are_hardly_similar_are_in_the_table_only(browser):
+    """The word red is made similar to shoe by just less and just more than 0.2."""
+    shown = "document.querySelector('#results .words').innerText"
+    for similarity, is_marked in ((0.19, False), (0.21, True)):
+        similar = f"new Map([['lids', {similarity}]])"
+        browser.run(f"model.similar.set('red', {similar})")
+        ask(browser, "red")
+        assert ("lids" in browser.run(shown)) == is_marked
+        assert browser.run("!!document.querySelector('#results mark.near')") == is_marked
+        table = browser.run("document.querySelector('#results table').innerText")
+        assert f"red\tlids\t{similarity}" in table
 
 
 @pytest.mark.parametrize(
@@ -175,6 +188,9 @@ def test_the_page_fits_the_screen_in_both_color_schemes(browser, address, width,
     browser.run("document.querySelectorAll('details').forEach(x => x.open = true)")
     browser.wait_for("document.querySelectorAll('#results table').length == 3")
     assert browser.run("document.documentElement.scrollWidth") == width
+    if width > 320:  # on smaller screens, the table scrolls
+        table = "document.getElementById('measured')"
+        assert browser.run(f"{table}.offsetWidth <= {table}.parentElement.clientWidth")
     color = browser.run("getComputedStyle(document.body).backgroundColor")
     red = int(re.search(r"\d+", color)[0])
     assert red > 240 if scheme == "light" else red < 40

@@ -57,7 +57,7 @@ def index(
         similar_words: for a maxsim model, the number of similar words of a query word by which the
             titles to score are found; 16 by default
         store: comma-separated columns of the corpus, such as price,stock,brand: searches filter by
-            them, and boost by those with numbers (docs/retrieval.md#filters-and-boosts)
+            them, and boost by those with numbers (docs/filters.md)
         rules: for a maxsim model, file with similar words, words that never match, and titles
             pinned to or blocked for a query (docs/rules.md); by default those of the model
         clicks: for a maxsim model, click log: frequent queries rank titles by their own clicks too

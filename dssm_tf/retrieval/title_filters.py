@@ -145,7 +145,7 @@ class TitleFilters:
             elif name == ID:
                 from pyarrow import array, compute, string
 
-                ids = array(map(str, values), string())
+                ids = array(map(_text, values), string())
                 mask &= compute.is_in(self.table["doc_id"], value_set=ids).to_numpy()
             elif name in self._stored and is_numeric(self.table, name):
                 numbers = numbers_of(self.table, name, "filters")

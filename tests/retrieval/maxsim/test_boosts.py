@@ -113,6 +113,7 @@ def test_limits_leave_titles_outside_and_without_a_number_out(shop):
     assert allowed({"price": {"gte": 50, "lt": 60}}) == [2, 3]
     assert allowed({"price": [50, 7]}) == [2, 5]
     assert allowed({"price": ["50.0"]}) == [2]
+    assert allowed({"doc_id": ["d3", 7.0]}) == [3]
     # Upper case and accents do not matter; an empty text is a missing one.
     assert allowed({"brand": ["acme"]}) == [0, 2, 5]
     assert allowed({"brand": [""]}) == [3]

@@ -44,7 +44,7 @@ def test_each_line_has_grade_query_features_and_ids(model_directory, tmp_path, c
     assert grades.tolist() == [2, 1.33, 0, 3]
     assert queries.tolist() == [1, 1, 2, 2]
     ranker = load(model_directory)
-    scores = [*ranker.score("red shoe", TITLES[:2]), *ranker.score("box lid", TITLES[:5:4])]
+    scores = [*ranker.score("red shoe", TITLES[:2]), *ranker.score("box lid #7", TITLES[:5:4])]
     table = values.toarray()
     assert table[:, 0] == approx(scores, abs=1e-6)
     assert table[:, 1:].sum(axis=1) == approx(scores, abs=1e-5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from math import log1p
 from pathlib import Path
 
@@ -159,8 +158,7 @@ def test_a_boost_does_not_make_a_good_match(shop, ranker):
 
 
 def test_a_saved_index_has_its_columns(shop, model_directory, tmp_path):
-    shutil.copytree(model_directory, tmp_path / "index" / "model")
-    shop.save(tmp_path / "index")
+    shop.save(tmp_path / "index", model_directory)
     opened = open_index(tmp_path / "index")
     options = {"boosts": {"sales": 0.3}, "filters": {"price": {"lte": 50}, "brand": ["acme"]}}
     expected = shop.search("red shoe", **options)
@@ -179,14 +177,14 @@ def test_a_saved_index_has_its_columns(shop, model_directory, tmp_path):
     ],
 )
 def test_damaged_columns_are_refused(shop, model_directory, tmp_path, column, message):
-    shutil.copytree(model_directory, tmp_path / "model")
-    shop.save(tmp_path)
+    folder = tmp_path / "index"
+    shop.save(folder, model_directory)
     table = shop.table.select(["doc_id", "title"]).append_column("sales", column)
-    feather.write_feather(table, tmp_path / "titles.arrow", compression="uncompressed")
-    (tmp_path / CHECKSUMS).unlink()
-    write_checksums(tmp_path, files_in(tmp_path))
+    feather.write_feather(table, folder / "titles.arrow", compression="uncompressed")
+    (folder / CHECKSUMS).unlink()
+    write_checksums(folder, files_in(folder))
     with pytest.raises(UserError, match=message):
-        open_index(tmp_path)
+        open_index(folder)
 
 
 # --------------------------------------------------------------------------- commands

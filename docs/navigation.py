@@ -40,7 +40,7 @@ DETAILS: dict[str, list[str]] = {
     "docs/serving": ["docs/server_limits", "docs/runtime", "docs/retrieval", "serving/README"],
     "docs/nightly_release": ["docs/production", "docs/warm_start", "docs/interleaving"],
     "docs/analysis": ["docs/maxsim"],
-    "docs/filters": ["docs/remembered_clicks"],
+    "docs/filters": ["docs/remembered_clicks", "docs/learning_to_rank"],
     "docs/many_titles": ["docs/scale", "docs/engines"],
 }
 """Pages below a page of the guide."""

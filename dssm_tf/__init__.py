@@ -32,6 +32,7 @@ _MODULES = {
     "evaluate": "dssm_tf.api.evaluating",
     "explain": "dssm_tf.api.model",
     "export_model": "dssm_tf.commands.export",
+    "features": "dssm_tf.commands.features",
     "index": "dssm_tf.commands.index",
     "interleave": "dssm_tf.commands.interleave",
     "load": "dssm_tf.api.model",

@@ -13,6 +13,7 @@ from dssm_tf.commands.data import split as split
 from dssm_tf.commands.demo import demo as demo
 from dssm_tf.commands.embed import embed as embed
 from dssm_tf.commands.export import export_model as export_model
+from dssm_tf.commands.features import features as features
 from dssm_tf.commands.flags import TableFlags as TableFlags
 from dssm_tf.commands.index import index as index
 from dssm_tf.commands.interleave import interleave as interleave

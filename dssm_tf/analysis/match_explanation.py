@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from dssm_tf.analysis.read_words import read_words
 from dssm_tf.common.rounding import rounded_parts
+from dssm_tf.runtime.boosts import AppliedBoost
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.word_matches import (
     WordMatch,
@@ -66,11 +67,13 @@ class MatchExplanation:
         remembered: what the remembered clicks of the query add.
         clicks: the remembered clicks of the query on this title, and on all titles.
         notes: limits of the explanation, in sentences.
+        boosts: the boosts of a search, with the numbers of the title.
     """
 
     measure: ClassVar[str] = "maxsim"
     method: ClassVar[str] = (
-        "Contributions are exact: with the prior and remembered clicks, they add up to the score."
+        "Contributions are exact: with the prior, remembered clicks and boosts, they add up to the "
+        "score."
     )
 
     name: str
@@ -80,6 +83,7 @@ class MatchExplanation:
     remembered: float
     clicks: tuple[int, int]
     notes: list[str]
+    boosts: tuple[AppliedBoost, ...] = ()
 
     @property
     def query(self) -> MatchedText:
@@ -93,17 +97,18 @@ class MatchExplanation:
 
     @property
     def similarity(self) -> float:
-        """The score without the prior and the remembered clicks."""
+        """The score without the prior, the remembered clicks and boosts."""
         return self.matches.score
 
     @property
     def score(self) -> float:
-        """The score by which titles are ranked: similarity, prior and remembered clicks."""
-        return self.similarity + self.prior + self.remembered
+        """The score by which titles are ranked, the sum of its parts."""
+        boosts = sum(boost.part for boost in self.boosts)
+        return self.similarity + self.prior + self.remembered + boosts
 
     def parts(self) -> dict[str, float]:
         """The parts of the score, which add up to it; see `parts_of_score`."""
-        return parts_of_score(self.matches, self.prior, self.remembered)
+        return parts_of_score(self.matches, self.prior, self.remembered, self.boosts)
 
     def score_breakdown(self) -> str:
         """The parts of the score, as text."""
@@ -140,7 +145,7 @@ class MatchExplanation:
                 f"Of {self.clicks[1]} remembered clicks of this query, {self.clicks[0]} were on "
                 f"this title ({self.remembered:+.3f})."
             )
-        return lines
+        return lines + list(map(str, self.boosts))
 
     def _query_word(self, match: WordMatch) -> str:
         """Says how a word of the query matches the title."""
@@ -165,6 +170,7 @@ class MatchExplanation:
             "rules": [rule._asdict() for rule in self.matches.rules],
             "parts": self.parts(),
             "remembered_clicks": {"title": self.clicks[0], "query": self.clicks[1]},
+            "boosts": [boost._asdict() | {"part": boost.part} for boost in self.boosts],
             "sentences": self.sentences(),
         }
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "search": "search a corpus",
     "serve": "answer requests over gRPC and REST, with a search page",
     "explain": "explain why a title matches a query",
+    "features": "write the parts of scores for a learning-to-rank model",
     "report": "write a page about a run",
     "data": "convert, split and check data, make judgments, rank with your engine",
     "demo": "try everything on bundled data",

@@ -33,6 +33,7 @@ def index(
     kind: Literal["auto", "exact", "fast"] = "auto",
     queries: AnyPath | None = None,
     similar_words: int | None = None,
+    store: str = "",
     rules: AnyPath | None = None,
     clicks: tuple[AnyPath, ...] = (),
     min_sessions: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
@@ -55,6 +56,8 @@ def index(
         queries: queries to measure recall on (.txt or a table); by default made from titles
         similar_words: for a maxsim model, the number of similar words of a query word by which the
             titles to score are found; 16 by default
+        store: comma-separated columns of the corpus, such as price,stock,brand: searches filter by
+            them, and boost by those with numbers (docs/filters.md)
         rules: for a maxsim model, file with similar words, words that never match, and titles
             pinned to or blocked for a query (docs/rules.md); by default those of the model
         clicks: for a maxsim model, click log: frequent queries rank titles by their own clicks too
@@ -72,8 +75,9 @@ def index(
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import add_remembered_clicks, add_rules, copy_compact
     from dssm_tf.retrieval.index import MODEL
-    from dssm_tf.retrieval.opening import build_index, name_fields
-    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.retrieval.opening import build_index, name_fields, store_columns
+    from dssm_tf.retrieval.title_columns import describe_columns
+    from dssm_tf.tables.judgments import read_catalog
     from dssm_tf.tables.read import scan_texts
 
     if min_sessions is not None and not logs:
@@ -87,7 +91,7 @@ def index(
         query_texts = list(islice((text for text in texts if text.strip()), _MAX_QUERIES))
         if not query_texts:
             raise UserError(f"{queries} contains no query.")
-    titles = read_corpus(corpus, layout.corpus)
+    titles, columns = read_catalog(corpus, column_names(store), layout.corpus)
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as temporary:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, temporary / MODEL)
@@ -103,12 +107,30 @@ def index(
             )
             add_remembered_clicks(temporary / MODEL, search_index.model.remembered)
         name_fields(search_index, layout.corpus.title_fields)
+        store_columns(search_index, columns)
         task.update(1.0, "writing")
         search_index.write(temporary)
+    summary = f"{search_index.summary}{describe_columns(search_index.filters.table)}"
     say(
-        *remembered, f"{len(titles):,} titles; {search_index.summary}. Written: {out}",
+        *remembered,
+        f"{len(titles):,} titles; {summary}. Written: {out}",
         to=sys.stderr,
     )  # fmt: skip
+
+
+def column_names(names: str) -> list[str]:
+    """The names of columns in a flag.
+
+    Raises:
+        UserError: a name is empty.
+    """
+    columns = [name.strip() for name in names.split(",")] if names else []
+    if "" in columns:
+        raise UserError(
+            f"--store {names!r:.100}: expected names of columns separated by commas, such as "
+            "price,stock."
+        )
+    return columns
 
 
 def _remember(

@@ -26,6 +26,8 @@ def search(
     corpus: AnyPath | None = None,
     k: int = 10,
     format: Literal["text", "tsv", "json"] = "text",
+    filter: tuple[str, ...] = (),
+    boost: tuple[str, ...] = (),
     rules: AnyPath | None = None,
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
 ) -> None:
@@ -37,6 +39,7 @@ def search(
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv
         dssm search --index INDEX --format tsv < queries.txt > results.tsv
+        dssm search --index INDEX --filter 'price<=50' --boost sales=0.02 "wizard of oz"
 
     Args:
         queries: queries to search for
@@ -46,6 +49,10 @@ def search(
         k: number of results per ranking
         format: text to read; tsv, a table with a row per result; json, an object per query, one
             per line, with the parts of each score
+        filter: a condition on a stored column or a field of the titles, such as 'price<=50' or
+            brand=Sony; may be repeated: values of one field are alternatives, all else must hold
+        boost: COLUMN=WEIGHT: adds WEIGHT × ln(1 + COLUMN) to the scores of a maxsim model, such as
+            sales=0.02; may be repeated
         rules: file with similar words and with pinned and blocked titles (docs/rules.md), instead
             of the rules of the index or model
         tables: layout of the corpus
@@ -55,9 +62,17 @@ def search(
     """
     index, model = optional_path(index), optional_path(model)
     corpus, rules = optional_path(corpus), optional_path(rules)
-    from dssm_tf.retrieval.opening import build_index, open_index
+    from dssm_tf.retrieval.opening import (
+        build_index,
+        name_fields,
+        open_index,
+        search_index,
+        store_columns,
+    )
     from dssm_tf.retrieval.records import COLUMNS, result_record, result_rows
-    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.retrieval.title_filters import ID, parse_filters
+    from dssm_tf.runtime.boosts import parse_boosts
+    from dssm_tf.tables.judgments import read_catalog
 
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
@@ -67,33 +82,38 @@ def search(
         complete = model is not None and corpus is not None
     if not complete:
         raise UserError("Give either --index, or --model and --corpus.")
+    filters, boosts = parse_filters(filter), parse_boosts(boost)
     with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
-            search_index = open_index(str(index), rules=rules)
+            opened = open_index(str(index), rules=rules)
         else:
             from dssm_tf.export.load import apply_rules, load
 
-            titles = read_corpus(corpus, tables.layout(model).corpus)
+            layout = tables.layout(model).corpus
+            names = [name for name in {**filters, **boosts} if name != ID]
+            titles, columns = read_catalog(corpus, names, layout)
             ranker = apply_rules(load(model), rules)
-            search_index = build_index(ranker, model, titles, progress=task.update)
+            opened = build_index(ranker, model, titles, progress=task.update)
+            name_fields(opened, layout.title_fields)
+            store_columns(opened, columns)
     query_texts: Iterable[str] = queries
     if not queries:
         if sys.stdin.isatty():
-            query_texts = _prompted_queries(len(search_index))
+            query_texts = _prompted_queries(len(opened))
         else:
             query_texts = _queries_from_stdin()
     if format == "tsv":
         _write_rows([COLUMNS])
     for query in query_texts:
-        result = search_index.search(query, k)
+        result = search_index(opened, query, k, filters, boosts)
         if format == "tsv":
             _write_rows(result_rows(query, result))
         elif format == "json":
             sys.stdout.write(json.dumps(result_record(query, result)) + "\n")
             sys.stdout.flush()
         else:
-            show(query, result, search_index.model.vocabulary.words)
+            show(query, result, opened.model.vocabulary.words)
 
 
 def _write_rows(rows: Iterable[Sequence[str]]) -> None:
@@ -113,9 +133,11 @@ def show(query: str, result: SearchResult, split: Split) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from dssm_tf.retrieval.hits import SYSTEMS
+    from dssm_tf.retrieval.hits import SYSTEMS, did_you_mean
 
     text = Text(f"\nQuery: {_printable(shown_text(query))}")
+    if result.did_you_mean:
+        text.append(f"\n{_printable(did_you_mean(result))}")
     if result.note:
         text.append(f"\n{result.note}")
     for system, hits in result.rankings.items():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from string import punctuation
 from typing import NamedTuple
 
 from dssm_tf.common.rounding import rounded_parts
+from dssm_tf.runtime.boosts import AppliedBoost
+from dssm_tf.runtime.corrections import Correction
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import TitleRule
 from dssm_tf.runtime.word_matches import WordMatches, parts_of_score, shown_parts
@@ -22,7 +24,7 @@ SYSTEMS = {"semantic": "Model", "bm25": "BM25"}
 """The rankings of a query in display order, with their headings."""
 
 POOR_RESULTS = "No good match was found. These titles are the closest ones."
-"""The note if every result misses a word of the query and is below the model's cutoff."""
+"""The note if no title is a good match, see `dssm_tf.runtime.good_match`."""
 
 NO_RESULTS = "Nothing was found: no title has a word of the query, and its letters are unknown."
 """The note if all rankings of an index with vectors are empty."""
@@ -148,6 +150,7 @@ class MatchHit:
         model: the model.
         pinned: the rule by hand that pins the title, if any.
         remembered: the part of the score that remembered clicks add.
+        boosts: the boosts of the search, with the numbers of the title; `score` includes them.
     """
 
     doc_id: str
@@ -158,18 +161,24 @@ class MatchHit:
     model: MaxSimRanker
     pinned: TitleRule | None = None
     remembered: float = 0.0
+    boosts: tuple[AppliedBoost, ...] = ()
+
+    def boosted(self, boosts: tuple[AppliedBoost, ...]) -> MatchHit:
+        """The same hit with boosts, which are added to its score."""
+        added = sum(boost.part for boost in boosts)
+        return replace(self, score=self.score + added, boosts=boosts)
 
     @cached_property
     def matches(self) -> WordMatches:
         """The words and pairs of query and title that match.
 
-        They add up to the score without the prior and the remembered clicks.
+        They add up to the score without the prior, the remembered clicks and boosts.
         """
         return self.model.word_matches(self.query, self.title)
 
     def exact_parts(self) -> dict[str, float]:
         """The parts of the score, which add up to it; see `parts_of_score`."""
-        return parts_of_score(self.matches, self.prior, self.remembered)
+        return parts_of_score(self.matches, self.prior, self.remembered, self.boosts)
 
     def parts(self, digits: int = 3) -> dict[str, float]:
         """The displayed parts of the score, rounded so that they add up to the rounded score.
@@ -281,8 +290,26 @@ class SearchResult(NamedTuple):
         rankings: the best titles by system, see `SYSTEMS`; only `semantic` for a maxsim model.
         note: why the result is empty or poor; otherwise empty.
         blocked: a sentence for each title that a rule by hand blocks for the query.
+        corrections: query words that are not known, and what each may mean; maxsim only.
+        did_you_mean: the query with these corrections; empty without any.
     """
 
     rankings: Mapping[str, Sequence[AnyHit]]
     note: str
     blocked: Sequence[str] = ()
+    corrections: Sequence[Correction] = ()
+    did_you_mean: str = ""
+
+
+def did_you_mean(result: SearchResult) -> str:
+    """A question about the corrected query, with each correction.
+
+    >>> words = [Correction("hedphones", "headphones", 0.7)]
+    >>> did_you_mean(SearchResult({}, "", (), words, "wireless headphones"))
+    'Did you mean: wireless headphones? (hedphones → headphones .70)'
+    """
+    words = ", ".join(
+        f"{word} → {correction} {f'{similarity:.2f}'.removeprefix('0')}"
+        for word, correction, similarity in result.corrections
+    )
+    return f"Did you mean: {shown_text(result.did_you_mean)}? ({words})"

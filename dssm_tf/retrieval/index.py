@@ -24,6 +24,7 @@ from dssm_tf.retrieval.nearest import Nearest
 from dssm_tf.retrieval.saving import save_with_model
 from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.runtime.compact_files import INDEX_MODEL
+from dssm_tf.runtime.good_match import FIRST_TITLES, is_good_match
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
@@ -150,7 +151,7 @@ class Index:
             raise UserError(f"{directory} is not an index; expected one that `dssm index` wrote.")
         check_files(directory, None, _REBUILD_HINT)
         model = runtime.CompactRanker.load(directory / MODEL)
-        titles = read_table(directory / TITLES, ("doc_id", "title"), mapped)
+        titles = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
         check_bm25(directory / WORDS, len(titles), _REBUILD_HINT, mapped)
         nearest = Nearest.open(directory / NEAREST, _REBUILD_HINT, mapped)
         # A title's vector, its prior, and the dimension that `Nearest` adds.
@@ -201,7 +202,7 @@ class Index:
         words = [word for word in FOLDED.words(query) if word in self.lexical.vocab_dict]
         bm25 = self.lexical.get_scores(words) if words else np.zeros(len(self))
         matching = np.flatnonzero(bm25 if allowed is None else bm25 * allowed)
-        lexical_rows = matching[top_columns(bm25[matching], k)]
+        lexical_rows = matching[top_columns(bm25[matching], max(k, FIRST_TITLES))]
 
         # The query's unit vector (zeros if it has no known n-gram), followed by 1.
         vector = self.model.encode_queries([query], prior=True)[0]
@@ -217,7 +218,7 @@ class Index:
             # The last component of a title's vector is its prior.
             priors = self.nearest.score(np.eye(len(vector))[-1], rows)
             values = bm25[rows] if system == "bm25" else scores
-            best = np.argsort(-values, kind="stable")[:k]
+            best = np.argsort(-values, kind="stable")[: max(k, FIRST_TITLES)]
             table = self.titles.take(rows[best]).to_pydict()
             columns = (
                 numbers[best].tolist()
@@ -225,13 +226,13 @@ class Index:
             )
             rankings[system] = list(map(Hit, table["doc_id"], table["title"], *columns))
         good = any(
-            hit.similarity >= self.model.cutoff or {*split(query)} <= {*split(hit.title)}
+            is_good_match(self.model.cutoff, hit.similarity, split(query), split(hit.title))
             for hits in rankings.values()
-            for hit in hits
+            for hit in hits[:FIRST_TITLES]
         )
         note = ""
         if not any(rankings.values()):
             note = NO_RESULTS
         elif not good:
             note = POOR_RESULTS
-        return SearchResult(rankings, note)
+        return SearchResult({name: hits[:k] for name, hits in rankings.items()}, note)

@@ -168,8 +168,16 @@ def read_words(directory: Path, mapped: bool = True) -> list[str]:
     return words
 
 
-def read_table(path: Path, columns: tuple[str, ...], mapped: bool = True) -> Any:
+def read_table(
+    path: Path, columns: tuple[str, ...], mapped: bool = True, has_more: bool = False
+) -> Any:
     """Memory-maps an Arrow table of texts, or reads it into memory.
+
+    Args:
+        path: the table.
+        columns: the names of its columns.
+        mapped: False to read it into memory.
+        has_more: whether further columns of texts or numbers may follow, see `title_columns`.
 
     Raises:
         UserError: the file is not such a table, or a text is missing.
@@ -189,13 +197,21 @@ def read_table(path: Path, columns: tuple[str, ...], mapped: bool = True) -> Any
         reason = " ".join(str(error).split())[:200].rstrip(".")
         raise UserError(f"{path} is not an Arrow table: {reason}. {REBUILD_HINT}") from None
     types = [(name, pyarrow.string()) for name in columns]
-    if [(field.name, field.type) for field in table.schema] != types:
+    received = [(field.name, field.type) for field in table.schema]
+    further = received[len(types) :] if has_more else []
+    kinds = (pyarrow.string(), pyarrow.float64())
+    is_valid = received == types + further and all(kind in kinds for _, kind in further)
+    if not is_valid or len({*table.schema.names}) < len(received):
         raise UserError(
             f"{path} has the columns {table.schema.names}; expected texts in {list(columns)}. "
             f"{REBUILD_HINT}"
         )
-    if any(table[name].null_count for name in columns):
-        raise UserError(f"{path}: a text is missing. {REBUILD_HINT}")
+    for name, kind in received:
+        if kind == pyarrow.float64():
+            if not np.isfinite(table[name].drop_null().to_numpy()).all():
+                raise UserError(f"{path}: a number of {name!r} is not finite. {REBUILD_HINT}")
+        elif table[name].null_count:
+            raise UserError(f"{path}: a text is missing. {REBUILD_HINT}")
     return table
 
 

@@ -9,7 +9,7 @@ scores. Pinned titles come first, with the model's score, and blocked ones are l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from dssm_tf.common.paths import AnyPath
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.retrieval.clicked_titles import ClickedTitles
 from dssm_tf.retrieval.content_checks import content_problem
+from dssm_tf.retrieval.corrector import Corrector, marked_words
 from dssm_tf.retrieval.example_queries import examples_of
 from dssm_tf.retrieval.hits import (
     NO_WORDS,
@@ -48,26 +49,33 @@ from dssm_tf.retrieval.maxsim_ranking import (
     Booleans,
     Filter,
     MaxSimRanking,
-    RankedTitles,
     load_kernels,
 )
+from dssm_tf.retrieval.ranked_entries import (
+    RankedEntries,
+    best_entries,
+    boosted_entries,
+    largest_of_titles,
+)
 from dssm_tf.retrieval.saving import save_with_model
+from dssm_tf.retrieval.title_columns import TitleBoosts
 from dssm_tf.retrieval.title_filters import Filters, TitleFilters
 from dssm_tf.retrieval.title_rules import (
     EntriesOfQuery,
-    RankedEntries,
     TitleFinder,
     describe_blocked,
     put_pinned_first,
     summarize_rules,
 )
+from dssm_tf.runtime.boosts import Boosts
+from dssm_tf.runtime.corrections import corrected_query
+from dssm_tf.runtime.good_match import FIRST_TITLES, is_good_match
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.remembered_clicks import RememberedClicks
 from dssm_tf.runtime.search_rules import SearchRules
 from dssm_tf.runtime.similar_words import SIMILAR_WORDS
 from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
-from dssm_tf.text.fields import MAX_OWN_FIELDS, mark_word
 
 TITLES, MODEL = "titles.arrow", "model"
 
@@ -109,6 +117,7 @@ class MaxSimIndex:
             self.model.maxsim, self._row_of, self.arrays, self.similar_words, self.rescored,
             self.clicked,
         )  # fmt: skip
+        self.corrector = Corrector(self.model.maxsim, self.words, self._row_of, self.ranking)
         self._columns = self.table["doc_id"], self.table["title"]
         self._ruled: EntriesOfQuery = {}
         if self.model.search_rules.titles:
@@ -219,7 +228,7 @@ class MaxSimIndex:
         model = runtime.load(directory / MODEL)
         if not isinstance(model, MaxSimRanker):
             raise UserError(f"{directory / MODEL} has another score than maxsim. {REBUILD_HINT}")
-        table = read_table(directory / TITLES, ("doc_id", "title"), mapped)
+        table = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
         words = read_words(directory, mapped)
         arrays = read_arrays(directory, len(words), len(table), model.maxsim.dimension, mapped)
         clicked = None
@@ -256,7 +265,12 @@ class MaxSimIndex:
 
     def has_word(self, word: str) -> bool:
         """Whether a title has a word, in any of its fields."""
-        return any(mark_word(word, field) in self._row_of for field in range(MAX_OWN_FIELDS + 1))
+        return any(marked in self._row_of for marked in marked_words(word))
+
+    @cached_property
+    def boosts(self) -> TitleBoosts:
+        """Boosts by the stored columns."""
+        return TitleBoosts(self.table)
 
     def search(
         self,
@@ -264,6 +278,7 @@ class MaxSimIndex:
         k: int = 10,
         allowed: Filter | None = None,
         filters: Filters | None = None,
+        boosts: Boosts | None = None,
     ) -> SearchResult:
         """Returns the best `k` entries of the corpus.
 
@@ -271,22 +286,30 @@ class MaxSimIndex:
             query: any text.
             k: number of entries, at least 1.
             allowed: the entries that may be returned; None for all.
-            filters: the accepted values of fields instead, see `TitleFilters`; None for all.
+            filters: the accepted values of fields instead, see `title_filters`; None for all.
+            boosts: weights of stored columns that are added to scores, see `runtime.boosts`.
 
         Returns:
             One ranking. Of titles with equal scores, the order is that of `tie_key`; of equal
             titles, that of the corpus. Pinned titles come first, in the order of their rules.
 
         Raises:
-            UserError: a filter is not one of this index.
+            UserError: a filter or a boost is not one of this index.
         """
         query = one_line(query)
         if filters:
             allowed = self.filter(self.filters.mask(filters))
         words = self.model.vocabulary.words(query)
         ruled = self._ruled.get(" ".join(words), {})
-        depth = k + len(ruled)
-        best = self._entries(self.ranking.rank(words, depth, allowed), depth, allowed)
+        depth = max(k, FIRST_TITLES) + len(ruled)
+        if boosts:
+            added = self.boosts.added(boosts)
+            bonus = largest_of_titles(added, self.arrays, allowed)
+            ranked = self.ranking.rank(words, depth, allowed, bonus)
+            best = boosted_entries(ranked, depth, allowed, self.arrays, added)
+        else:
+            ranked = self.ranking.rank(words, depth, allowed)
+            best = best_entries(ranked, depth, allowed, self.arrays)
         if ruled and words:
             best = put_pinned_first(
                 best,
@@ -295,10 +318,29 @@ class MaxSimIndex:
                 self.arrays,
                 lambda titles: self.ranking.scores(words, titles),
             )
-        entries, scores, titles = best.entries[:k], best.scores[:k], best.titles[:k]
+        hits = self._hits(query, words, best, k, boosts or {})
+        note = ""
+        if not words:
+            note = NO_WORDS
+        elif not hits:
+            note = NOTHING_SIMILAR
+        elif not self._has_good_match(words, best):
+            note = POOR_RESULTS
+        corrections = self.corrector.corrections(words)
+        return SearchResult(
+            {"semantic": hits}, note, describe_blocked(ruled, self._columns), corrections,
+            corrected_query(query, corrections, self.model.vocabulary.words),
+        )  # fmt: skip
+
+    def _hits(
+        self, query: str, words: Sequence[str], best: RankedEntries, k: int, boosts: Boosts
+    ) -> list[MatchHit]:
+        """The first `k` entries as hits."""
+        entries, titles = best.entries[:k], best.titles[:k]
+        ruled = self._ruled.get(" ".join(words), {})
         # Faster than `Table.take`, which copies columns of several chunks.
         doc_ids, texts = ([column[row].as_py() for row in entries] for column in self._columns)
-        numbers = scores.tolist(), self.arrays.priors[titles].tolist()
+        numbers = best.scores[:k].tolist(), self.arrays.priors[titles].tolist()
         parts_of_clicks = self.ranking.parts_of_clicks(words, titles)
         hits = [
             MatchHit(*row, query, self.model, ruled.get(entry), clicks)
@@ -306,14 +348,12 @@ class MaxSimIndex:
                 entries, parts_of_clicks, zip(doc_ids, texts, *numbers, strict=True), strict=True
             )
         ]
-        note = ""
-        if not words:
-            note = NO_WORDS
-        elif not hits:
-            note = NOTHING_SIMILAR
-        elif not self._has_good_hit(words, hits):
-            note = POOR_RESULTS
-        return SearchResult({"semantic": hits}, note, describe_blocked(ruled, self._columns))
+        if not boosts:
+            return hits
+        return [
+            hit.boosted(self.boosts.of_entry(boosts, entry))
+            for hit, entry in zip(hits, entries, strict=True)
+        ]
 
     @cached_property
     def bm25(self) -> Ranker:
@@ -332,28 +372,19 @@ class MaxSimIndex:
         """BM25 of the same titles, to compare; its index is built by its first search."""
         return LexicalRanking(self.table)
 
-    def _entries(self, ranked: RankedTitles, k: int, allowed: Filter | None) -> RankedEntries:
-        """The first `k` entries of ranked titles."""
-        starts = self.arrays.doc_starts
-        entries: list[int] = []
-        of_title: list[int] = []
-        for i, title in enumerate(ranked.titles):
-            docs = self.arrays.docs[starts[title] : starts[title + 1]]
-            if allowed is not None:
-                docs = docs[allowed.entries[docs]]
-            entries += docs[: k - len(entries)].tolist()
-            of_title += [i] * (len(entries) - len(of_title))
-            if len(entries) == k:
-                break
-        return RankedEntries(entries, ranked.scores[of_title], ranked.titles[of_title])
-
-    def _has_good_hit(self, words: Sequence[str], hits: Iterable[MatchHit]) -> bool:
-        """Whether a title is pinned, was clicked, reaches the cut-off, or has all query words."""
-        split, query = self.model.vocabulary.words, {*words}
+    def _has_good_match(self, words: Sequence[str], best: RankedEntries) -> bool:
+        """Whether one of the first entries is a good match, see `runtime.good_match`."""
+        titles, entries = best.titles[:FIRST_TITLES], best.entries[:FIRST_TITLES]
+        similarities = (best.scores[:FIRST_TITLES] - self.arrays.priors[titles]).tolist()
+        cutoff, split, texts = self.model.cutoff, self.model.vocabulary.words, self._columns[1]
+        if max(similarities) >= cutoff:
+            return True
+        ruled = self._ruled.get(" ".join(words), {})
+        if any(entry in ruled for entry in entries):
+            return True
+        if any(self.ranking.parts_of_clicks(words, titles)):
+            return True
         return any(
-            hit.pinned is not None
-            or hit.remembered > 0
-            or hit.score - hit.prior >= self.model.cutoff
-            or query <= {*split(hit.title)}
-            for hit in hits
+            is_good_match(cutoff, similarity, words, split(texts[entry].as_py()))
+            for similarity, entry in zip(similarities, entries, strict=True)
         )

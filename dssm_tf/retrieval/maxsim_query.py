@@ -109,6 +109,11 @@ class QueryPreparer:
             np.concatenate([word.set_similarities for word in words]),
         )
 
+    def similar_words(self, word: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Rows and similarities of the similar words of a query word, most similar first."""
+        query_word = self._word(word)
+        return query_word.rows, query_word.similarities
+
     def _compute_word(self, word: str) -> _QueryWord:
         """Looks up a word of a query, or computes its vector and similar words."""
         arrays, row = self._arrays, self._row_of.get(word)

@@ -89,21 +89,29 @@ class MaxSimRanking:
         similar = SimilarWords(maxsim, [*row_of], similar_words, arrays.vectors, self._rounded.near)
         self._queries = QueryPreparer(maxsim, row_of, arrays, similar)
 
-    def rank(self, words: Sequence[str], k: int, allowed: Filter | None = None) -> RankedTitles:
+    def rank(
+        self,
+        words: Sequence[str],
+        k: int,
+        allowed: Filter | None = None,
+        bonus: NDArray[np.float32] | None = None,
+    ) -> RankedTitles:
         """The best `k` titles for a query. Titles with equal scores are in the order of the arrays.
 
         Args:
             words: the words of the query, in order.
             k: the number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
+            bonus: `(titles,)`, what is added to the score of each title; the order includes it.
 
         Returns:
-            The titles with the scores of the model, remembered clicks included.
+            The titles with the scores of the model, remembered clicks included, without the bonus.
         """
         clicked = _NO_TITLES if self._clicked is None else self._clicked.titles(words)
-        titles, scores = self.candidates(words, k, allowed, clicked)
+        titles, scores = self.candidates(words, k, allowed, clicked, bonus)
         scores = self._with_clicks(words, titles, scores)
-        best = np.argsort(-scores, kind="stable")[:k]
+        sorted_by = scores if bonus is None else scores + bonus[titles]
+        best = np.argsort(-sorted_by, kind="stable")[:k]
         return RankedTitles(titles[best], scores[best])
 
     def candidates(
@@ -112,6 +120,7 @@ class MaxSimRanking:
         k: int,
         allowed: Filter | None = None,
         additional: NDArray[np.int32] = _NO_TITLES,
+        bonus: NDArray[np.float32] | None = None,
     ) -> RankedTitles:
         """The titles that are scored by the full formula for a query, in the order of the arrays.
 
@@ -120,16 +129,18 @@ class MaxSimRanking:
             k: the minimum number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
             additional: positions of titles to score besides the best ones of the first step.
+            bonus: `(titles,)`, what the first step adds to the score of each title.
 
         Returns:
-            The titles with the scores of the model, without remembered clicks.
+            The titles with the scores of the model, without remembered clicks and bonus.
         """
         if (query := self._queries.prepare(words)) is None:
             return RankedTitles(np.zeros(0, np.int32), np.zeros(0, np.float32))
         arrays, kernels = self._arrays, self._kernels
         titles = kernels.best_titles(
             arrays.word_starts, arrays.word_titles, arrays.pair_starts, arrays.pair_titles,
-            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals, arrays.priors,
+            arrays.word_weights, arrays.pair_weights, arrays.inverse_totals,
+            arrays.priors if bonus is None else arrays.priors + bonus,
             _ALL_TITLES if allowed is None else allowed.titles,
             query.ends, query.rows, query.similarities,
             query.weights, query.pairs, query.pair_weights,
@@ -170,6 +181,11 @@ class MaxSimRanking:
             scores = self._scores_without_clicks(query, titles)
             added = self._clicked.added(words, titles, scores)
         return [0.0] * len(titles) if added is None else added.tolist()
+
+    def similar_words(self, word: str) -> list[tuple[int, float]]:
+        """Rows and similarities of the similar words of a query word, most similar first."""
+        rows, similarities = self._queries.similar_words(word)
+        return list(zip(rows.tolist(), similarities.tolist(), strict=True))
 
     def _with_clicks(
         self, words: Sequence[str], titles: NDArray[np.int32], scores: NDArray[np.float32]

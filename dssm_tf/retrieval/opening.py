@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.export.load import find_model
+from dssm_tf.retrieval.hits import SearchResult
 from dssm_tf.retrieval.index import Index
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_files import SETTINGS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
-from dssm_tf.retrieval.title_filters import with_field_names
+from dssm_tf.retrieval.title_columns import with_columns
+from dssm_tf.retrieval.title_filters import Filters, with_field_names
+from dssm_tf.runtime.boosts import Boosts
 from dssm_tf.runtime.compact_files import INDEX_MODEL
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import read_rules
@@ -68,6 +71,43 @@ def name_fields(index: AnyIndex, names: Sequence[str]) -> None:
         index.table = with_field_names(index.table, names)
     else:
         index.titles = with_field_names(index.titles, names)
+
+
+def store_columns(index: AnyIndex, columns: Mapping[str, Sequence[str]]) -> None:
+    """Stores columns of the catalog in an index; filters and boosts use them.
+
+    Args:
+        index: a new index.
+        columns: the cells by the name of the column, `(entries,)`; missing ones are empty.
+    """
+    if isinstance(index, MaxSimIndex):
+        index.table = with_columns(index.table, columns)
+    else:
+        index.titles = with_columns(index.titles, columns)
+
+
+def search_index(
+    index: AnyIndex, query: str, k: int, filters: Filters | None, boosts: Boosts | None
+) -> SearchResult:
+    """Searches any index.
+
+    Args:
+        index: the index.
+        query: any text.
+        k: number of titles of each ranking, at least 1.
+        filters: see `title_filters`; None for all titles.
+        boosts: see `runtime.boosts`; None for none.
+
+    Raises:
+        UserError: a filter or a boost is not one of this index, or its model has no boosts.
+    """
+    if isinstance(index, MaxSimIndex):
+        return index.search(query, k, filters=filters, boosts=boosts)
+    if boosts:
+        raise UserError(
+            f"boosts: {index.model.name} is a cosine model; boosts are for the score maxsim."
+        )
+    return index.search(query, k, filters)
 
 
 def open_index(directory: Path | str, mapped: bool = True, rules: Path | None = None) -> AnyIndex:

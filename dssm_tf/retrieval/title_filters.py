@@ -1,26 +1,86 @@
-"""Filters of a search by the id of a title or by one of its fields, such as its brand."""
+"""Filters of a search by the id of a title, a stored column, or a field of the titles."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval.title_columns import is_numeric, numbers_of, stored_columns
 from dssm_tf.text.fields import split_fields
 from dssm_tf.text.rules import Key, Rules
 
 Booleans = NDArray[np.bool_]
-Filters = Mapping[str, Sequence[str]]
-"""The accepted values by the name of a field, or by `ID`; a title needs one of each."""
+Filters = Mapping[str, Sequence[str | float] | Mapping[str, float]]
+"""By the name of a field, the accepted values, or the limits of a number by `LIMITS`.
+
+A title needs one of the values and a number within the limits of each field, such as
+`{"brand": ["Sony", "LG"], "price": {"lte": 50}}`.
+"""
 
 ID = "doc_id"
+LIMITS = {"lt": lt, "lte": le, "gt": gt, "gte": ge}
+"""The comparisons of limits by their names, which are those of OpenSearch."""
+_NAMES_OF_SIGNS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 _NAMES = b"title_fields"  # in the metadata of the table
 _CACHED_MASKS = 64
+
+_Condition = tuple[str, tuple[Any, ...], bool]
+"""The name of a field, its values or pairs of limits, and whether they are limits."""
+
+
+def parse_filters(texts: Iterable[str]) -> Filters:
+    """Parses filters such as `price<=50` and `brand=Sony`.
+
+    Several values of one field are alternatives; several limits hold together.
+
+    Raises:
+        UserError: a filter has another form.
+
+    >>> parse_filters(["price<=50", "price>10", "brand=Sony", "brand=LG"])
+    {'price': {'lte': 50.0, 'gt': 10.0}, 'brand': ['Sony', 'LG']}
+    """
+    filters: dict[str, Any] = {}
+    for text in texts:
+        parsed = re.fullmatch(r"([^<>=]+)(<=|>=|<|>|=)(.*)", text, re.DOTALL)
+        if parsed is None:
+            raise UserError(
+                f"--filter {text!r:.100}: expected a comparison such as 'price<=50' or brand=Sony."
+            )
+        name, sign, value = parsed[1].strip(), parsed[2], parsed[3].strip()
+        if sign == "=":
+            limits: Any = filters.setdefault(name, [])
+        else:
+            limits = filters.setdefault(name, {})
+        if isinstance(limits, list) != (sign == "="):
+            raise UserError(f"--filter {text!r:.100}: {name} has both values and limits.")
+        if isinstance(limits, list):
+            limits.append(value)
+        elif limits.setdefault(_NAMES_OF_SIGNS[sign], _number(name, value)) != float(value):
+            raise UserError(f"--filter {text!r:.100}: {name} has two limits of this kind.")
+    return filters
+
+
+def _number(name: str, value: object) -> float:
+    """A finite number.
+
+    Raises:
+        UserError: it is not one.
+    """
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise UserError(f"filters: {name!r:.100} is {value!r:.60}; expected a number.")
+    return number
 
 
 class _Column(NamedTuple):
@@ -34,13 +94,20 @@ class TitleFilters:
     """Finds the entries of an index that a filter allows. Several threads may use it.
 
     Args:
-        table: Arrow table with `doc_id` and `title`, see `with_field_names`.
+        table: Arrow table with `doc_id`, `title` and stored columns, see `with_field_names`.
         rules: rules that say which texts are equal.
+
+    Attributes:
+        table: see above.
+        fields: the names of stored columns and of the fields of titles.
     """
 
     def __init__(self, table: Any, rules: Rules) -> None:
-        self._table, self._rules = table, rules
-        self.fields = field_names(table)
+        self.table, self._rules = table, rules
+        self._stored = stored_columns(table)
+        self._title_fields = field_names(table)
+        others = (name for name in self._title_fields if name not in self._stored)
+        self.fields = (*self._stored, *others)
         self._column = lru_cache(None)(self._read_column)
         self._mask = lru_cache(_CACHED_MASKS)(self._compute_mask)
 
@@ -48,11 +115,12 @@ class TitleFilters:
         """Whether each entry is allowed, `(entries,)`, read-only.
 
         Args:
-            filters: the accepted values. Ids are compared exactly, fields as the model reads texts:
-                upper case, accents and punctuation do not matter.
+            filters: see `Filters`. Ids are compared exactly, texts as the model reads them: upper
+                case, accents and punctuation do not matter. A title without a number is outside
+                of all limits.
 
         Raises:
-            UserError: the titles have no such field.
+            UserError: there is no such field, or limits or a value do not fit its type.
         """
         for name in filters:
             if name not in (ID, *self.fields):
@@ -60,31 +128,45 @@ class TitleFilters:
                     f"filters: {name!r:.100} is not a field of this index; expected one of "
                     f"{', '.join((ID, *self.fields))}."
                 )
-        return self._mask(tuple(sorted((name, tuple(filters[name])) for name in filters)))
+        return self._mask(tuple(sorted(_condition(*item) for item in filters.items())))
 
-    def _compute_mask(self, filters: tuple[tuple[str, tuple[str, ...]], ...]) -> Booleans:
-        mask = np.ones(len(self._table), np.bool_)
-        for name, values in filters:
-            if name == ID:
+    def _compute_mask(self, conditions: tuple[_Condition, ...]) -> Booleans:
+        mask = np.ones(len(self.table), np.bool_)
+        for name, values, are_limits in conditions:
+            if are_limits:
+                if name not in self._stored:
+                    raise UserError(
+                        f"filters: {name!r:.100} is not a stored column with numbers, so it has no "
+                        "limits; name such columns when you build the index: dssm index --store."
+                    )
+                numbers = numbers_of(self.table, name, "filters")
+                for limit, value in values:
+                    mask &= LIMITS[limit](numbers, _number(name, value))
+            elif name == ID:
                 from pyarrow import array, compute, string
 
-                ids = array(values, string())
-                mask &= compute.is_in(self._table["doc_id"], value_set=ids).to_numpy()
-                continue
-            column = self._column(self.fields.index(name))
-            keys = {self._rules.key(value) for value in values}
-            codes = [code for key in keys for code in column.codes_of_key.get(key, ())]
-            mask &= np.isin(column.codes, codes)
+                ids = array(map(_text, values), string())
+                mask &= compute.is_in(self.table["doc_id"], value_set=ids).to_numpy()
+            elif name in self._stored and is_numeric(self.table, name):
+                numbers = numbers_of(self.table, name, "filters")
+                mask &= np.isin(numbers, [_number(name, value) for value in values])
+            else:
+                column = self._column(name)
+                keys = {self._rules.key(_text(value)) for value in values}
+                codes = [code for key in keys for code in column.codes_of_key.get(key, ())]
+                mask &= np.isin(column.codes, codes)
         mask.setflags(write=False)
         return mask
 
-    def _read_column(self, field: int) -> _Column:
+    def _read_column(self, name: str) -> _Column:
         code_of: dict[str, int] = {}
-        codes = np.empty(len(self._table), np.int32)
+        codes = np.empty(len(self.table), np.int32)
+        is_stored = name in self._stored
+        field = 0 if is_stored else self._title_fields.index(name)
         row = 0
-        for chunk in self._table["title"].chunks:
-            for title in chunk.to_pylist():
-                cells = split_fields(title, len(self.fields))
+        for chunk in self.table[name if is_stored else "title"].chunks:
+            for text in chunk.to_pylist():
+                cells = [text] if is_stored else split_fields(text, len(self._title_fields))
                 value = cells[field] if field < len(cells) else ""
                 codes[row] = code_of.setdefault(value, len(code_of))
                 row += 1
@@ -92,6 +174,27 @@ class TitleFilters:
         for value, code in code_of.items():
             codes_of_key.setdefault(self._rules.key(value), []).append(code)
         return _Column(codes, codes_of_key)
+
+
+def _condition(name: str, values: Sequence[str | float] | Mapping[str, float]) -> _Condition:
+    """A filter as a key of the cache.
+
+    Raises:
+        UserError: a limit has another name.
+    """
+    if not isinstance(values, Mapping):
+        return name, tuple(values), False
+    for limit in values:
+        if limit not in LIMITS:
+            raise UserError(
+                f"filters: {name!r:.100} has {limit!r:.60}; expected {', '.join(LIMITS)}."
+            )
+    return name, tuple(sorted(values.items())), True
+
+
+def _text(value: str | float) -> str:
+    """A value of a request as text; 5.0 is `5`."""
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def with_field_names(table: Any, names: Sequence[str]) -> Any:

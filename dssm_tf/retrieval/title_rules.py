@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.retrieval.maxsim_files import Arrays
+from dssm_tf.retrieval.ranked_entries import RankedEntries
 from dssm_tf.runtime.search_rules import SearchRules, TitleRule
 from dssm_tf.tables.cells import one_line
 from dssm_tf.text.fields import split_mark
@@ -16,20 +17,6 @@ from dssm_tf.text.vocabulary import Vocabulary
 
 EntriesOfQuery = Mapping[str, Mapping[int, TitleRule]]
 """For the words of a query, joined by spaces, the entries that a rule pins or blocks."""
-
-
-class RankedEntries(NamedTuple):
-    """Entries of the corpus in the order of a result, with their scores and distinct titles.
-
-    Attributes:
-        entries: positions in the corpus.
-        scores: float32 `(entries,)`, with the prior.
-        titles: int32 `(entries,)`, positions in the arrays of the index.
-    """
-
-    entries: list[int]
-    scores: NDArray[np.float32]
-    titles: NDArray[np.int32]
 
 
 class TitleFinder:

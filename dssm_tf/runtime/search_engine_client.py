@@ -20,6 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.boosts import AppliedBoost, Boosts, parts_of_boosts
+from dssm_tf.runtime.corrections import (
+    Correction,
+    KnownWord,
+    correct_word,
+    may_be_corrected,
+)
+from dssm_tf.runtime.good_match import FIRST_TITLES, is_good_match
 from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
 from dssm_tf.runtime.search_engine_files import (
     PlacedTitles,
@@ -28,6 +36,7 @@ from dssm_tf.runtime.search_engine_files import (
 )
 from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.runtime.trained_ranker import Vectors
+from dssm_tf.text.fields import split_mark
 
 FIELDS = "dssm"
 """The object field of a document that has the model's fields."""
@@ -78,7 +87,13 @@ class SearchEngineClient:
             self._model, self.catalog, files.manifest.similar_words or None
         )
 
-    def query(self, text: str, prior: bool = True, max_terms: int = MAX_TERMS) -> Json:
+    def query(
+        self,
+        text: str,
+        prior: bool = True,
+        max_terms: int = MAX_TERMS,
+        boosts: Boosts | None = None,
+    ) -> Json:
         """The query DSL of a query.
 
         Args:
@@ -86,6 +101,9 @@ class SearchEngineClient:
             prior: whether to add the title's prior, if the model has one. A document's score is
                 then the model's score minus `manifest.prior_offset`.
             max_terms: maximum number of terms. The least similar words are dropped first.
+            boosts: weights by numeric fields of the documents: `weight * ln(1 + number)` is added,
+                see `dssm_tf.runtime.boosts`. A document without the field gets 0. The engine
+                refuses negative numbers.
 
         Returns:
             A query for the key `query` of a search; it matches nothing if the text has no word that
@@ -93,9 +111,81 @@ class SearchEngineClient:
         """
         placed = self.title_rules.get(" ".join(self.vocabulary.words(text)))
         if placed is None:
-            return self._by_words(text, prior, max_terms)
+            return _boosted(self._by_words(text, prior, max_terms), boosts or {})
         terms = max(0, max_terms - len(placed.pinned) - bool(placed.blocked))
-        return _with_placed(self._by_words(text, prior, terms), placed)
+        query = _boosted(self._by_words(text, prior, terms), boosts or {})
+        return _with_placed(query, placed)
+
+    def parts(
+        self, text: str, hit: Json, prior: bool = True, boosts: Boosts | None = None
+    ) -> dict[str, float]:
+        """The parts of the score of a hit, which add up to it.
+
+        Args:
+            text: the user's query.
+            hit: a hit of the engine's answer, with `_score` and `_source`.
+            prior: whether the query added the prior.
+            boosts: those of the query.
+
+        Returns:
+            `similarity`, the part of words and pairs; `prior`; `boost_FIELD` for each boost; and
+            `pinned` for a pinned title.
+
+        Raises:
+            UserError: the hit lacks its score or the model's fields.
+        """
+        source, score = hit.get("_source") or {}, hit.get("_score")
+        if FIELDS not in source or score is None:
+            raise UserError(
+                f"hit {hit.get('_id')!r:.60} has no _score or no {FIELDS} in _source; sort by "
+                "score and return the source."
+            )
+        parts = {"similarity": 0.0, "prior": 0.0}
+        if prior and self.manifest.prior_weight:
+            parts["prior"] = float(source[FIELDS]["prior"])
+        applied = [
+            AppliedBoost(field, weight, _field_value(source, field))
+            for field, weight in (boosts or {}).items()
+        ]
+        parts |= parts_of_boosts(tuple(applied))
+        if pinned := self._pinned(text, hit):
+            parts["pinned"] = pinned
+        parts["similarity"] = float(score) - sum(parts.values())
+        return parts
+
+    def has_good_match(
+        self, text: str, hits: Sequence[Json], prior: bool = True, boosts: Boosts | None = None
+    ) -> bool:
+        """Whether a search has a good match, by the rule of `dssm_tf.runtime.good_match`.
+
+        Args:
+            text: the user's query.
+            hits: the first ten hits of the engine's answer, or all if there are fewer.
+            prior: whether the query added the prior.
+            boosts: those of the query.
+
+        Raises:
+            UserError: a hit lacks its score or the model's fields.
+        """
+        words, cutoff = self.words(text), self.ranker.cutoff
+        return bool(words) and any(
+            self._pinned(text, hit) > 0
+            or is_good_match(
+                cutoff,
+                self.parts(text, hit, prior, boosts)["similarity"],
+                words,
+                hit["_source"][FIELDS]["words"],
+            )
+            for hit in hits[:FIRST_TITLES]
+        )
+
+    def _pinned(self, text: str, hit: Json) -> float:
+        """What a rule by hand that pins a hit adds to its score; 0 if none does."""
+        placed = self.title_rules.get(" ".join(self.vocabulary.words(text)))
+        pinned = [] if placed is None else list(placed.pinned)
+        if hit.get("_id") not in pinned:
+            return 0.0
+        return PIN_STEP * (len(pinned) - pinned.index(hit["_id"]))
 
     def _by_words(self, text: str, prior: bool, max_terms: int) -> Json:
         """The same as `query`, without pinned and blocked titles."""
@@ -133,6 +223,26 @@ class SearchEngineClient:
         weight, _, similar = line.split("\t")
         parts = similar.split(" ") if similar else []
         return QueryWord(float(weight), dict(zip(parts[::2], map(float, parts[1::2]), strict=True)))
+
+    def corrections(self, text: str) -> list[Correction]:
+        """The query words that are not known, and the known words that they may mean.
+
+        `corrected_query` of `dssm_tf.runtime.corrections` writes the query with them.
+        """
+        found = []
+        for word in self.words(text):
+            is_known = word in self._lines or any(self.ranker.search_rules.of_word(word))
+            if is_known or not may_be_corrected(word):
+                continue
+            titles = self._model.frequencies.words
+            similar = [
+                KnownWord(split_mark(known)[1], similarity, titles.get(known, 0))
+                for known, similarity in self.word(word).similar.items()
+                if known != word
+            ]
+            correction = correct_word(word, similar)
+            found += [] if correction is None else [correction]
+        return found
 
     def title_weight(self, word: str) -> float:
         """The weight b of a word of titles."""
@@ -260,6 +370,34 @@ def _with_placed(query: Json, placed: PlacedTitles) -> Json:
     if placed.blocked:
         body["must_not"] = [{"ids": {"values": list(placed.blocked)}}]
     return {"bool": body}
+
+
+def _boosted(query: Json, boosts: Boosts) -> Json:
+    """A query with boosts by fields of the documents; one that matches nothing is unchanged."""
+    if not boosts or "match_none" in query:
+        return query
+    functions = [
+        {
+            "field_value_factor": {"field": field, "modifier": "ln1p", "missing": 0},
+            "weight": weight,
+        }
+        for field, weight in boosts.items()
+    ]
+    return {
+        "function_score": {
+            "query": query, "functions": functions, "score_mode": "sum", "boost_mode": "sum"
+        }
+    }  # fmt: skip
+
+
+def _field_value(source: Json, field: str) -> float | None:
+    """The number of a field of a document; None if it has none. A dot separates nested names."""
+    value: Any = source.get(field)
+    if value is None and "." in field:
+        name, _, rest = field.partition(".")
+        inner = source.get(name)
+        return _field_value(inner, rest) if isinstance(inner, dict) else None
+    return None if value is None else float(value)
 
 
 def _with_field(query: Json, factor: Json, mode: str) -> Json:

@@ -45,8 +45,8 @@ class TrainedRanker(ABC):
         vocabulary: its letter n-grams and text rules.
         prior_weight: weight of the title's log-prior, the log of its fraction of all clicks.
         mean_prior: the mean of `weighted_prior` over the clicked titles.
-        cutoff: a search has no good result if all similarities are below this value and no title
-            contains all words of the query; -1 if training had too few validation queries.
+        cutoff: similarities below this value are no good match, see `dssm_tf.runtime.good_match`;
+            -1 if training had too few validation queries.
         training_log: ids of the queries and pairs that it was trained on; None if unknown. Compact
             models have none.
     """

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dssm_tf.runtime.boosts import AppliedBoost, parts_of_boosts
 from dssm_tf.runtime.maxsim import QUERY, TITLE, Floats, MaxSim, WordFeatures
 
 
@@ -88,7 +89,10 @@ class WordMatches(NamedTuple):
 
 
 def parts_of_score(
-    matches: WordMatches, prior: float, remembered_clicks: float
+    matches: WordMatches,
+    prior: float,
+    remembered_clicks: float,
+    boosts: tuple[AppliedBoost, ...] = (),
 ) -> dict[str, float]:
     """The parts of a score by their names in JSON; they add up to the score.
 
@@ -96,6 +100,7 @@ def parts_of_score(
         matches: the words and pairs that match.
         prior: the weighted log-prior of the title.
         remembered_clicks: what the remembered clicks of the query add.
+        boosts: the boosts of a search; their parts have names such as `boost_sales`.
     """
     return {
         "query_words": sum(match.contribution for match in matches.query),
@@ -103,6 +108,7 @@ def parts_of_score(
         "pairs": sum(pair.contribution for pair in matches.pairs),
         "prior": prior,
         "remembered_clicks": remembered_clicks,
+        **parts_of_boosts(boosts),
     }
 
 
@@ -111,9 +117,11 @@ def shown_parts(parts: Mapping[str, float], digits: int = 3) -> dict[str, float]
 
     >>> shown_parts({"query_words": 0.5, "title_words": 0.0, "pairs": 0.0, "prior": -0.25})
     {'query words': 0.5, 'title words': 0.0, 'prior': -0.25}
+    >>> shown_parts({"boost_list_price": 0.5})
+    {'boost list_price': 0.5}
     """
     return {
-        name.replace("_", " "): value
+        name.replace("_", " ", 1 if name.startswith("boost_") else -1): value
         for name, value in parts.items()
         if name in ("query_words", "title_words") or round(value, digits)
     }

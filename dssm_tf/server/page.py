@@ -7,6 +7,7 @@ first view; `search.js` renders later ones, with the same elements, from the JSO
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -63,20 +64,29 @@ def search_route(service: Service) -> Route:
         snapshot = service.snapshot
         arguments = [request.query_params.get(name, "") for name in ("q", "why", "in", "bm25")]
 
+        is_poor: list[bool] = []
+
         def blocks() -> Blocks[str]:
             yield from ()
             if snapshot.index is None:
                 raise Refusal(NOT_FOUND, "no index is served; start the server with --index.")
-            return render(snapshot.index[0], *arguments)
+            return render(snapshot.index[0], *arguments, report=is_poor.append)
 
         page = await service.handle("page", lambda: service.compute("page", 0, blocks))
+        service.metrics.count_search(any(is_poor))
         return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)
 
 
 def render(
-    index: AnyIndex, query: str = "", why: str = "", system: str = "", bm25: str = ""
+    index: AnyIndex,
+    query: str = "",
+    why: str = "",
+    system: str = "",
+    bm25: str = "",
+    *,
+    report: Callable[[bool], None] = lambda is_poor: None,
 ) -> str:
     """Renders the page as HTML.
 
@@ -86,9 +96,12 @@ def render(
         why: the doc id of the hit to explain; empty for none.
         system: the ranking of the hit to explain.
         bm25: not empty to add the ranking of BM25.
+        report: called with whether the search has no good match; not called without a query.
     """
     query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
     result = index.search(query, _RESULTS) if query else SearchResult({}, "")
+    if query:
+        report(bool(result.note))
     rankings = dict(result.rankings)
     if not bm25:
         rankings.pop("bm25", None)

@@ -156,7 +156,11 @@ function render(state, found) {
   const target = addressOf({ q: state.q, bm25: state.bm25 ? "" : "1" });
   const text = state.bm25 ? "Hide BM25" : "Compare with BM25";
   line.append(" ", element("a", { id: "compare", href: target }, text));
-  const { note, rules } = answers[0];
+  const { note, rules, did_you_mean: meant } = answers[0];
+  if (meant) {
+    const link = element("a", { href: addressOf({ q: meant, bm25: state.bm25 }) }, meant);
+    results.append(element("p", { class: "meant" }, "Did you mean ", link, "?"));
+  }
   if (note) {
     const message = element("p", {}, element("strong", {}, note));
     results.append(element("div", { class: "state", role: "status" }, message));

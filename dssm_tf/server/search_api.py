@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.hits import AnyHit, LexicalHit, MatchHit, SearchResult
+from dssm_tf.retrieval.hits import AnyHit, LexicalHit, MatchHit
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
-from dssm_tf.retrieval.opening import AnyIndex
+from dssm_tf.retrieval.opening import AnyIndex, search_index
 from dssm_tf.retrieval.records import hit_record
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,
-    MatchedWord,
+    Limits,
     Result,
     SearchRequest,
     SearchResponse,
@@ -27,7 +27,6 @@ from dssm_tf.text.fields import split_mark
 
 _MAX_TITLE_LENGTH = 1000  # characters of a title in a response
 _MAX_EXPLAINED_WORDS = 64  # of the query and the title together
-_MIN_SIMILARITY = 0.7  # of the letters of a misspelled word and its correction
 
 
 def parse_json(raw: bytes) -> SearchRequest:
@@ -79,30 +78,38 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
         Refusal: a filter is not one of this index.
     """
     query = one_line(request.query).strip()
-    filters = {
-        name: [values] if isinstance(values, str) else values
-        for name, values in request.filters.items()
-    }
+    filters = {name: _values(values) for name, values in request.filters.items()}
     ranking: str = request.ranking or "semantic"
     try:
+        if ranking == "bm25" and request.boosts:
+            raise UserError("boosts: expected none for the ranking bm25.")
+        result = search_index(index, query, request.k, filters, request.boosts)
+        rankings = dict(result.rankings)
         if ranking == "bm25" and isinstance(index, MaxSimIndex):
             allowed = index.filters.mask(filters) if filters else None
-            lexical_hits = index.lexical_ranking.search(query, request.k, allowed)
-            result = SearchResult({"bm25": lexical_hits}, "")
-        else:
-            result = index.search(query, request.k, filters=filters)
+            rankings["bm25"] = index.lexical_ranking.search(query, request.k, allowed)
     except UserError as error:
         raise Refusal(INVALID, str(error)) from None
-    hits = result.rankings[ranking]
+    hits = rankings[ranking]
     results = [_result(index, query, hit) for hit in hits]
     if request.explain:
         for shown, hit in zip(results[:MAX_EXPLAINED_TITLES], hits, strict=False):
-            shown.explanation = _explanation(index, ranking, query, hit.title)
+            shown.explanation = _explanation(index, ranking, query, hit)
     return SearchResponse(
         query=query, model=index.model.name, version=version, ranking=ranking,
-        no_good_match=bool(result.note), note=result.note, corrected=_corrected(index, results),
+        no_good_match=bool(result.note), note=result.note, did_you_mean=result.did_you_mean,
+        corrected=[correction._asdict() for correction in result.corrections],
         rules=[one_line(sentence) for sentence in result.blocked], results=results,
     )  # fmt: skip
+
+
+def _values(
+    values: str | float | Sequence[str | float] | Limits,
+) -> Sequence[str | float] | dict[str, float]:
+    """A filter of a request as an index reads it."""
+    if isinstance(values, Limits):
+        return values.model_dump(exclude_none=True)
+    return [values] if isinstance(values, (str, float, int)) else values
 
 
 def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
@@ -125,33 +132,21 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
     return Result.model_validate(record)
 
 
-def _corrected(index: AnyIndex, results: Sequence[Result]) -> list[MatchedWord]:
-    """Query words that no title has, with the first matched word of similar spelling.
-
-    A word with a similar use but other letters, such as `shoe` for `sneaker`, is not a correction.
-    """
-    corrected: dict[str, MatchedWord] = {}
-    if isinstance(index, MaxSimIndex):
-        for word in (word for result in results for word in result.words):
-            if word.match is None or word.word in corrected or index.has_word(word.word):
-                continue
-            if SequenceMatcher(None, word.word, word.match, False).ratio() >= _MIN_SIMILARITY:
-                corrected[word.word] = word
-    return [*corrected.values()]
-
-
-def _explanation(index: AnyIndex, ranking: str, query: str, title: str) -> dict[str, Any]:
+def _explanation(index: AnyIndex, ranking: str, query: str, hit: AnyHit) -> dict[str, Any]:
     """The explanation of a title as plain data; `error` if it has none."""
     from dssm_tf.analysis.explanation import explain
+    from dssm_tf.analysis.match_explanation import MatchExplanation
 
     ranker: Any = index.model
     if ranking == "bm25" and not isinstance(index, MaxSimIndex):
         ranker = index.bm25
     words = index.model.vocabulary.rules.words
-    if len(words(query)) + len(words(title)) > _MAX_EXPLAINED_WORDS:
+    if len(words(query)) + len(words(hit.title)) > _MAX_EXPLAINED_WORDS:
         return {"error": f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained."}
     try:
-        explanation = explain(ranker, query, title)
+        explanation = explain(ranker, query, hit.title)
+        if isinstance(explanation, MatchExplanation) and isinstance(hit, MatchHit):
+            explanation = replace(explanation, boosts=hit.boosts)
         summary = f"{explanation.score_breakdown()}."
         return explanation.to_json() | {"summary": summary, "method": explanation.method}
     except UserError as error:

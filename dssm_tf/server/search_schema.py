@@ -12,8 +12,20 @@ MAX_EXPLAINED_TITLES = 10
 _MAX_VALUES = 1000  # of a filter
 _MAX_FIELDS = 10
 
-_Value = Annotated[str, Field(max_length=MAX_QUERY_LENGTH)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Value = Annotated[str, Field(max_length=MAX_QUERY_LENGTH)] | _Number
 _Values = Annotated[list[_Value], Field(max_length=_MAX_VALUES, fail_fast=True)]
+
+
+class Limits(BaseModel):
+    """Limits of a number; all that are given must hold."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    lt: _Number | None = Field(None, description="Below this number.")
+    lte: _Number | None = Field(None, description="At most this number.")
+    gt: _Number | None = Field(None, description="Above this number.")
+    gte: _Number | None = Field(None, description="At least this number.")
 
 
 class SearchRequest(BaseModel):
@@ -23,12 +35,21 @@ class SearchRequest(BaseModel):
 
     query: str = Field(max_length=MAX_QUERY_LENGTH, description="The text that the user typed.")
     k: int = Field(10, ge=1, le=MAX_TITLES, description="Number of titles.")
-    filters: dict[str, _Value | _Values] = Field(
+    filters: dict[str, _Value | _Values | Limits] = Field(
         {},
         max_length=_MAX_FIELDS,
         description=(
-            "Accepted values by field: `doc_id`, or a field of the titles. A title needs one of "
-            'the values of each field, such as {"brand": ["Sony", "LG"]}.'
+            "Accepted values or limits by field: `doc_id`, a stored column, or a field of the "
+            "titles. A title needs one of the values of each field, or a number within the "
+            'limits, such as {"brand": ["Sony", "LG"], "price": {"lte": 50}}.'
+        ),
+    )
+    boosts: dict[str, _Number] = Field(
+        {},
+        max_length=_MAX_FIELDS,
+        description=(
+            "Weights by stored column: weight * ln(1 + number) is added to the score of a maxsim "
+            'model, such as {"sales": 0.02}.'
         ),
     )
     explain: bool = Field(
@@ -53,6 +74,14 @@ class MatchedWord(BaseModel):
     rule: int | None = Field(None, description="The line of the rule that sets the similarity.")
 
 
+class CorrectedWord(BaseModel):
+    """A word of the query that is not known, and its most similar known word."""
+
+    word: str = Field(description="The word of the query, as the model reads it.")
+    correction: str = Field(description="The known word.")
+    similarity: float = Field(description="From 0 to 1.")
+
+
 class TitlePart(BaseModel):
     """A part of a title between spaces."""
 
@@ -70,8 +99,9 @@ class Result(BaseModel):
     )
     parts: dict[str, float] = Field(
         description=(
-            "They add up to the score. Maxsim: query_words, title_words, pairs, prior and "
-            "remembered_clicks. Cosine: similarity and prior. Ranking bm25 of maxsim: bm25."
+            "They add up to the score. Maxsim: query_words, title_words, pairs, prior, "
+            "remembered_clicks, and boost_COLUMN for each boost. Cosine: similarity and prior. "
+            "Ranking bm25 of maxsim: bm25."
         )
     )
     shown_parts: dict[str, float] = Field(
@@ -101,8 +131,11 @@ class SearchResponse(BaseModel):
     ranking: str = Field(description="The ranking of `results`.")
     no_good_match: bool = Field(description="Whether nothing matches well.")
     note: str = Field(description="A sentence for the user if nothing matches well, or empty.")
-    corrected: list[MatchedWord] = Field(
-        description="Query words that no title has, each with a matched word of similar spelling."
+    did_you_mean: str = Field(
+        description="The query with the words of `corrected` replaced; empty without any."
+    )
+    corrected: list[CorrectedWord] = Field(
+        description="Query words that are not known, each with the known word that it may mean."
     )
     rules: list[str] = Field(description="Rules by hand that block titles for the query.")
     results: list[Result] = Field(description="The best titles, best first.")

@@ -259,6 +259,11 @@ def raw(name: str, *, required: bool = True) -> Column:
     return Column(name, _unchanged, kinds=ANY_KIND, required=required)
 
 
+def stored(name: str) -> Column:
+    """A column that an index stores: texts and numbers; null markers become empty."""
+    return Column(name, _name, kinds=ANY_KIND)
+
+
 def title_field(name: str) -> Column:
     """A column with one of the fields of a title."""
     return Column(name, _title_field, kinds=ID_KINDS, wrong_kind="no {}", replace_surrogates=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from polars import col
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.batches import LINE
-from dssm_tf.tables.columns import CORPUS, JUDGMENTS
+from dssm_tf.tables.columns import CORPUS, JUDGMENTS, stored
 from dssm_tf.tables.frames import TableSource, row_name
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.read import read
@@ -80,14 +80,43 @@ def read_corpus(path: TableSource, layout: Layout | None = None) -> list[CorpusT
         UserError: naming file and line; columns are missing, a doc id is empty
             or repeated, or the file has no title.
     """
-    rows = read(path, CORPUS, layout, expected="title")
+    return read_catalog(path, (), layout)[0]
+
+
+def read_catalog(
+    path: TableSource, names: Sequence[str], layout: Layout | None = None
+) -> tuple[list[CorpusTitle], dict[str, list[str]]]:
+    """Reads a corpus table and further columns.
+
+    Args:
+        path: the table.
+        names: the names of the further columns; those of the fields of titles are left out.
+        layout: encoding, column names and other properties of the file.
+
+    Returns:
+        The titles, and the cells by column, of equal length. Missing cells, and markers of missing
+        values such as `null` and `n/a`, are empty.
+
+    Raises:
+        UserError: see `read_corpus`; a column is missing or named twice.
+    """
+    title_fields = () if layout is None else layout.title_fields
+    names = [name for name in names if name not in title_fields]
+    reserved = {column.name for column in CORPUS}
+    for name in names:
+        if name in reserved or names.count(name) > 1:
+            reason = "is stored already" if name in reserved else "is named twice"
+            raise UserError(f"The column {name!r} {reason}; name further columns once.")
+    columns = [*CORPUS, *map(stored, names)]
+    rows = read(path, columns, layout, expected="title")
     if len(repeats := rows.filter(~col.doc_id.is_first_distinct())):
         row = repeats.row(0, named=True)
         raise UserError(
             f"{row_name(path, row[LINE])}: doc_id {row['doc_id']!r} is there already; give each "
             "title its own id."
         )
-    return [*map(CorpusTitle._make, rows.select("doc_id", "title").iter_rows())]
+    titles = [*map(CorpusTitle._make, rows.select("doc_id", "title").iter_rows())]
+    return titles, {name: rows[name].to_list() for name in names}
 
 
 def write_judgments(path: Path | str, judgments: Iterable[Judgment]) -> None:

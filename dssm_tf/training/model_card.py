@@ -179,10 +179,10 @@ prior. `dssm embed --cosine` returns these; they are the same vectors without th
 """
 
 _NO_GOOD_MATCH = (
-    "`dssm search` warns that no result is good if each result has a score without the prior below "
-    "{:.3f} and lacks a word of the query. The cutoff is the 5th percentile of this score of the "
-    "first title over the validation queries whose first title has a grade. How many poor results "
-    "are below it was not measured."
+    "`dssm search` warns that no result is good if each of the first ten titles has a score "
+    "without the prior below {:.3f} and lacks a word of the query. The cutoff is the 5th "
+    "percentile of this score of the most similar title, over the validation queries whose most "
+    "similar title has a grade. How many poor results are below it was not measured."
 )
 
 

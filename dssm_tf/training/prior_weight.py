@@ -38,7 +38,7 @@ def tune_prior_weight(
     if weight == "auto":
         weight = best_prior_weight(task, scores, log_prior) if prior.log_priors else 0.0
     metrics = task.metrics_with_ci(scores, weight * log_prior)
-    metrics |= choose_cutoff(task, scores, weight * log_prior)
+    metrics |= choose_cutoff(task, scores)
     metrics |= {f"similarity {name}": value for name, value in task.ndcg(scores).items()}
     return weight, metrics | {"queries": float(len(task.queries))}
 

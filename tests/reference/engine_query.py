@@ -14,6 +14,10 @@ Implements the queries that exports use, and refuses what engines refuse:
 *   `function_score` with `field_value_factor`: `factor` times the field's value, or `missing`
     without one, is multiplied with the score of the query or added to it. A negative result of the
     factor is an error.
+*   `function_score` with `functions`: the results of all factors, each times its `weight`, are
+    added up (`score_mode` sum) and then added to the score of the query (`boost_mode` sum). The
+    `modifier` ln1p is the natural logarithm of 1 plus the value. A negative value, or a negative
+    score, is an error.
 *   `match_none` and `match_all`.
 
 References: the pages "Boolean query", "Disjunction max query", "Constant score query" and
@@ -22,6 +26,7 @@ References: the pages "Boolean query", "Disjunction max query", "Constant score 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,6 +99,13 @@ def _function_score(body: Json, document: Json) -> float | None:
     value = score(body["query"], document)
     if value is None:
         return None
+    if "functions" in body:
+        if (body["score_mode"], body["boost_mode"]) != ("sum", "sum"):
+            raise ValueError("only sums of functions are implemented")
+        total = value + sum(_weighted(function, document) for function in body["functions"])
+        if total < 0:
+            raise ValueError(f"the score is {total}, which is negative")
+        return total
     factor = body["field_value_factor"]
     number = _value(document, factor["field"])
     if number is None:
@@ -105,6 +117,15 @@ def _function_score(body: Json, document: Json) -> float | None:
         raise ValueError(f"the factor is {result}, which is negative")
     mode = body.get("boost_mode", "multiply")
     return {"multiply": value * result, "sum": value + result}[mode]
+
+
+def _weighted(function: Json, document: Json) -> float:
+    factor = function["field_value_factor"]
+    number = _value(document, factor["field"])
+    number = factor["missing"] if number is None else number
+    if factor["modifier"] != "ln1p" or number < 0:
+        raise ValueError(f"{factor['modifier']} of {number} is not implemented")
+    return function["weight"] * math.log(1 + number)
 
 
 def _value(document: Json, field: str) -> Any:

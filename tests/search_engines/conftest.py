@@ -73,6 +73,7 @@ def shop(tmp_path_factory) -> Shop:
     with (folder / "documents.jsonl").open("w", encoding="utf-8") as file:
         for number, (title, color) in enumerate(zip(titles, colors, strict=True)):
             document = {"id": number, "title": title, "color": color, "sales": number % 7}
+            document |= {"price": number % 90} if number % 10 else {}
             file.write(json.dumps(document) + "\n")
     bulk = folder / "bulk.jsonl"
     documents(export=export, input=folder / "documents.jsonl", out=bulk, id="id")
@@ -107,6 +108,7 @@ def node(request, tmp_path_factory) -> Iterator[Node]:
             "color": {"type": "keyword"},
             "id": {"type": "integer"},
             "sales": {"type": "integer"},
+            "price": {"type": "float"},
         }
         node.ask("PUT", f"/{INDEX}", body)
         response = node.ask("POST", f"/{INDEX}/_bulk?refresh=true", shop.bulk.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -32,9 +33,9 @@ def run_program(node, shop):
     return run
 
 
-def test_the_programs_of_the_docs_work(checkout, node, shop, run_program):
+def test_the_programs_of_the_docs_work(checkout, node, shop, run_program, capsys):
     page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
-    search, facets, popularity, rescore, synonyms = blocks(page, "python")
+    search, facets, boosted, good_match, rescore, synonyms = blocks(page, "python")
     names: dict = {}
     query = shop.queries[1]
     run_program(search.replace('"stainles steel fridge"', repr(query)), names)
@@ -42,8 +43,21 @@ def test_the_programs_of_the_docs_work(checkout, node, shop, run_program):
     run_program(facets, names)
     assert {*names["colors"]} == {"red"}
     assert all(hit["_source"]["color"] == "red" for hit in names["found"]["hits"]["hits"])
-    run_program(popularity, names)
-    assert names["found"]["hits"]["max_score"] > 0
+    assert all(hit["_source"]["price"] <= 50 for hit in names["found"]["hits"]["hits"])
+    run_program(boosted, names)
+    plain = {hit["_id"]: hit["_score"] for hit in node.ask(
+        "POST", f"/{INDEX}/_search", {"query": shop.client.query(query, prior=False), "size": 3000}
+    )["hits"]["hits"]}  # fmt: skip
+    for hit, parts in zip(names["found"]["hits"]["hits"], names["parts"], strict=True):
+        added = 0.02 * math.log(1 + hit["_source"]["sales"])
+        assert parts["boost_sales"] == pytest.approx(added)
+        assert sum(parts.values()) == pytest.approx(hit["_score"])
+        assert parts["similarity"] == pytest.approx(plain[hit["_id"]], abs=1e-5)
+    for cutoff, output in ((-1.0, ""), (9.0, "No good match was found.\n")):
+        names["client"].ranker.cutoff = cutoff
+        capsys.readouterr()
+        run_program(good_match, names)
+        assert capsys.readouterr().out == output
     run_program(rescore, names)
     first = names["found"]["hits"]["hits"][0]
     best = node.ask("POST", f"/{INDEX}/_search", {"query": shop.client.query(query), "size": 100})

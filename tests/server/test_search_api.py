@@ -1,4 +1,4 @@
-"""`/v1/search`: results, filters, corrections, refusals, and its description."""
+"""`/v1/search`: results, filters, refusals, and its description."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from dssm_tf.retrieval.index import Index
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex, name_fields
 from dssm_tf.runtime import CompactRanker
-from dssm_tf.runtime.search_rules import read_rules
 from dssm_tf.server.models import Model
 from dssm_tf.server.search_api import parse_parameters, search
 from dssm_tf.server.server import Server
 from dssm_tf.tables.judgments import CorpusTitle
-from tests.runtime.maxsim_models import example_model, random_model, write_compact_model
+from tests.runtime.maxsim_models import example_model, write_compact_model
 from tests.server.asking import rest
 
 CORPUS = [
@@ -107,23 +106,6 @@ def test_filters_are_values_of_fields_and_ids(request, name):
     )  # fmt: skip
 
 
-def test_a_misspelled_word_is_named_with_its_correction(tmp_path):
-    titles = ["red", "shoe", "shoes"]
-    model = runtime.load(
-        write_compact_model(random_model(titles), tmp_path / "shop", {"red shoe": -1.0})
-    )
-    (tmp_path / "rules.tsv").write_text("similar\tshoes\tshoe\t0.9\n", "utf-8")
-    model = model.with_rules(read_rules(tmp_path / "rules.tsv", model.vocabulary))
-    with served(MaxSimIndex.build(model, [CorpusTitle("a", "red shoe")])) as server:
-        code, body = get(server, query="red shoes")
-    assert code == 200
-    (corrected,) = body["corrected"]
-    assert (corrected["word"], corrected["match"]) == ("shoes", "shoe")
-    assert corrected["similarity"] == approx(0.9)
-    # `red` is in the title.
-    assert [word["word"] for word in body["results"][0]["words"]] == ["red", "shoes"]
-
-
 def test_a_search_without_a_good_match_says_so(server):
     code, body = get(server, query="...")
     assert (code, body["results"], body["no_good_match"]) == (200, [], True)
@@ -166,6 +148,9 @@ def test_metrics_count_searches_without_a_good_match_and_the_seconds_of_each_sta
     get(server, query="red", k=0)  # refused before it is computed
     after = values()
     assert after[poor] - before[poor] == 2
+    for query in ("...", "red shoe", ""):
+        rest(server.rest_address, f"/?{urlencode({'q': query})}")
+    assert values()[poor] - after[poor] == 1  # of the page
     assert [after[name] - before.get(name, 0) for name in names] == [3, 3]
     # The stages are parts of the requests.
     total = sum(
@@ -261,4 +246,4 @@ def test_the_description_fits_requests_and_answers(server):
         Draft202012Validator(schema).validate(post(server, query=query, explain=True)[1])
     assert set(document["paths"]["/v1/search"]) == {"get", "post"}
     names = [value["name"] for value in document["paths"]["/v1/search"]["get"]["parameters"]]
-    assert names == ["query", "k", "filters", "explain", "ranking"]
+    assert names == ["query", "k", "filters", "boosts", "explain", "ranking"]

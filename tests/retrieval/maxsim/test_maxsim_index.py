@@ -201,6 +201,22 @@ def test_poor_results_have_a_note(ranker, index):
         ranker.cutoff = 0.1
 
 
+def test_the_prior_does_not_make_a_good_match_and_k_does_not_matter(ranker):
+    index = MaxSimIndex.build(ranker, CORPUS)
+    hits = hits_of(index, "reds shoez", k=10)
+    similarities = sorted(hit.score - hit.prior for hit in hits)
+    cutoff = ranker.cutoff
+    try:
+        for k in (1, 3, 10):
+            # The most similar of the first ten titles decides, also if it is not shown.
+            ranker.cutoff = similarities[-1] - 1e-6
+            assert index.search("reds shoez", k).note == ""
+            ranker.cutoff = similarities[-1] + 1e-6
+            assert index.search("reds shoez", k).note == POOR_RESULTS
+    finally:
+        ranker.cutoff = cutoff
+
+
 def test_the_parts_of_a_score_are_named():
     titles = ["red shoe box lid", "box of shoes"]
     index = MaxSimIndex.build(ranker_of(example_model()), corpus_of(titles))

@@ -1,0 +1,37 @@
+"""No good match: the one rule that decides whether the titles of a search are good answers.
+
+A search has a good match if one of the first `FIRST_TITLES` titles of the ranking
+
+- has a similarity of at least the model's `cutoff`, or
+- has all words of the query, or
+- is pinned by a rule by hand, or has remembered clicks for the query.
+
+The similarity is the score without the prior, remembered clicks and boosts: popular titles are not
+more similar. Training chooses the cut-off, see `dssm_tf.training.search_settings`; a model without
+one has -1, so that the rule never warns. Terminal, page, search API, metrics and the client of
+search engines use this rule. docs/retrieval.md has its measured errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+FIRST_TITLES = 10
+"""The number of first titles of a ranking that decide."""
+
+
+def is_good_match(
+    cutoff: float, similarity: float, query: Iterable[str], title: Iterable[str]
+) -> bool:
+    """Whether the similarity of a title reaches the cut-off, or the title has all query words.
+
+    Args:
+        cutoff: that of the model.
+        similarity: the score without prior, remembered clicks and boosts.
+        query: the words of the query, at least one.
+        title: the words of the title.
+
+    >>> is_good_match(0.5, 0.6, ["red"], ["blue"]), is_good_match(0.5, 0.1, ["red"], ["red", "box"])
+    (True, True)
+    """
+    return similarity >= cutoff or {*query} <= {*title}

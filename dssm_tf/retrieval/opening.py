@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import local_path
 from dssm_tf.retrieval.index import Index
 from dssm_tf.retrieval.maxsim_arrays import Progress
 from dssm_tf.retrieval.maxsim_files import SETTINGS
@@ -80,7 +81,7 @@ def open_index(directory: Path | str, mapped: bool = True, rules: Path | None = 
         UserError: the directory is not an index, a file is damaged, a library is not installed, a
             rule is not valid, or the model does not have the score maxsim and `rules` is given.
     """
-    directory = Path(directory)
+    directory = local_path(directory)
     if (directory / SETTINGS).exists():
         index = MaxSimIndex.open(directory, mapped)
         if rules is None:

@@ -16,7 +16,7 @@ from dssm_tf.common.errors import NoClicksError, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.paths import AnyPath, NamedPath, optional_path
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.common.terminal import say
+from dssm_tf.common.terminal import RESULT, say
 
 if TYPE_CHECKING:
     from dssm_tf.baselines.base import Click
@@ -288,7 +288,7 @@ def _decide(
         write_gate(gate, folder)
     if gate.worse:
         raise WorseError(f"{gate.line()}; see {out}/gate.md.")
-    say(f"{gate.line()}; see {out}/gate.md")
+    say(f"{gate.line()}; see {out}/gate.md", level=RESULT)
 
 
 def _fit_baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter, validators
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.terminal import say
+from dssm_tf.common.terminal import RESULT, say
 
 if TYPE_CHECKING:
     from dssm_tf.evaluation.interleaving import Comparison
@@ -55,7 +55,7 @@ def interleave(
         )
     layout = Layout(encoding, columns=parse_columns(columns))
     comparison = compare_teams(read_shown_lists(log, layout), unit, resamples, seed)
-    say(*_lines(comparison))
+    say(*_lines(comparison), level=RESULT)
 
 
 def _lines(comparison: Comparison) -> list[str]:

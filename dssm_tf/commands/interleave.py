@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter, validators
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.paths import AnyPath
 from dssm_tf.common.terminal import RESULT, say
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def interleave(
-    *log: Path,
+    *log: AnyPath,
     unit: Literal["session", "query", "list"] | None = None,
     resamples: Annotated[
         int, Parameter(validator=validators.Number(gte=100, lte=1_000_000))
@@ -54,7 +55,7 @@ def interleave(
             "there is no log; give a table of shown titles with their teams and clicks."
         )
     layout = Layout(encoding, columns=parse_columns(columns))
-    comparison = compare_teams(read_shown_lists(log, layout), unit, resamples, seed)
+    comparison = compare_teams(read_shown_lists([*map(Path, log)], layout), unit, resamples, seed)
     say(*_lines(comparison), level=RESULT)
 
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter, validators
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.terminal import say
+from dssm_tf.common.paths import AnyPath
+from dssm_tf.common.terminal import RESULT, say
 
 if TYPE_CHECKING:
     from dssm_tf.evaluation.interleaving import Comparison
 
 
 def interleave(
-    *log: Path,
+    *log: AnyPath,
     unit: Literal["session", "query", "list"] | None = None,
     resamples: Annotated[
         int, Parameter(validator=validators.Number(gte=100, lte=1_000_000))
@@ -54,8 +55,8 @@ def interleave(
             "there is no log; give a table of shown titles with their teams and clicks."
         )
     layout = Layout(encoding, columns=parse_columns(columns))
-    comparison = compare_teams(read_shown_lists(log, layout), unit, resamples, seed)
-    say(*_lines(comparison))
+    comparison = compare_teams(read_shown_lists([*map(Path, log)], layout), unit, resamples, seed)
+    say(*_lines(comparison), level=RESULT)
 
 
 def _lines(comparison: Comparison) -> list[str]:

@@ -92,7 +92,7 @@ def test_the_names_on_the_page_exist_and_all_names_are_there(page):
     names -= {"evaluation", "analysis", "datasets", "server"}  # packages
     assert names <= set(dssm_tf.__all__)
     described = {*dssm_tf.__all__} - {"__version__"}
-    assert described - names <= {"demo", "embed", "report", "serve", "teach", "tune"}
+    assert described - names <= {"demo", "embed", "interleave", "report", "serve", "teach", "tune"}
 
 
 def test_the_rule_of_flags_and_arguments_is_true(page):

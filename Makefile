@@ -21,7 +21,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-changed test-all test-backends test-keras test-cpus test-engines \
+.PHONY: help venv demo test test-long test-changed test-all test-backends test-keras test-cpus test-engines \
   test-opensearch bench check docs format constraints protos clean again
 
 help:  ## show this list
@@ -55,14 +55,19 @@ demo: $(STAMP)  ## train, compare and search on bundled questions; writes build/
 	@echo "Training and comparing two models on bundled questions: a few minutes"
 	@$(VENV)/bin/dssm demo --out build/demo
 
-test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
-	@echo "Running the default tests: about 20 minutes on two cores"
+test: $(STAMP)  ## the default tests (no long, slow, gpu or benchmark ones)
+	@echo "Running the default tests: about nine minutes on two cores"
 	@$(PYTEST) $(ARGS)
+
+OTHERS := not slow and not gpu and not benchmark and not engines and not search_engines
+test-long: $(STAMP)  ## the tests that take more than about seven seconds each; CI runs them too
+	@echo "Running the long tests: about ten minutes on two cores"
+	@$(PYTEST) -m 'long and $(OTHERS)' $(ARGS)
 
 test-changed: SINCE ?= main
 test-changed: $(STAMP)  ## the tests that the changes since the commit SINCE=main can touch
 	@files=$$($(PY) -m tests.changed $(SINCE)) || exit 1; \
-	if [ -n "$$files" ]; then $(PYTEST) $$files $(ARGS); \
+	if [ -n "$$files" ]; then $(PYTEST) -m '$(OTHERS)' $$files $(ARGS); \
 	else echo "No test imports what has changed since $(SINCE)."; fi
 
 test-all: $(STAMP)  ## the slow tests too

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dssm_tf
@@ -31,6 +31,8 @@ def test_rounds_alternate_as_in_the_paper():
 
 @settings(max_examples=60, deadline=None)
 @given(RANKINGS, RANKINGS, st.integers(1, 7))
+@example(["u"], ["u", "v"], 2)
+@example(["u", "v"], ["u"], 2)
 def test_every_position_has_either_team_with_equal_probability(a, b, k):
     results = every_draft(a, b, k)
     for position in range(k):

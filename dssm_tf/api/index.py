@@ -28,7 +28,8 @@ HITS = {
 }  # fmt: skip
 """The columns of a search."""
 
-Filters = Mapping[str, str | Sequence[str]]
+Filters = Mapping[str, str | float | Sequence[str | float] | Mapping[str, float]]
+Boosts = Mapping[str, float]
 
 
 class LoadedModel(Protocol):
@@ -130,21 +131,43 @@ class Index:
         return f"<dssm_tf.Index of {len(self):,} titles, model {self.model.name!r}>"
 
     @overload
-    def search(self, queries: Frame, k: int = 10, *, filters: Filters | None = None) -> Frame: ...
+    def search(
+        self,
+        queries: Frame,
+        k: int = 10,
+        *,
+        filters: Filters | None = None,
+        boosts: Boosts | None = None,
+    ) -> Frame: ...
 
     @overload
     def search(
-        self, queries: str | Iterable[str], k: int = 10, *, filters: Filters | None = None
+        self,
+        queries: str | Iterable[str],
+        k: int = 10,
+        *,
+        filters: Filters | None = None,
+        boosts: Boosts | None = None,
     ) -> pl.DataFrame: ...
 
-    def search(self, queries: Any, k: int = 10, *, filters: Filters | None = None) -> Any:
+    def search(
+        self,
+        queries: Any,
+        k: int = 10,
+        *,
+        filters: Filters | None = None,
+        boosts: Boosts | None = None,
+    ) -> Any:
         """Returns the best titles of each query.
 
         Args:
             queries: one text; several texts (a list, an array or a column); or a data frame with
                 PyTerrier's columns `qid` and `query`.
             k: maximum number of titles per query.
-            filters: accepted values by the name of a title field, or by `doc_id`.
+            filters: accepted values by the name of a title field or a stored column, or by
+                `doc_id`; for numbers also limits, such as `{"price": {"lte": 50}}`.
+            boosts: weights by stored columns with numbers; `weight * ln(1 + number)` is added to
+                the scores of a maxsim model.
 
         Returns:
             A Polars frame with `query`, `rank` (from 1), `doc_id`, `title` and `score`; the rows of
@@ -158,30 +181,38 @@ class Index:
         if k < 1:
             raise UserError(f"k is {k}; expected at least 1.")
         accepted = {
-            name: [values] if isinstance(values, str) else list(values)
+            name: values
+            if isinstance(values, Mapping)
+            else [values]
+            if isinstance(values, (str, int, float))
+            else list(values)
             for name, values in (filters or {}).items()
         }
         if isinstance(queries, DataFrame):
             topics = pyterrier_frame(queries, "qid", "query")
-            found = self._found(topics["query"].to_list(), k, accepted)
+            found = self._found(topics["query"].to_list(), k, accepted, boosts)
             result = (
                 found.rename({"doc_id": "docno", "title": "text"})
                 .with_columns(qid=topics["qid"].gather(found["number"]))
                 .select("qid", "query", "docno", "text", "score", pyterrier_ranks())
             )
             return same_library(queries, result)
-        return self._found(query_list(queries), k, accepted).select(*HITS)
+        return self._found(query_list(queries), k, accepted, boosts).select(*HITS)
 
     transform = search
     """PyTerrier's name of a function from frames to frames."""
 
-    def _found(self, queries: Sequence[str], k: int, filters: Filters) -> pl.DataFrame:
+    def _found(
+        self, queries: Sequence[str], k: int, filters: Any, boosts: Boosts | None
+    ) -> pl.DataFrame:
         """The titles of each query, with the column `number`, the query's position."""
+        from dssm_tf.retrieval.opening import search_index
+
         rows = [
             (number, query, rank, hit.doc_id, hit.title, hit.score)
             for number, query in enumerate(queries)
             for rank, hit in enumerate(
-                self._index.search(query, k, filters=filters or None).rankings["semantic"], 1
+                search_index(self._index, query, k, filters or None, boosts).rankings["semantic"], 1
             )
         ]
         return pl.DataFrame(rows, {"number": pl.Int64, **HITS}, orient="row")

@@ -124,8 +124,9 @@ def _with_parts(workers: str, local: Path) -> Iterator[PendingOutput]:
 
 def _probe(path: str) -> str:
     """Creates `PARTS` on a remote store; raises UserError if the path exists or is not writable."""
-    parts, existing = FileSystems.join(path, PARTS), None
+    existing = None
     try:
+        parts = FileSystems.join(path, PARTS)  # fails if the library of the store is missing
         with suppress(BeamIOError):
             existing = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
         if existing:

@@ -30,7 +30,8 @@ def new_version(out: Path | str, name: str, marker: str) -> Iterator[tuple[Path,
     """
     if not name.strip(". ") or _FORBIDDEN & set(name) or not name.isprintable():
         raise UserError(
-            f"the name {name!r:.80} is not that of a directory; use letters, digits, - and _."
+            f"the name {name!r:.80} is not that of a directory; use letters, digits, spaces, - and "
+            "_, for example."
         )
     model = Path(out) / name
     for version in versions_in(model):

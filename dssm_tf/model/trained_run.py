@@ -24,6 +24,7 @@ from dssm_tf.model.run_files import (
     read_ranking,
 )
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.weights_file import check_weights_file
 from dssm_tf.runtime.compact_files import LARGEST_WEIGHT, number_problem
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
@@ -66,9 +67,12 @@ class TrainedRun:
         check_run(run)
         config = load_config(run / CONFIG)
         vocabulary = load_vocabulary(run, Spec.load(run))
+        check_weights_file(run / WEIGHTS, config, vocabulary.size)
         model = build_model(config, vocabulary.size)
         try:
             model.load_weights(run / WEIGHTS)
+        except MemoryError:
+            raise  # the machine has too little for a good file
         except Exception as error:  # HDF5 and Keras raise exceptions of almost any class
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None

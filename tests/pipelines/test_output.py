@@ -50,6 +50,12 @@ def test_only_an_output_of_preprocess_is_replaced(run, error_of_run, tmp_path):
     assert names(data) == {"vocabulary.txt"}
 
 
+def test_an_output_on_a_store_without_its_library_is_a_one_line_error(error_of_run):
+    message = error_of_run(LOG, "--output", "unknown://bucket/data")
+    assert "--output unknown://bucket/data cannot be written: " in message
+    assert "\n" not in message.strip()
+
+
 DIES = """
 import os, signal, sys
 import pipelines.aggregate

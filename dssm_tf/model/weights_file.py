@@ -1,0 +1,87 @@
+"""Checks the weights of a run before memory is taken for them: `model.weights.h5`."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import Config
+from dssm_tf.runtime.weight_shapes import tower_problem, tower_shapes
+
+_HINT = "Train the run again."
+
+
+def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None:
+    """Compares the size of a file of weights with its configuration, and its arrays with the file.
+
+    HDF5 can compress arrays, and can refer to other files; Keras writes neither.
+
+    Args:
+        path: the file.
+        config: the configuration of the run.
+        vocabulary_size: number of n-gram ids, padding not counted.
+
+    Raises:
+        UserError: the model of the configuration is larger than the file, or an array is not
+            entirely in the file.
+    """
+    import h5py
+
+    size, expected = path.stat().st_size, _tower_bytes(config, vocabulary_size)
+    if expected > size:
+        raise UserError(
+            f"{path} has {size:,} bytes; its configuration needs {expected:,} for the weights of "
+            f"its towers. {_HINT}"
+        )
+    try:
+        with h5py.File(path) as file:
+            problem = _array_problem(file, size)
+    except MemoryError:
+        raise
+    except Exception as error:  # HDF5 raises exceptions of almost any class
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise UserError(f"{path} cannot be loaded ({reason}). {_HINT}") from None
+    if problem is not None:
+        raise UserError(f"{path}: {problem}. {_HINT}")
+
+
+def _tower_bytes(config: Config, vocabulary_size: int) -> int:
+    """The size of the weights of the towers in float32; 0 for a tower of the user's own."""
+    tower = config.model_dump(mode="json")["tower"]
+    if tower["name"] == "custom":
+        return 0
+    if problem := tower_problem(tower):
+        raise UserError(f"{problem}. {_HINT}")
+    shapes = tower_shapes(tower, 1 + vocabulary_size)
+    return (1 if config.shared_towers else 2) * 4 * sum(map(prod, shapes.values()))
+
+
+def _array_problem(file: Any, size: int) -> str | None:
+    """Says which array is not entirely in an HDF5 file; None if all are.
+
+    Args:
+        file: the opened file, an `h5py.File`.
+        size: the number of its bytes.
+    """
+    import h5py
+
+    groups, visited, total = [file], set(), 0
+    while groups:
+        group = groups.pop()
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                return f"{name[:60]!r} is a link"
+            item = group[name]
+            address = h5py.h5o.get_info(item.id).addr
+            if address in visited:
+                return f"{name[:60]!r} is in it twice"
+            visited.add(address)
+            if isinstance(item, h5py.Group):
+                groups.append(item)
+            elif item.nbytes > item.id.get_storage_size() or item.external or item.is_virtual:
+                return f"{item.name[:60]!r} is compressed, or is in another file"
+            else:
+                total += item.nbytes
+    return None if total <= size else f"its arrays need {total:,} bytes; it has {size:,}"

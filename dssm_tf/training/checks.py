@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 
@@ -126,28 +127,41 @@ def _has_negatives(negatives: NegativesConfig, data: Preprocessed) -> bool:
 
 
 def check_learned(
-    history: Sequence[Mapping[str, float]], untrained: Mapping[str, float], learning_rate: float
+    history: Sequence[Mapping[str, float]],
+    untrained: Mapping[str, float],
+    untrained_loss: Callable[[], float],
+    learning_rate: float,
 ) -> None:
-    """Raises UserError if the 95 % interval of each epoch is below the untrained model's NDCG@10.
+    """Raises UserError if each epoch is worse than the untrained model.
 
-    Without a validation, nothing is checked.
+    An epoch is worse if its NDCG@10 is lower, and either its 95 % interval is below the untrained
+    model's NDCG@10 or its validation loss is not below the untrained model's. With few validation
+    queries the interval is wide, and NDCG alone may be lower by chance. Without a validation,
+    nothing is checked.
 
     Args:
         history: the metrics of each epoch.
         untrained: the validation metrics before the first step.
+        untrained_loss: computes the validation loss before the first step, if it is needed.
         learning_rate: the learning rate of the training, for the message.
     """
     measured = [epoch for epoch in history if "ndcg@10" in epoch]
     if not measured or not untrained:
         return
-    if max(epoch["high ndcg@10"] for epoch in measured) >= untrained["ndcg@10"]:
-        return
     best = max(epoch["ndcg@10"] for epoch in measured)
+    if best >= untrained["ndcg@10"]:
+        return
+    losses = ""
+    if max(epoch["high ndcg@10"] for epoch in measured) >= untrained["ndcg@10"]:
+        least, before = min(epoch.get("val_loss", -inf) for epoch in measured), untrained_loss()
+        if least < before:
+            return
+        losses = f", with a validation loss of at least {least:.4f} instead of {before:.4f}"
     raise UserError(
         "training failed: each epoch ranks the validation queries worse (NDCG@10 at most "
-        f"{best:.3f}) than the untrained model ({untrained['ndcg@10']:.3f}). Choose another "
-        f"optimizer.learning_rate (it was {learning_rate:g}) or more validation queries, and "
-        "another --out."
+        f"{best:.3f}) than the untrained model ({untrained['ndcg@10']:.3f}){losses}. Choose "
+        f"another optimizer.learning_rate (it was {learning_rate:g}) or more validation queries, "
+        "and another --out."
     )
 
 

@@ -48,7 +48,7 @@ def fit_and_refit(
         console: prints the progress.
 
     Raises:
-        UserError: each epoch ranks significantly worse than the untrained model.
+        UserError: each epoch is worse than the untrained model, see `check_learned`.
     """
     untrained = {} if task is None else task.ndcg(score_task(loop.scorer, task))
     stages: list[Stage] = []
@@ -59,7 +59,12 @@ def fit_and_refit(
         stages = starts.before_clicks()
     best, chosen = _fit_from_best_start(config, loop, task, stages, console)
     if warm_start is None:
-        check_learned(best.history, untrained, config.optimizer.learning_rate)
+        check_learned(
+            best.history,
+            untrained,
+            loop.initial_validation_loss,
+            config.optimizer.learning_rate,
+        )
     prior = TitlePrior(data.titles if warm_start is None else warm_start.titles, data.rules)
     weight, metrics = tune_prior_weight(config.ranking.prior, prior, task, loop.scorer)
     result = Result(

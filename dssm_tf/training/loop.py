@@ -201,6 +201,22 @@ class TrainingLoop:
         assign_all(self.ranking_model.weights, best_weights.weights)
         return best_weights
 
+    def initial_validation_loss(self) -> float:
+        """The loss of the validation batches with the initial weights, to compare with `val_loss`.
+
+        The weights of the model do not change. Every process must call it.
+        """
+        batches = self._batches.validation()
+        variables = self.model.variables
+        current = [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
+        assign_all(variables, self._initial_values)
+        iterator = iter(self._devices.read(batches, None))
+        for _ in range(batches.steps):
+            self._test_step(iterator)
+        loss = self._read_metrics()["loss"]
+        assign_all(variables, current)
+        return loss
+
     def _compile(self, total_steps: int) -> None:
         """Compiles the model and its steps, with a new optimizer for `total_steps` updates."""
         devices = self._devices

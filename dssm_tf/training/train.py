@@ -68,7 +68,7 @@ def train(
     Raises:
         UserError: data, configuration or `start` are unusable or do not fit together, `out` has
             other content or is being written by another process, a weight is not finite, or each
-            epoch ranks the validation queries significantly worse than the untrained model.
+            epoch is worse than the untrained model, see `check_learned`.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = resolve_config(config, Preprocessed(Path(directory)))

@@ -69,15 +69,30 @@ def test_a_training_that_is_no_better_than_the_untrained_model_has_a_warning():
 
 
 def test_a_training_whose_every_epoch_is_significantly_worse_than_the_untrained_model_fails():
-    def epoch(value, high):
-        return {"ndcg@10": value, "high ndcg@10": high}
+    def epoch(value, high, loss=1.0):
+        return {"ndcg@10": value, "high ndcg@10": high, "val_loss": loss}
+
+    def check(history, untrained, rate=0.1):
+        check_learned(history, untrained, lambda: 2.0, rate)
 
     untrained = {"ndcg@10": 0.5}
-    check_learned([epoch(0.4, 0.45), epoch(0.49, 0.51), epoch(0.3, 0.4)], untrained, 0.1)
-    check_learned([{"loss": 9.0}], {}, 0.1)  # without a validation
+    check([epoch(0.4, 0.45), epoch(0.49, 0.51), epoch(0.3, 0.4)], untrained)
+    check([{"loss": 9.0}], {})  # without a validation
     message = r"worse \(NDCG@10 at most 0.440\) than the untrained model \(0.500\).*was 1e\+06"
     with pytest.raises(UserError, match=message):
-        check_learned([epoch(0.4, 0.45), epoch(0.44, 0.49)], untrained, 1e6)
+        check([epoch(0.4, 0.45), epoch(0.44, 0.49)], untrained, 1e6)
+
+
+def test_a_training_whose_every_epoch_has_a_lower_ndcg_and_no_lower_loss_fails():
+    def check(*losses, ndcg=0.4):
+        values = {"ndcg@10": ndcg, "high ndcg@10": 0.6}
+        history = [values | {"val_loss": loss} for loss in losses]
+        check_learned(history, {"ndcg@10": 0.5}, lambda: 2.0, 1e6)
+
+    check(3.0, 1.9)
+    check(3.0, 4.0, ndcg=0.5)
+    with pytest.raises(UserError, match=r"loss of at least 3.0000 instead of 2.0000\. Choose"):
+        check(3.0, 4.0)
 
 
 def test_a_training_that_is_worse_than_the_untrained_model_is_not_marked_as_finished(
@@ -90,6 +105,13 @@ def test_a_training_that_is_worse_than_the_untrained_model_is_not_marked_as_fini
         with pytest.raises(UserError, match="each epoch ranks the validation queries worse"):
             trained(data, out)
         assert not is_finished(out)
+
+
+def test_a_training_with_a_huge_learning_rate_is_not_marked_as_finished(data, tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(UserError, match="each epoch ranks the validation queries worse"):
+        trained(data, out, optimizer__learning_rate=1e6, training__epochs=2)
+    assert not is_finished(out)
 
 
 def test_a_directory_that_is_no_run_is_not_changed(data, tmp_path):

@@ -92,7 +92,7 @@ class Client:
     def __post_init__(self) -> None:
         if type(self.batch_size) is not int or self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size!r}; expected a whole number above 0.")
-        if not self.timeout > 0:
+        if not isinstance(self.timeout, int | float) or not self.timeout > 0:
             raise ValueError(f"timeout is {self.timeout!r}; expected seconds, above 0.")
         if self.credentials is None:
             self._channel = grpc.insecure_channel(self.host, _OPTIONS)

@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from dssm_tf.common.command_runner import run_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import store_url
 from dssm_tf.common.tensorflow_log import quieten
 from dssm_tf.common.terminal import output_of_level
 
@@ -74,8 +75,7 @@ def run(
         return 2
     for value in bound.arguments.values():
         for path in value if isinstance(value, tuple | list) else [value]:
-            if isinstance(path, Path) and re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path.as_posix()):
-                store = path.as_posix().replace(":/", "://", 1)
+            if isinstance(path, Path) and (store := store_url(path)):
                 sys.stderr.write(f"{name}: {store} is not a local path; copy it to this machine.\n")
                 return 2
     return run_command(name, lambda: function(*bound.args, **bound.kwargs))

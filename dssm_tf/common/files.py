@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,29 @@ from pathlib import Path
 from typing import IO
 
 from dssm_tf.common.errors import UserError
+
+
+def store_url(path: Path) -> str | None:
+    """The URL of a path such as `gs://bucket/x`, whose slashes `Path` merges; None if it is local.
+
+    >>> store_url(Path("gs://bucket/x")), store_url(Path("runs/x"))
+    ('gs://bucket/x', None)
+    """
+    if re.match("[A-Za-z][A-Za-z0-9+.-]+:/", path.as_posix()):
+        return path.as_posix().replace(":/", "://", 1)
+    return None
+
+
+def local_path(path: Path | str) -> Path:
+    """A path of this machine.
+
+    Raises:
+        UserError: it is the URL of a store.
+    """
+    path = Path(path)
+    if store := store_url(path):
+        raise UserError(f"{store} is not a local path; copy it to this machine.")
+    return path
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import local_path
 from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC, Spec
@@ -89,7 +90,7 @@ def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[
         UserError: the directory does not exist, contains no model or an unfinished run, or a file
             was damaged or changed.
     """
-    path = Path(path)
+    path = local_path(path)
     location = find_model(path)
     in_index = location is None and (path / INDEX_MODEL / COMPACT).exists()
     if in_index:

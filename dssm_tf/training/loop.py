@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,9 +205,11 @@ class TrainingLoop:
     def initial_validation_loss(self) -> float:
         """The loss of the validation batches with the initial weights, to compare with `val_loss`.
 
-        The weights of the model do not change. Every process must call it.
+        It is infinite if there are no such batches. The weights of the model do not change. Every process must call it.
         """
         batches = self._batches.validation()
+        if batches is None:
+            return math.inf
         variables = self.model.variables
         current = [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
         assign_all(variables, self._initial_values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from pytest import approx
 
 import dssm_tf
 from dssm_tf.export.load import load_model, load_vector_ranker
+from dssm_tf.retrieval.opening import open_index
 from dssm_tf.systems import BASELINES
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
@@ -124,3 +126,10 @@ def test_a_damaged_run_is_refused(run, tmp_path):
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     with pytest.raises(dssm_tf.UserError, match=r"model\.weights\.h5"):
         dssm_tf.load(tmp_path / "run")
+
+
+def test_a_url_of_a_store_is_not_called_a_missing_directory():
+    for path in ("gs://bucket/run", Path("gs://bucket/run")):
+        for read in (dssm_tf.load, open_index):
+            with pytest.raises(dssm_tf.UserError, match=r"^gs://bucket/run is not a local path"):
+                read(path)

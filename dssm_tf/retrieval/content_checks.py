@@ -21,6 +21,7 @@ from dssm_tf.runtime.maxsim import QUERY, TITLE
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.runtime.search_rules import NO_RULES
 from dssm_tf.runtime.similar_words import SimilarWords
+from dssm_tf.text.rules import Key
 
 SAMPLE = 256
 """The number of titles and of words in a sample."""
@@ -78,7 +79,7 @@ def _title_problem(
         numbers: list[int] = items[starts[row] : starts[row + 1]].tolist()
         return numbers
 
-    keys: list[str] = []
+    keys: list[Key] = []
     for row in rows:
         entries = of_title(row, arrays.doc_starts, arrays.docs)
         ends = entries[0], entries[-1]

@@ -205,7 +205,8 @@ class TrainingLoop:
     def initial_validation_loss(self) -> float:
         """The loss of the validation batches with the initial weights, to compare with `val_loss`.
 
-        It is infinite if there are no such batches. The weights of the model do not change. Every process must call it.
+        It is infinite if there are no such batches. The weights of the model do not change. Every
+        process must call it.
         """
         batches = self._batches.validation()
         if batches is None:

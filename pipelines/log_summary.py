@@ -236,42 +236,42 @@ def _drift(
         "previous_days": days,
         "new_queries": {
             "number": sums["new queries"],
-            "share": _share(sums["new queries"], log["queries"]["number"]),
-            "share_of_clicks": _share(sums["clicks of new queries"], log["queries"]["clicks"]),
+            "share": _fraction(sums["new queries"], log["queries"]["number"]),
+            "share_of_clicks": _fraction(sums["clicks of new queries"], log["queries"]["clicks"]),
             "top": _rows(statistics, "new queries", "query", "clicks"),
         },
         "new_titles": {
             "number": sums["new titles"],
-            "share": _share(sums["new titles"], titles),
-            "share_of_clicks": _share(sums["clicks of new titles"], log["titles"]["clicks"]),
+            "share": _fraction(sums["new titles"], titles),
+            "share_of_clicks": _fraction(sums["clicks of new titles"], log["titles"]["clicks"]),
             "top": _rows(statistics, "new titles", "title", "clicks"),
         },
         "before_and_now": before_and_now,
     }
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _fraction(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 def _unmatched_share(log: Mapping[str, Any], name: str) -> float | None:
     if not log["catalog"]:
         return None
-    return _share(log["catalog"]["unmatched"][name], log["titles"][_WHOLE[name]])
+    return _fraction(log["catalog"]["unmatched"][name], log["titles"][_WHOLE[name]])
 
 
 _WHOLE = {"titles": "number", "clicks": "clicks"}
 _COMPARED: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "clicks": lambda log: log["clicks"],
-    "clicks per day": lambda log: _share(log["clicks"], log["days"].get("number", 0)),
+    "clicks per day": lambda log: _fraction(log["clicks"], log["days"].get("number", 0)),
     "queries": lambda log: log["queries"]["number"],
     "clicked titles": lambda log: log["titles"]["number"],
-    "queries with one click": lambda log: _share(
+    "queries with one click": lambda log: _fraction(
         (log["queries"]["by_clicks"] or [{"texts": 0}])[0]["texts"], log["queries"]["number"]
     ),
     "clicked titles that the catalog lacks": lambda log: _unmatched_share(log, "titles"),
     "clicks on titles that the catalog lacks": lambda log: _unmatched_share(log, "clicks"),
-    "malformed rows": lambda log: _share(
+    "malformed rows": lambda log: _fraction(
         sum(row["rows"] for row in log["dropped"] if row["reason"].startswith("malformed: ")),
         log["rows"],
     ),

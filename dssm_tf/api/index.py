@@ -190,19 +190,19 @@ class Index:
         }
         if isinstance(queries, DataFrame):
             topics = pyterrier_frame(queries, "qid", "query")
-            found = self._found(topics["query"].to_list(), k, accepted, boosts)
+            hits = self._hits(topics["query"].to_list(), k, accepted, boosts)
             result = (
-                found.rename({"doc_id": "docno", "title": "text"})
-                .with_columns(qid=topics["qid"].gather(found["number"]))
+                hits.rename({"doc_id": "docno", "title": "text"})
+                .with_columns(qid=topics["qid"].gather(hits["number"]))
                 .select("qid", "query", "docno", "text", "score", pyterrier_ranks())
             )
             return same_library(queries, result)
-        return self._found(query_list(queries), k, accepted, boosts).select(*HITS)
+        return self._hits(query_list(queries), k, accepted, boosts).select(*HITS)
 
     transform = search
     """PyTerrier's name of a function from frames to frames."""
 
-    def _found(
+    def _hits(
         self, queries: Sequence[str], k: int, filters: Any, boosts: Boosts | None
     ) -> pl.DataFrame:
         """The titles of each query, with the column `number`, the query's position."""

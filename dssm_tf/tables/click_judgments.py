@@ -83,10 +83,10 @@ def judge_log(
     rare = joined.filter((clicks_of_query > 0) & (clicks_of_query < min_clicks))["form"].n_unique()
     if rare:
         notes.append(f"{rare:,} queries with fewer than {min_clicks} clicks were left out")
-    kept = joined.filter(clicks_of_query >= max(1, min_clicks))
+    frequent = joined.filter(clicks_of_query >= max(1, min_clicks))
     texts: dict[str, str] = dict(titles.iter_rows())
     clicked = judgments_from_clicks(
-        kept.select("query", "id", "weighted_clicks").iter_rows(), FOLDED, texts
+        frequent.select("query", "id", "weighted_clicks").iter_rows(), FOLDED, texts
     )
     if not clicked:
         raise UserError(
@@ -94,7 +94,7 @@ def judge_log(
             "the same doc_id or the same titles in the log and the corpus, or a smaller "
             f"--min-clicks{''.join(f': {note}' for note in notes[:1])}."
         )
-    judgments = [*clicked, *_not_clicked(kept, clicked, texts, min_impressions)]
+    judgments = [*clicked, *_not_clicked(frequent, clicked, texts, min_impressions)]
     judgments.sort(key=lambda row: (row.query_id, -row.grade, row.doc_id))
     return LogJudgments(judgments, notes)
 

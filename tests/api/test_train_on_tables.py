@@ -101,28 +101,28 @@ def test_a_saved_index_has_the_same_search(model, folder):
     queries = ["red fox", "owl"]
     expected = model.search(queries)
     for opened in (dssm_tf.Index.open(str(folder / "index")), dssm_tf.load(folder / "index")):
-        found = opened.search(queries)
-        assert found.drop("score").equals(expected.drop("score"))
-        assert found["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-5)
+        hits = opened.search(queries)
+        assert hits.drop("score").equals(expected.drop("score"))
+        assert hits["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-5)
     with pytest.raises(dssm_tf.UserError, match="index exists already"):
         index.save(folder / "index")
 
 
 def test_frames_of_pyterrier_come_back_in_their_library(model):
     topics = pa.table({"qid": ["7", "3"], "query": ["owl", "red fox"], "other": [1, 2]})
-    found = model.search(topics, k=2)
-    assert isinstance(found, pa.Table)
-    assert found.column_names == ["qid", "query", "docno", "text", "score", "rank"]
-    assert found["qid"].to_pylist() == ["7", "7", "3", "3"]
-    assert found["rank"].to_pylist() == [0, 1, 0, 1]
-    assert found["text"].to_pylist()[2:] == model.search("red fox", 2)["title"].to_list()
-    shuffled = found.take([1, 2, 0, 3])  # the queries stay in their order of appearance
+    hits = model.search(topics, k=2)
+    assert isinstance(hits, pa.Table)
+    assert hits.column_names == ["qid", "query", "docno", "text", "score", "rank"]
+    assert hits["qid"].to_pylist() == ["7", "7", "3", "3"]
+    assert hits["rank"].to_pylist() == [0, 1, 0, 1]
+    assert hits["text"].to_pylist()[2:] == model.search("red fox", 2)["title"].to_list()
+    shuffled = hits.take([1, 2, 0, 3])  # the queries stay in their order of appearance
     ranked = model.rank(pl.DataFrame(shuffled))
     assert isinstance(ranked, pl.DataFrame)
-    assert ranked["docno"].to_list() == found["docno"].to_pylist()
+    assert ranked["docno"].to_list() == hits["docno"].to_pylist()
     assert ranked["rank"].to_list() == [0, 1, 0, 1]
-    assert ranked["score"].to_list() == pytest.approx(found["score"].to_pylist(), abs=1e-5)
-    assert model.transform(found, k=1)["rank"].to_pylist() == [0, 0]
+    assert ranked["score"].to_list() == pytest.approx(hits["score"].to_pylist(), abs=1e-5)
+    assert model.transform(hits, k=1)["rank"].to_pylist() == [0, 0]
     with pytest.raises(dssm_tf.UserError, match=r"the pyarrow Table has .* \(missing: qid\)"):
         model.search(topics.select(["query"]))
 
@@ -138,9 +138,9 @@ def test_pandas_frames_are_read_and_returned(model, folder):
     )  # fmt: skip
     assert Spec.load(folder / "from_pandas") == Spec.load(folder / "data")
     topics = pandas.DataFrame({"qid": ["1"], "query": ["red fox"]})
-    found = model.search(topics, k=2)
-    assert isinstance(found, pandas.DataFrame)
-    assert found["text"].tolist() == model.search("red fox", 2)["title"].to_list()
+    hits = model.search(topics, k=2)
+    assert isinstance(hits, pandas.DataFrame)
+    assert hits["text"].tolist() == model.search("red fox", 2)["title"].to_list()
 
 
 def test_titles_are_searched_with_the_ids_of_one_table_only(tmp_path):

@@ -120,11 +120,11 @@ class TorchModel(torch.nn.Module):
         peephole = self._weight(name, "peephole_kernel") if self.tower.peepholes else None
         if peephole is not None:
             net_i = net_i + peephole[-1] * c
-        kept = c
+        old_state = c
         if self.tower.forget_gate:
             net_f = blocks[1] if peephole is None else blocks[1] + peephole[1] * c
-            kept = torch.sigmoid(net_f) * c
-        c = kept + torch.sigmoid(net_i) * torch.tanh(net_g)
+            old_state = torch.sigmoid(net_f) * c
+        c = old_state + torch.sigmoid(net_i) * torch.tanh(net_g)
         if peephole is not None:
             net_o = net_o + peephole[0] * c
         return torch.sigmoid(net_o) * torch.tanh(c), c

@@ -95,8 +95,8 @@ def test_an_interrupted_command_continues_after_the_received_queries(node, data_
     node.requests.clear()
     code, output = data_run("--batch", "1")
     assert code == 0, output.err
-    asked = [searches[0]["query"]["match"]["title"] for searches in node.requests]
-    assert asked == ["blue", 'no \\" word']
+    requested = [searches[0]["query"]["match"]["title"] for searches in node.requests]
+    assert requested == ["blue", 'no \\" word']
     assert "1 queries were received by an interrupted command" in output.out
     assert read_run("run.trec") == RUN
     assert not partial.exists()

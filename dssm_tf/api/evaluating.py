@@ -20,7 +20,7 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import METRICS, Metric, metric_names
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.tables.frames import DataFrame, TableSource
+from dssm_tf.tables.frames import DataFrame, TableSource, is_data_frame
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_judgments
 from dssm_tf.tables.layout import TITLE, Layout
 from dssm_tf.tables.trec import Run
@@ -333,7 +333,7 @@ def _ranker(system: System, titles: Sequence[CorpusTitle | Judgment]) -> Ranker:
 
 def _run_of(run: Run | DataFrame) -> Run:
     """A run as scores by query id and doc id."""
-    if not isinstance(run, DataFrame):
+    if not is_data_frame(run):
         return run
     table = pyterrier_frame(run, "qid", "docno")
     scores: Run = {}

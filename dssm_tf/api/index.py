@@ -19,7 +19,7 @@ from dssm_tf.api.inputs import (
 )
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath, optional_path
-from dssm_tf.tables.frames import DataFrame
+from dssm_tf.tables.frames import is_data_frame
 from dssm_tf.tables.layout import Layout
 
 HITS = {
@@ -188,7 +188,7 @@ class Index:
             else list(values)
             for name, values in (filters or {}).items()
         }
-        if isinstance(queries, DataFrame):
+        if is_data_frame(queries):
             topics = pyterrier_frame(queries, "qid", "query")
             hits = self._hits(topics["query"].to_list(), k, accepted, boosts)
             result = (

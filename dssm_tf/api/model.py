@@ -26,7 +26,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.runtime.trained_ranker import TrainedRanker, texts_of
-from dssm_tf.tables.frames import DataFrame
+from dssm_tf.tables.frames import DataFrame, is_data_frame
 from dssm_tf.tables.judgments import CorpusTitle
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Model:
         """
         if k is not None and k < 1:
             raise UserError(f"k is {k}; expected at least 1, or None for all titles.")
-        if isinstance(queries, DataFrame):
+        if is_data_frame(queries):
             if titles is not None:
                 raise UserError("a data frame has the titles in its column text; leave titles out.")
             return same_library(queries, self._rank_rows(queries, k))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import pyarrow
 from pyarrow import parquet
@@ -18,7 +18,6 @@ from pyarrow import parquet
 from dssm_tf.common.errors import UserError
 
 
-@runtime_checkable
 class DataFrame(Protocol):
     """A data frame with Arrow's PyCapsule interface: of pandas, Polars, PyArrow and others."""
 
@@ -30,6 +29,11 @@ class DataFrame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The columns of the frame."""
         ...
+
+
+def is_data_frame(value: object) -> TypeGuard[DataFrame]:
+    """Whether a value is a data frame. Its columns are not read: a lazy frame would compute them."""
+    return all(hasattr(type(value), name) for name in ("columns", "__arrow_c_stream__"))
 
 
 TableSource = Path | str | DataFrame
@@ -76,7 +80,7 @@ def arrow_table(frame: object) -> Any:
     Raises:
         UserError: see `parquet_of`.
     """
-    if not isinstance(frame, DataFrame):
+    if not is_data_frame(frame):
         hint = " Call .collect() first." if hasattr(frame, "collect") else ""
         raise UserError(
             f"{source_name(frame)} is no table; expected a path or a data frame, such as those of "

@@ -68,5 +68,8 @@ def test_both_protocols_refuse_vectors_in_one_sentence(maxsim_server, side):
 def test_a_model_is_not_an_index(directory, command, capsys):
     assert main([*command, "--index", str(directory)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    expected = f"{directory} is not an index; expected one that `dssm index` wrote."
+    expected = (
+        f"{directory} is a model, not an index; build its index: dssm index --model {directory} "
+        "--corpus CORPUS --out INDEX."
+    )
     assert line == f"dssm {command[0]}: {expected}"

@@ -242,7 +242,7 @@ def test_cross_validation_chooses_the_start_and_trains_it_on_all_records(
     monkeypatch.setattr("dssm_tf.training.fitting.choose_epochs_by_folds", cross_validated)
     refits = []
     monkeypatch.setattr(
-        TrainingLoop, "fit", lambda self, *arguments, weights: refits.append(weights)
+        TrainingLoop, "fit", lambda self, *arguments, weights, save_at_end: refits.append(weights)
     )
     training = CONFIG["training"] | {"folds": 2}
     config = parse_config(CONFIG | {"training": training})

@@ -218,7 +218,7 @@ def saved(remembered, model_directory, tmp_path_factory):
     folder = tmp_path_factory.mktemp("remembered")
     shutil.copytree(model_directory, folder / "model")
     add_remembered_clicks(folder / "model", remembered.model.remembered)
-    remembered.save(folder)
+    remembered.write(folder)
     return folder
 
 

@@ -273,7 +273,7 @@ def evaluate(
     if title_fields is None:
         title_fields = _title_fields(named.values())
     layout = Layout(title_fields=tuple(title_fields))
-    if isinstance(judgments, (str, Path, DataFrame)):
+    if isinstance(judgments, (str, Path)) or is_data_frame(judgments):
         judgments = read_judgments(judgments, layout)
     titles = None if corpus is None else read_titles(corpus, layout.corpus)
     frames = {name: _run_of(run) for name, run in (runs or {}).items()}

@@ -9,7 +9,7 @@ import polars as pl
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.trained_ranker import texts_of
-from dssm_tf.tables.frames import DataFrame, TableSource, arrow_table, source_name
+from dssm_tf.tables.frames import TableSource, arrow_table, is_data_frame, source_name
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
 from dssm_tf.tables.layout import Layout
 
@@ -39,7 +39,7 @@ def read_titles(corpus: Corpus, layout: Layout) -> list[CorpusTitle]:
         UserError: see `read_corpus`.
         TypeError: an element of a list is neither a title nor a text.
     """
-    if isinstance(corpus, (str, DataFrame)) or not isinstance(corpus, Sequence):
+    if isinstance(corpus, str) or is_data_frame(corpus) or not isinstance(corpus, Sequence):
         return read_corpus(corpus, layout)
     titles = []
     for position, entry in enumerate(corpus):

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow
 from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 class DataFrame(Protocol):
@@ -31,8 +34,8 @@ class DataFrame(Protocol):
         ...
 
 
-def is_data_frame(value: object) -> TypeGuard[DataFrame]:
-    """Whether a value is a data frame. Its columns are not read: a lazy frame would compute them."""
+def is_data_frame(value: object) -> TypeIs[DataFrame]:
+    """Whether a value is a data frame. Its columns are not read: lazy frames compute them."""
     return all(hasattr(type(value), name) for name in ("columns", "__arrow_c_stream__"))
 
 

@@ -9,7 +9,13 @@ import polars as pl
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.trained_ranker import texts_of
-from dssm_tf.tables.frames import TableSource, arrow_table, is_data_frame, source_name
+from dssm_tf.tables.frames import (
+    DataFrame,
+    TableSource,
+    arrow_table,
+    is_data_frame,
+    source_name,
+)
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus
 from dssm_tf.tables.layout import Layout
 

@@ -56,12 +56,12 @@ demo: $(STAMP)  ## train, compare and search on bundled questions; writes build/
 	@$(VENV)/bin/dssm demo --out build/demo
 
 test: $(STAMP)  ## the default tests (no long, slow, gpu or benchmark ones)
-	@echo "Running the default tests: about nine minutes on two cores"
+	@echo "Running the default tests: about eight minutes on two cores"
 	@$(PYTEST) $(ARGS)
 
 OTHERS := not slow and not gpu and not benchmark and not engines and not search_engines
-test-long: $(STAMP)  ## the tests that take more than about seven seconds each; CI runs them too
-	@echo "Running the long tests: about ten minutes on two cores"
+test-long: $(STAMP)  ## the tests that take more than about four seconds each; CI runs them too
+	@echo "Running the long tests: about fifteen minutes on two cores"
 	@$(PYTEST) -m 'long and $(OTHERS)' $(ARGS)
 
 test-changed: SINCE ?= main

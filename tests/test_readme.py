@@ -16,6 +16,7 @@ CHATTER = re.compile(r"tensorflow/|\.cc:|Warning|WARNING|oneDNN|\x1b")
 LINES = 150
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "left_out",
     [["dssm benchmark", "WITHOUT_CLICKS"], pytest.param([], marks=pytest.mark.slow)],

@@ -54,6 +54,7 @@ def exports(runs, tmp_path_factory):
     return {kind: folder / kind / "served" for kind in ("saved", "compact")}
 
 
+@pytest.mark.long
 @every_tower
 def test_contributions_sum_to_the_cosine_and_losses_are_differences_of_cosines(
     explained, rankers, name
@@ -99,6 +100,7 @@ def test_popularity_raises_the_score_of_a_best_seller_and_lowers_that_of_an_uncl
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["saved", "compact"])
 @pytest.mark.parametrize("query", [QUERY, LONG])
 def test_an_export_has_the_same_explanation_as_its_run(rankers, exports, kind, query):
@@ -302,6 +304,7 @@ def test_markup_in_a_title_is_escaped():
     assert page.count("<td") == 1
 
 
+@pytest.mark.long
 def test_printed_json_equals_the_written_file(runs, explained, command, capsys):
     code, out = command(runs("bilstm"), QUERY, TITLE, "--json")
     assert code == 0

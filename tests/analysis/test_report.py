@@ -33,6 +33,7 @@ def text_of(page):
     return unescape(re.sub(r"<[^>]*>", "", page))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*TOWER_CONFIGS, "maxsim"])
 def test_a_report_has_the_sections_of_its_tower(runs, name):
     page = html(report(runs(name), JUDGMENTS)[0])

@@ -63,6 +63,7 @@ def trained(folder, data):
     return model, history, folder / "fitted"
 
 
+@pytest.mark.long
 @pytest.mark.numeric
 def test_fit_has_the_losses_of_dssm_train(data, tmp_path):
     raw = CONFIG | {"optimizer": {"name": "nesterov", "learning_rate": 0.02, "clip_norm": 1.0}}
@@ -101,6 +102,7 @@ class Halved(DSSM):
         return super().encode(words, present) / 2
 
 
+@pytest.mark.long
 def test_a_tower_and_a_loss_of_ones_own_are_fitted_and_saved(data, tmp_path):
     clicks = dssm_tf.ClickData(
         data.path, CONFIG, tower=lambda size: Halved(size, (4,)), loss=Hinge(margin=0.5)
@@ -146,6 +148,7 @@ print(json.dumps(history))
 """
 
 
+@pytest.mark.long
 @pytest.mark.numeric
 def test_two_devices_under_a_strategy_have_the_losses_of_one_device(data, tmp_path, checkout):
     # Recorded negatives do not depend on the number of devices; there is no dropout, and plain SGD

@@ -53,6 +53,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_every_block_runs_in_order(page, files, capsys):
     blocks = BLOCK.findall(page)
     assert {language for language, _ in blocks} == {"python", "{eval-rst}"}

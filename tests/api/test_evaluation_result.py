@@ -111,6 +111,7 @@ def test_systems_may_be_baselines_by_name_and_runs_frames():
         dssm_tf.evaluate([GOOD, GOOD], JUDGMENTS)
 
 
+@pytest.mark.long
 def test_an_evaluation_writes_nothing_to_the_terminal():
     code = """
 import dssm_tf

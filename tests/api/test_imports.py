@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.script import python
 
 COMMON = """
@@ -86,6 +88,7 @@ assert sum(map(is_ours, sys.modules)) > 200
 """
 
 
+@pytest.mark.long
 def test_importing_any_module_changes_nothing_in_the_process(tmp_path):
     python(THIRD_PARTY, tmp_path / "third_party.json")
     assert python(CHANGES, tmp_path / "third_party.json") == ""

@@ -50,6 +50,7 @@ assert type(dssm_tf) is types.ModuleType
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order", ["first name first", pytest.param("last name first", marks=pytest.mark.slow)]
 )

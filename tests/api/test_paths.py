@@ -59,6 +59,7 @@ def texts(run, data, compact, tmp_path_factory) -> dict[str, str]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_functions_of_files_run_with_text(texts, capsys):
     folder, run, corpus = texts["folder"], texts["run"], texts["corpus"]
     dssm_tf.index(model=run, corpus=corpus, out=f"{folder}/index")

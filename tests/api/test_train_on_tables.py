@@ -45,6 +45,7 @@ def test_frames_and_files_of_the_same_rows_are_the_same_data(model, folder):
     assert specs[0] == specs[1]
 
 
+@pytest.mark.long
 def test_the_model_of_frames_is_the_model_of_the_two_steps(model, folder):
     steps = dssm_tf.train(data=str(folder / "data"), out=str(folder / "run"), config=SMALL,
                           quiet=True)  # fmt: skip

@@ -121,6 +121,7 @@ def test_tuned_parameters_change_on_a_copy_of_the_fitted_model(fitted):
         fitted.with_parameters(color="red")
 
 
+@pytest.mark.long
 def test_tuned_refitted_and_loaded_models_have_the_same_scores(fitted, tmp_path):
     values, model = tuned(fitted)
     scores = model.score_matrix(QUERIES, ALL)
@@ -222,6 +223,7 @@ SEEDED = {name for name in NAMES if "seed" in BASELINES[name].model_fields}
 
 
 # Without `skip_thought` and those that are fitted like `dse`: Keras takes seconds.
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SEEDED - {"skip_thought", "dse+tfidf", "ssi", "psi"}))
 def test_another_seed_gives_other_scores(name):
     scores = fitted_once(name).score_matrix(QUERIES, ALL)

@@ -42,6 +42,7 @@ def test_vectors_equal_those_of_gensim_trained_on_the_pairs_and_the_titles():
         model.most_similar("zoo")
 
 
+@pytest.mark.long
 def test_vectors_do_not_depend_on_the_hash_seed_of_the_process():
     code = """
 from tests.baselines.test_doc2vec import fitted

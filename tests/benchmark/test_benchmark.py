@@ -134,6 +134,7 @@ def rounded(number: re.Match[str]) -> str:
     return f"{float(number[0]):.12g}"
 
 
+@pytest.mark.long
 def test_a_benchmark_depends_neither_on_the_order_of_rows_nor_on_ids(folder, tmp_path):
     rng = random.Random(1)
     header, *rows = (folder / "clicks.tsv").read_text().splitlines()

@@ -69,6 +69,7 @@ def files(tmp_path) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_an_encoder_has_a_row_without_and_one_with_the_prior(
     encoder_library, files, tmp_path, capsys
 ):

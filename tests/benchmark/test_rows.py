@@ -59,6 +59,7 @@ def test_parameters_that_need_a_refit_are_cross_validated(folder, tmp_path):
     assert BASELINES["plsa"].load(model).topics == topics
 
 
+@pytest.mark.long
 def test_finished_systems_are_measured_without_being_trained_again(
     folder, benchmark_output, tmp_path
 ):
@@ -118,6 +119,7 @@ def test_a_saved_model_has_the_queries_and_pairs_that_it_was_trained_on(tmp_path
         KINDS["model"](FitContext(job | {"base": str(tmp_path)}, None, task, tmp_path))
 
 
+@pytest.mark.long
 def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
     modified = {
         path: path.stat().st_mtime_ns

@@ -43,6 +43,7 @@ def overrides(name):
     return [*small, "training.batch_size=8", "training.xla=false", "training.precision=float32"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["maxsim", "dssm", "reading"])
 def test_a_model_is_measured_on_a_cpu(name, data):
     devices, rounds = Devices(tf.distribute.get_strategy()), Rounds(1, 1, 2)

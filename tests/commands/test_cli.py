@@ -86,6 +86,7 @@ def test_a_finished_training_run_again_prints_so_and_exits_with_0(training_outpu
     assert last == training_output[-1]
 
 
+@pytest.mark.long
 def test_training_prints_the_refit_as_a_phase_without_a_best_epoch(training_output, folder):
     *lines, summary, metric, _ = output_lines(
         TRAIN.replace("--out run", "--out refitted") + " --set training.refit=true", folder
@@ -114,6 +115,7 @@ def test_export_prints_where_the_model_is_and_how_to_serve_it(training_output, f
     assert f"--model_base_path={folder.resolve()}/models/shop" in second
 
 
+@pytest.mark.long
 def test_evaluating_beside_bm25_prints_nothing_on_standard_error(training_output, folder):
     """BM25's library imports JAX if installed, which sets TensorFlow's log level."""
     judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\n1\tred fox\td\tred fox\t1\n"

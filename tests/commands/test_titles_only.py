@@ -64,6 +64,7 @@ def test_the_report_has_the_topics_of_all_titles(folder):
     assert "each of 60 texts" in report
 
 
+@pytest.mark.long
 def test_exports_indexes_and_searches_work(folder, capsys):
     run(folder, "export --model {0}/run --out {0}/export")
     run(folder, "index --model {0}/run --corpus {0}/corpus.tsv --out {0}/index")
@@ -91,6 +92,7 @@ def test_commands_that_need_queries_refuse_in_one_line(folder, capsys, command, 
     assert not [*folder.glob("*d.tsv"), *folder.glob("scores*")]
 
 
+@pytest.mark.long
 def test_tune_compares_settings_on_queries_made_from_titles(folder):
     pytest.importorskip("optuna")
     (folder / "mine.yaml").write_text(

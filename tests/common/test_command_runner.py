@@ -135,6 +135,7 @@ def command(work):
             process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "work", ["print('started', flush=True); time.sleep(60)", "become_another_error()"]
 )
@@ -145,6 +146,7 @@ def test_ctrl_c_ends_a_command_with_one_line_even_if_another_error_replaces_it(w
     assert (process.returncode, errors) == (1, INTERRUPTED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lose", ["Graph()", "gc.callbacks.append(lose_the_interrupt)"])
 def test_a_second_ctrl_c_ends_a_command_that_lost_the_first(lose):
     with command(f"{lose}; gc.collect(); time.sleep(60)") as process:

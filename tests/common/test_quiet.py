@@ -18,6 +18,7 @@ def stderr_of(code: str, before: str = "", **environment: str) -> str:
     return process.stderr
 
 
+@pytest.mark.long
 def test_tensorflow_writes_nothing_and_later_output_is_not_suppressed():
     # At a prompt and in a notebook TensorFlow's import sets its logger to INFO.
     before = "import sys, logging; sys.ps1 = '> '"

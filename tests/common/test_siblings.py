@@ -28,6 +28,7 @@ def run(folder, checkout, *command):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [

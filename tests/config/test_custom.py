@@ -185,6 +185,7 @@ def test_a_name_of_no_class_or_of_a_wrong_class_is_refused(section, arguments, b
         assert message in refusal(config.build, *arguments)
 
 
+@pytest.mark.long
 def test_a_name_that_is_not_registered_imports_nothing(tmp_path):
     (tmp_path / "trap.py").write_text('raise SystemExit("imported")\n')
     program = """

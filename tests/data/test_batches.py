@@ -120,6 +120,7 @@ shapes_by_name = st.fixed_dictionaries(dict.fromkeys(("query", "titles", "texts"
 shapes = st.builds(Shapes, shapes_by_name, st.sampled_from([0, 3, 20]))
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(
     log=st.lists(clicks, min_size=1, max_size=6).map(without_clicked_negatives),
@@ -169,6 +170,7 @@ def test_the_order_of_an_epoch_depends_on_the_seed_and_the_epoch():
 MINED = {click.query: [other.title for other in LOG if other.title != click.title] for click in LOG}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"fresh": 2}, {"mined": MINED, "mined_count": 1}])
 def test_a_run_resumes_at_any_step_as_if_it_had_not_stopped(options):
     resumable = batches(LOG, SIZE, draw=uniform_draw(LOG), **options)

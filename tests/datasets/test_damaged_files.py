@@ -66,6 +66,7 @@ READERS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("compression", ["", ".gz"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_damaged_table_gives_rows_or_a_user_error(tmp_path, format, compression):
@@ -84,6 +85,7 @@ def test_a_damaged_table_gives_rows_or_a_user_error(tmp_path, format, compressio
                     read(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_damaged_file_of_a_source_gives_tables_or_a_user_error(tmp_path, name):
     random, source = Random(name), tmp_path / "source"

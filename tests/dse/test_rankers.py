@@ -25,6 +25,7 @@ def fitted(baseline, **options):
     return baseline(**options).fit(CLICKS, TITLES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("baseline", [DSE, SSI, PSI])
 def test_query_words_that_no_title_contains_are_related_to_title_words(baseline):
     """Random scores have a rank loss of 50 %."""
@@ -63,6 +64,7 @@ def test_the_weight_of_tf_idf_has_the_least_validation_loss():
     assert [TITLES[i] for i in scores.argmax(axis=1)] == queries
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_the_combination_is_linear(weight):
     model = fitted(DSEWithTfIdf).with_parameters(weight=weight)

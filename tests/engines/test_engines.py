@@ -22,6 +22,7 @@ def engine(request, tmp_path_factory):
         yield started
 
 
+@pytest.mark.long
 def test_preprocess_writes_the_bytes_of_a_local_run(
     engine: Engine, log, local_preprocessed, tmp_path
 ):

@@ -49,6 +49,7 @@ def other_version(tmp_path) -> Path:
     return tmp_path / "other"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["preprocess", pytest.param("embed", marks=pytest.mark.engines)])
 def test_a_worker_of_another_version_is_named_in_the_error(
     module, log, corpus, model, other_version, tmp_path
@@ -61,12 +62,14 @@ def test_a_worker_of_another_version_is_named_in_the_error(
     assert f"Worker {os.uname().nodename}" in line
 
 
+@pytest.mark.long
 def test_a_missing_engine_is_an_error_of_one_line(log, tmp_path):
     flags = ["--runner=PortableRunner", "--job_endpoint=localhost:9", "--job_server_timeout=2"]
     line = error_line(tmp_path / "out", "--input", log, *flags)
     assert "the job server localhost:9 does not answer" in line
 
 
+@pytest.mark.long
 def test_a_job_server_that_is_killed_is_an_error_of_one_line(log, tmp_path):
     with engines.running(job_api, tmp_path) as engine:
 

@@ -62,6 +62,7 @@ def measured_json(rows, ids, query_ids, corpus):
     return metrics_json(evaluation)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks_corpus", [True, False])
 @given(st.data())
 @settings(max_examples=25)

@@ -16,6 +16,7 @@ from tests.relevant_ranks import relevant_ranks
 RANKS = relevant_ranks(np.array([[0.1, 0.7, 0.3]]), np.array([[1, 0, 2]]))
 
 
+@pytest.mark.long
 def test_loading_the_library_changes_nothing_else_in_the_process():
     code = """
         import os, sys

@@ -82,6 +82,7 @@ def test_frequencies_of_a_run_count_distinct_titles(ranker):
     assert "black bear" not in ranker.frequencies.pairs  # one title
 
 
+@pytest.mark.long
 def test_a_saved_model_has_the_scores_of_the_run(run, ranker, tmp_path):
     directory = export_saved_model(run, tmp_path)
     assert directory.parent.name == "maxsim"

@@ -181,6 +181,7 @@ def test_a_long_title_has_the_prior_of_an_unknown_title(ranker, signatures):
     assert title_scores == approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "config",
     [

@@ -52,6 +52,7 @@ def run_signatures(directory: Path, calls: Calls) -> list[np.ndarray]:
         return outputs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -222,6 +222,7 @@ def test_the_penalty_of_a_registered_tower_changes_its_weights_exactly():
     np.testing.assert_allclose(difference, 0.1 * np.linspace(-1, 1, 6), atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "optimizer",
     [

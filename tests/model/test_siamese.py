@@ -130,6 +130,7 @@ def test_towers_of_different_lengths_and_layers_that_are_no_towers_are_refused()
         Siamese(DSSM(len(KNOWN), (8, 5)), keras.layers.Dense(5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tower", "sizes", "policy", "jit"),
     [(LSTMRNN, 8, "float32", True), (DSSM, (16, 8), "mixed_float16", False)],

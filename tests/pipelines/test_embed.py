@@ -85,6 +85,7 @@ def test_titles_have_the_fields_of_the_training_data(write, tmp_path):
     assert read(out)["a"][0] == "red fox␟acme"
 
 
+@pytest.mark.long
 def test_errors_are_a_single_line(model, corpus, write, tmp_path, capsys):
     def check_error(match, model=model, input=corpus):
         with pytest.raises(UserError, match=match) as caught:

@@ -29,6 +29,7 @@ FORMATS = ["tsv", "csv", "jsonl", "parquet"]
 
 
 # Each kind of row in one format; each format has two kinds.
+@pytest.mark.long
 @pytest.mark.parametrize(("bad", "format"), [*zip(BAD, FORMATS * 2, strict=True)])
 def test_the_clicks_of_a_malformed_row_count_as_lost(error_of_run, write, tmp_path, format, bad):
     names, rows = ("query", "title", "clicks"), [*[BAD[bad]] * 5, *GOOD]
@@ -107,6 +108,7 @@ def test_a_row_with_unreadable_clicks_counts_as_the_largest_row(run, error_of_ru
     assert flat.report["rows"]["rejected_clicks"] == 15
 
 
+@pytest.mark.long
 def test_every_rejected_row_keeps_its_line_and_reason_in_every_format(run, write, tmp_path):
     lines = [b"q%d\tt%d\t1" % (n, n) for n in range(90)]
     lines[10], lines[20] = b"\xff\tt\t1", b"too few"

@@ -84,6 +84,7 @@ def test_files_of_a_killed_run_are_private_and_removed_by_the_next_run(log, tmp_
 CONSOLE_SCRIPT = "import sys\nfrom dssm_tf.cli import main\nsys.exit(main())\n"
 
 
+@pytest.mark.long
 def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(run, log, tmp_path):
     """And worker processes write the same bytes as a run in one process."""
     for name in ("pipelines", "serving"):

@@ -38,6 +38,7 @@ def mixed(topics):
 MIXED = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
+@pytest.mark.long
 def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     run, mixed, tmp_path, monkeypatch, capsys
 ):
@@ -140,6 +141,7 @@ def test_a_large_local_run_uses_all_cores_and_other_runners_get_their_flags(
     assert options.items() >= expected.items()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

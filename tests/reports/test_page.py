@@ -205,6 +205,7 @@ def test_the_page_has_every_table_of_the_text_and_a_figure_of_the_sweep(result, 
     assert "![Means over plsa.topics](sweep1.svg)" in text
 
 
+@pytest.mark.long
 def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, tmp_path):
     (tmp_path / "report.html").write_text(html, "utf-8")
     with Browser() as browser:

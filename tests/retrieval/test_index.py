@@ -159,6 +159,7 @@ def test_a_full_disk_is_an_error_that_names_the_cause(ranker, tmp_path):
         index.write(tmp_path)
 
 
+@pytest.mark.long
 def test_two_builds_in_processes_with_other_hash_seeds_have_equal_bytes(run_with_prior, tmp_path):
     write_corpus(tmp_path / "corpus.tsv", TITLES)
     program = (

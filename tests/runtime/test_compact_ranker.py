@@ -43,6 +43,7 @@ def assert_equal(compact: CompactRanker, trained: SemanticRanker, texts: list[st
 # --------------------------------------------------------------------------- the same numbers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sizes", [pytest.param(small_sizes, marks=pytest.mark.slow), changed_values]
 )
@@ -54,6 +55,7 @@ def test_every_tower_equals_the_trained_model(make_run, tmp_path, name, sizes):
     assert_equal(CompactRanker.load(export_compact(run, tmp_path)), SemanticRanker.load(run), TEXTS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["dssm", "bilstm"])
 def test_texts_without_a_known_ngram_have_the_similarity_0_in_every_form(tmp_path, name):
     data = write_data(tmp_path / "data", LOG, validation=(), rules=replace(RULES, hash_buckets=0))

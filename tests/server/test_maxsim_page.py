@@ -156,6 +156,7 @@ def test_texts_are_escaped(index, query):
             assert name != "style" or re.fullmatch(r"text-align:(left|right)", value)
 
 
+@pytest.mark.long
 @pytest.mark.serving
 def test_the_page_works_in_a_browser_at_two_widths(index):
     served = [Model("shop", 1, index.model)]

@@ -11,6 +11,7 @@ import pytest
 from dssm_tf.server.models import open_models
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["exports", "compacts"])
 def test_a_model_can_be_loaded_from_each_level_of_its_directory(request, kind):
     fixture = request.getfixturevalue(kind)

@@ -268,6 +268,7 @@ def test_the_page_is_served_over_http(index):
         assert 'api="page",status="OK"} 2.0' in rest(server.rest_address, "/metrics")[1]
 
 
+@pytest.mark.long
 @pytest.mark.serving
 @pytest.mark.parametrize("bm25", ["", "1"])
 def test_the_script_shows_what_the_server_renders(index, bm25):

@@ -82,6 +82,7 @@ def visible(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
 
 
+@pytest.mark.long
 def test_one_pair_has_the_same_score_and_parts_everywhere(shop, capsys):
     expected = float(load(shop.run).score(QUERY, [TITLE])[0])
     assert load(shop.run).weighted_prior([TITLE])[0] < -0.01

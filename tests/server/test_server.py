@@ -124,6 +124,7 @@ def test_the_command_ends_on_a_signal(checkout, compact, number):
     assert re.search(r"^\d\d:\d\d:\d\d stopping after ", output, re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.serving
 def test_the_command_serves_several_models(checkout, compact, exports):
     scores = []

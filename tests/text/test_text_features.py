@@ -181,6 +181,7 @@ EXAMPLES = {kind: (25, some_texts) for kind, some_texts in KINDS.items()} | {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [FREQUENT, pytest.param(OTHERS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("axis", EXAMPLES)
 def test_texts_of_each_axis_have_the_same_ngrams_as_in_python(axis, names):
@@ -239,6 +240,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.long
 def test_the_memory_for_a_long_text_does_not_depend_on_the_other_texts():
     done = subprocess.run(
         [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True

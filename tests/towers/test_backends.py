@@ -133,6 +133,7 @@ def save(case: str, folder) -> None:
     (folder / f"{case}.pickle").write_bytes(pickle.dumps([inputs, LABELS, *outputs]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 @pytest.mark.parametrize(
     "cases",

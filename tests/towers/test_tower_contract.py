@@ -265,6 +265,7 @@ def test_xla_computes_the_same_vectors_and_gradients(name):
     )
 
 
+@pytest.mark.long
 @every_tower
 def test_the_gradient_of_every_parameter_equals_finite_differences(name):
     """Autodiff against central differences, in float64, at every entry of every weight."""

@@ -15,6 +15,8 @@ from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.training.configuration import config, trained
 
+pytestmark = pytest.mark.long  # trainings
+
 EPOCHS = 3
 RANKED = config(training__monitor="ndcg@10", training__epochs=EPOCHS, training__averaging=0.5)
 

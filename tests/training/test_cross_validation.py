@@ -20,6 +20,8 @@ from dssm_tf.training.loop import LoopOptions
 from tests.clicks import click_log, write_data
 from tests.training.configuration import batches_of, config, trained
 
+pytestmark = pytest.mark.long  # trainings
+
 FOLDS = 3
 
 

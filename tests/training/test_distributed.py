@@ -11,7 +11,7 @@ from tests.ports import free_ports
 from tests.rounding import rounding_bound
 from tests.training.configuration import assert_near
 
-pytestmark = pytest.mark.numeric
+pytestmark = [pytest.mark.long, pytest.mark.numeric]
 
 CONFIG = {
     "tower": {"name": "dssm", "widths": [8, 6]},

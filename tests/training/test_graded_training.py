@@ -19,6 +19,8 @@ from tests.reference.ranking_metrics import ndcg
 from tests.training.configuration import config, trained
 from tests.training.task_vectors import vectors_with_scores
 
+pytestmark = pytest.mark.long  # trainings
+
 
 @pytest.fixture(scope="module")
 def judged(data, tmp_path_factory):

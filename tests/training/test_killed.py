@@ -14,6 +14,8 @@ from tests.data.graded.files import write
 from tests.runs import finished_run
 from tests.training.configuration import config, equal
 
+pytestmark = pytest.mark.long  # trainings
+
 KILLED = config(
     tower__ngram_dropout=0.1,
     negatives={"recorded": 2, "in_batch": True, "fresh": 1},

@@ -15,6 +15,8 @@ from dssm_tf.training.mining import hard_columns
 from tests.runs import finished_run
 from tests.training.configuration import CONFIG, trained
 
+pytestmark = pytest.mark.long  # trainings
+
 
 def hard_negatives_by_sorting(scores, clicked, first, last, margin) -> list[int]:
     """Moreira et al. 2024, TopK-PercPos: a negative scores at most 1 - margin of the positive."""

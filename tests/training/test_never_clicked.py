@@ -67,6 +67,7 @@ def configuration(source: str, data: Preprocessed, folder):
     return parse_config(config(**settings, training__batch_size=32))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_path):
     settings, vocabulary = configuration(source, data, tmp_path), data.vocabulary

@@ -16,6 +16,7 @@ from tests.rounding import rounding_bound
 from tests.training.configuration import CONFIG, EPOCHS, RECORDED, assert_near, config
 
 
+@pytest.mark.long
 @pytest.mark.keras
 @pytest.mark.numeric
 def test_training_on_two_devices_equals_training_on_a_single_device(data, folder, processes):
@@ -58,6 +59,7 @@ def test_a_step_of_several_cpus_is_not_compiled_by_xla():
     assert not compiled(True, 2)
 
 
+@pytest.mark.long
 def test_a_second_training_is_refused_and_the_first_finishes(data, processes, tmp_path):
     out = tmp_path / "run"
     first = processes.start(CONFIG, data.path, out)

@@ -27,6 +27,7 @@ from tests.runs import finished_run
 from tests.training.configuration import BATCH, RECORDED, config, equal, trained
 
 
+@pytest.mark.long
 def test_a_tower_trained_in_reduced_precision_is_validated_in_float32(data, folder, monkeypatch):
     measured = []
 
@@ -46,6 +47,7 @@ def test_a_tower_trained_in_reduced_precision_is_validated_in_float32(data, fold
         assert vectors == approx(expected_vectors, abs=rounding_bound(34, 2))
 
 
+@pytest.mark.long
 def test_without_a_validation_split_the_last_epoch_is_kept(tmp_path):
     data = write_data(tmp_path / "data", click_log(24), validation=())
     result = trained(
@@ -183,6 +185,7 @@ def test_settings_that_cannot_train_are_refused_before_anything_is_written(
     assert changes.get("training__folds") or not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_a_model_learns_from_the_letter_ngrams_that_its_configuration_names(folder, tmp_path, run):
     rules = Rules(False, letter_ngrams=NGRAM_KINDS)
     data = write_data(tmp_path / "data", click_log(), rules=rules)
@@ -227,6 +230,7 @@ def test_a_log_in_which_every_query_clicked_every_title_is_refused(tmp_path, log
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_one_title_that_one_query_did_not_click_is_enough_to_train(tmp_path):
     data = write_data(tmp_path / "data", [*EVERY_TITLE, Click("owl", "fox fur")], validation=())
     assert trained(data, tmp_path / "run", training__epochs=1).history[0]["loss"] > 0

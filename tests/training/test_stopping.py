@@ -18,6 +18,8 @@ from dssm_tf.training.validation import ValidationTask
 from tests.clicks import click_log, write_data
 from tests.training.configuration import CONFIG, trained
 
+pytestmark = pytest.mark.long  # trainings
+
 
 def test_training_stops_after_patience_epochs_and_keeps_the_best(data, tmp_path):
     result = trained(

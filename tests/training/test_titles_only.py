@@ -20,6 +20,8 @@ from tests.clicks import Click, catalog, rows_of, texts_of, write_data
 from tests.data.graded.files import write
 from tests.training.configuration import batches_of, config, equal, trained
 
+pytestmark = pytest.mark.long  # trainings
+
 SETTINGS = {
     "training__monitor": "ndcg@10",
     "training__title_queries": 1,

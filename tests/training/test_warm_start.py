@@ -25,6 +25,8 @@ from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
 from tests.training.configuration import CONFIG, config, trained
 
+pytestmark = pytest.mark.long  # trainings
+
 TEXTS = ["", "red fox", "the zebra quagga", "quagga story", "blue whale 7", "xyzzy"]
 TODAY = [
     *(Click(f"quagga {n}", "the zebra quagga", n) for n in range(1, 9)),

@@ -23,6 +23,8 @@ from tests.data.graded.files import lists, write
 from tests.rounding import rounding_bound
 from tests.training.configuration import assert_near, batches_of, equal
 
+pytestmark = pytest.mark.long  # trainings
+
 CONFIG = {
     "tower": {"name": "words", "units": 8, "dropout": 0.1},
     "score": {"name": "maxsim"},

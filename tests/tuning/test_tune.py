@@ -25,6 +25,8 @@ from tests.clicks import click_log, write_data
 from tests.data.graded.files import write
 from tests.tuning.test_search import search
 
+pytestmark = pytest.mark.long  # trainings
+
 GRID = ("loss.gamma=5,10", "optimizer.learning_rate=0.05")
 
 

@@ -47,6 +47,7 @@ def boost_of(entry: int, weight: float) -> float:
     return weight * log1p(float(SALES[entry])) if SALES[entry] else 0.0
 
 
+@pytest.mark.long
 def test_a_boost_adds_its_weight_times_the_log_of_one_plus_the_number(shop):
     number = {entry.doc_id: row for row, entry in enumerate(CORPUS)}
     for query in QUERIES:

@@ -44,6 +44,7 @@ def corrected(index: MaxSimIndex, query: str) -> dict[str, str]:
     return {correction.word: correction.correction for correction in corrections}
 
 
+@pytest.mark.long
 def test_an_unknown_word_is_corrected_to_its_most_similar_known_word(index):
     result = index.search("Wireless hedphones, white")
     (correction,) = result.corrections

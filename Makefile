@@ -56,7 +56,7 @@ demo: $(STAMP)  ## train, compare and search on bundled questions; writes build/
 	@$(VENV)/bin/dssm demo --out build/demo
 
 test: $(STAMP)  ## the default tests (no long, slow, gpu or benchmark ones)
-	@echo "Running the default tests: about eight minutes on two cores"
+	@echo "Running the default tests: about six minutes on two cores"
 	@$(PYTEST) $(ARGS)
 
 OTHERS := not slow and not gpu and not benchmark and not engines and not search_engines

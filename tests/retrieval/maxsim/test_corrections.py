@@ -79,7 +79,7 @@ def test_the_terminal_asks_whether_the_corrected_query_is_meant(index, capsys):
 def test_json_has_the_corrections(index, model_directory, tmp_path, capsys):
     record = result_record("hedphones", index.search("hedphones"))
     assert record["did_you_mean"] == "headphones"
-    assert record["corrections"][0]["correction"] == "headphones"
+    assert record["corrected"][0]["correction"] == "headphones"
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\na\theadphones\n", "utf-8")
     search("hedphones", model=model_directory, corpus=tmp_path / "corpus.tsv", format="json")
     assert json.loads(capsys.readouterr().out)["did_you_mean"] == "headphones"

@@ -45,7 +45,7 @@ def test_the_notebook_is_checked_in_executed_in_order_and_small(checkout, notebo
     assert "stderr" not in streams
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook_runs_and_shows_similar_results(checkout, notebook, tmp_path, monkeypatch):
     from nbclient import NotebookClient
 

@@ -137,7 +137,7 @@ class ShownMatch(NamedTuple):
     rule: int | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class MatchHit:
     """A title in a ranking by the score maxsim.
 

@@ -6,37 +6,26 @@ bounds: `maxsim_files` checks the arrays of an index when it is opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
-BLOCK = 8192
-"""Titles whose sums are added up together; their sums fit into the CPU's cache."""
+from dssm_tf.retrieval.candidate_kernels import best_titles as best_titles
+from dssm_tf.retrieval.compiled import compiled
 
 LEVELS = 127
 """The largest whole number of a rounded vector."""
 
+WIDTH = 128
+"""Rounded vectors are padded with zeros to a multiple of this length.
+
+A compiled loop is 1.5 times faster if the number of its steps is a constant.
+"""
+
 _SUMS_IN_ANY_ORDER = {"reassoc", "contract"}
 
 
-def _compiled(**options: Any) -> Callable[[Any], Any]:
-    """A decorator that compiles a function at its first call, and keeps the machine code in a file.
-
-    Without a directory to write the file into, the function is compiled in each process.
-    """
-
-    def compile_function(function: Any) -> Any:
-        try:
-            return numba.njit(cache=True, nogil=True, **options)(function)
-        except RuntimeError:  # "no locator available"
-            return numba.njit(nogil=True, **options)(function)
-
-    return compile_function
-
-
-@_compiled(fastmath=_SUMS_IN_ANY_ORDER)
+@compiled(fastmath=_SUMS_IN_ANY_ORDER)
 def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
     """The inner product of two rows of float32 matrices, in float32."""
     total = np.float32(0)
@@ -45,31 +34,35 @@ def _cosine(first: Any, row: int, second: Any, other: int) -> Any:
     return total
 
 
-@_compiled()
+@compiled()
 def _rounded_product(rounded: Any, row: int, small: Any, other: int) -> Any:
     """The inner product of rows of an int8 and an int16 matrix, in int32."""
     total = np.int32(0)
-    for i in range(rounded.shape[1]):
-        total = np.int32(total + np.int32(rounded[row, i]) * np.int32(small[other, i]))
+    for block in range(rounded.shape[1] // WIDTH):
+        start = block * WIDTH
+        for i in range(WIDTH):
+            product = np.int32(rounded[row, start + i]) * np.int32(small[other, start + i])
+            total = np.int32(total + product)
     return total
 
 
-@_compiled()
-def _round(vectors: Any, error: float, rounding: float) -> Any:
+@compiled()
+def _round(vectors: Any, width: int, error: float, rounding: float) -> Any:
     """Rounds vectors to compare them with rounded ones.
 
     Args:
         vectors: float32 `(rows, dimension)`, of length 1 or 0.
+        width: the padded length of the other rounded vectors.
         error: the length of the largest difference between the other rounded vectors and their
             exact ones.
         rounding: of a product in float32.
 
     Returns:
-        int16 `(rows, dimension)`; float32 `(rows,)`, by which the rows are multiplied; float32
+        int16 `(rows, width)`; float32 `(rows,)`, by which the rows are multiplied; float32
         `(rows,)`, the largest difference between a product and the exact cosine.
     """
     count, dimension = vectors.shape
-    small = np.zeros((count, dimension), np.int16)
+    small = np.zeros((count, width), np.int16)
     scales, margins = np.empty(count, np.float32), np.empty(count, np.float32)
     for row in range(count):
         scale = np.abs(vectors[row]).max() / np.float32(LEVELS)
@@ -83,25 +76,66 @@ def _round(vectors: Any, error: float, rounding: float) -> Any:
     return small, scales, margins
 
 
-@_compiled()
-def rows_near(
-    rounded: Any, scales: Any, error: float, vector: Any, cosine: float, limit: int, rounding: float
+@compiled()
+def most_similar(
+    vectors: Any,
+    rounded: Any,
+    scales: Any,
+    error: float,
+    vector: Any,
+    threshold: float,
+    limit: int,
+    rounding: float,
 ) -> Any:
-    """The rows of a rounded matrix that are near a vector; see `RoundedVectors`.
+    """The vectors that are most similar to another one, see `RoundedVectors`.
 
     Args:
-        rounded: int8 `(rows, dimension)`.
-        scales: float32 `(rows,)`, by which the rows are multiplied.
-        error: the length of the largest difference between a row and its exact vector.
+        vectors: float32 `(rows, dimension)`.
+        rounded: int8 `(rows, width)`, the same vectors, with zeros after the dimension.
+        scales: float32 `(rows,)`, by which the rounded rows are multiplied.
+        error: the length of the largest difference between a rounded row and its exact vector.
         vector: float32 `(1, dimension)`, a unit vector.
-        cosine: the lowest cosine.
-        limit: the number of rows.
+        threshold: cosines up to this value are similarity 0.
+        limit: the number of vectors.
         rounding: of a product in float32.
+
+    Returns:
+        int64 rows and float32 similarities above 0, at most `limit`, most similar first; of equal
+        ones, the first rows first.
+    """
+    rows = _rows_near(rounded, scales, error, vector, threshold, limit, rounding)
+    similarities = np.empty(len(rows), np.float32)
+    for i in range(len(rows)):
+        cosine = 0.0  # the sums of equal vectors are equal
+        for j in range(vectors.shape[1]):
+            cosine += np.float64(vector[0, j]) * np.float64(vectors[rows[i], j])
+        similarities[i] = min(max(cosine - threshold, 0.0) / (1 - threshold), 1.0)
+    order = np.argsort(-similarities, kind="mergesort")[:limit]  # it is stable
+    count = 0
+    while count < len(order) and similarities[order[count]] > 0:
+        count += 1
+    return rows[order[:count]], similarities[order[:count]]
+
+
+@compiled()
+def _rows_near(
+    rounded: Any, scales: Any, error: float, vector: Any, cosine: float, limit: int, rounding: float
+) -> Any:
+    """The rows that may be among the most similar ones; see `most_similar`.
+
+    Args:
+        rounded: see `most_similar`; so are the arguments without a description.
+        scales: see `rounded`.
+        error: see `rounded`.
+        vector: see `rounded`.
+        cosine: the lowest cosine.
+        limit: see `rounded`.
+        rounding: see `rounded`.
 
     Returns:
         int64, ascending: at least the `limit` rows of highest cosine above the lowest one.
     """
-    small, vector_scales, margins = _round(vector, error, rounding)
+    small, vector_scales, margins = _round(vector, rounded.shape[1], error, rounding)
     scale, margin = vector_scales[0], margins[0]
     # A loop without branches is several times faster.
     cosines = np.empty(len(rounded), np.float32)
@@ -122,171 +156,10 @@ def rows_near(
                 rows[near] = rows[i]
                 near += 1
         count = near
-    return rows[:count].copy()
+    return rows[:count]
 
 
-@_compiled()
-def best_titles(
-    word_starts: Any,
-    word_titles: Any,
-    pair_starts: Any,
-    pair_titles: Any,
-    title_weights: Any,
-    pair_title_weights: Any,
-    inverse_totals: Any,
-    priors: Any,
-    allowed: Any,
-    ends: Any,
-    rows: Any,
-    similarities: Any,
-    query_weights: Any,
-    pairs: Any,
-    pair_query_weights: Any,
-    depth: int,
-) -> Any:
-    """The titles with the highest sums over the similar words of a query, in any order.
-
-    Args:
-        word_starts: the start of each word's titles in `word_titles`, int64 `(words + 1,)`.
-        word_titles: int32, ascending for each word.
-        pair_starts: the same for pairs.
-        pair_titles: the same for pairs.
-        title_weights: float32 `(words,)`, the weight of each word in a title.
-        pair_title_weights: float64 `(pairs,)`.
-        inverse_totals: float32 `(titles,)`, by which the title side is multiplied.
-        priors: float32 `(titles,)`.
-        allowed: bool `(titles,)`, the titles to rank; empty for all.
-        ends: int64 `(query words,)`, the end of each query word's entries.
-        rows: int32 `(entries,)`, rows of similar words, most similar first for each query word.
-        similarities: float32 `(entries,)`, above 0.
-        query_weights: float64 `(query words,)`, the share of each word in the query side.
-        pairs: int64, rows of the query's pairs that titles have.
-        pair_query_weights: float64, their shares in the query side.
-        depth: the number of titles to return.
-
-    Returns:
-        int32, at most `depth`; of titles with equal sums, the first ones.
-    """
-    words, entries, count = len(ends), len(rows), len(inverse_totals)
-    # A title word counts once, with its most similar query word.
-    entry_of_word = np.full(len(title_weights), -1, np.int32)
-    for entry in range(entries):
-        best = entry_of_word[rows[entry]]
-        if best < 0 or similarities[entry] >= similarities[best]:
-            entry_of_word[rows[entry]] = entry
-    query_adds, title_adds = np.zeros(entries, np.float32), np.zeros(entries, np.float32)
-    word = 0
-    position, end = np.empty(entries, np.int64), np.empty(entries, np.int64)
-    for entry in range(entries):
-        while entry >= ends[word]:
-            word += 1
-        row = rows[entry]
-        query_adds[entry] = query_weights[word] * similarities[entry]
-        if entry_of_word[row] == entry:
-            title_adds[entry] = title_weights[row] * similarities[entry]
-        position[entry], end[entry] = word_starts[row], word_starts[row + 1]
-    pair_position, pair_end = np.empty(len(pairs), np.int64), np.empty(len(pairs), np.int64)
-    for i in range(len(pairs)):
-        pair_position[i], pair_end[i] = pair_starts[pairs[i]], pair_starts[pairs[i] + 1]
-    query_side, title_side = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
-    last_word = np.zeros(BLOCK, np.int32)  # the last query word that a title matched, from 1
-    matched = np.empty(BLOCK, np.int32)  # the titles that match a word or pair
-    heap_scores, heap_titles = np.empty(depth, np.float32), np.empty(depth, np.int32)
-    size = 0
-    for start in range(0, count, BLOCK):
-        stop = min(start + BLOCK, count)
-        begin = matched_count = 0
-        for word in range(words):
-            for entry in range(begin, ends[word]):
-                i, i_end, add, title_add = (
-                    position[entry], end[entry], query_adds[entry], title_adds[entry]
-                )  # fmt: skip
-                while i < i_end and word_titles[i] < stop:
-                    title = word_titles[i] - start
-                    if last_word[title] != word + 1:  # the first is the most similar one
-                        if last_word[title] == 0:
-                            matched[matched_count] = title
-                            matched_count += 1
-                        last_word[title] = word + 1
-                        query_side[title] += add
-                    title_side[title] += title_add
-                    i += 1
-                position[entry] = i
-            begin = ends[word]
-        for pair in range(len(pairs)):
-            i = pair_position[pair]
-            while i < pair_end[pair] and pair_titles[i] < stop:
-                title = pair_titles[i] - start
-                if last_word[title] == 0:  # words without ids match by their pair only
-                    matched[matched_count] = title
-                    matched_count += 1
-                    last_word[title] = words + 1
-                query_side[title] += pair_query_weights[pair]
-                title_side[title] += pair_title_weights[pairs[pair]]
-                i += 1
-            pair_position[pair] = i
-        for i in range(matched_count):
-            title = matched[i]
-            score = (
-                query_side[title]
-                + title_side[title] * inverse_totals[start + title]
-                + priors[start + title]
-            )
-            query_side[title] = title_side[title] = last_word[title] = 0
-            if len(allowed) and not allowed[start + title]:
-                continue
-            if size < depth or _is_worse(heap_scores[0], heap_titles[0], score, start + title):
-                size = _keep(heap_scores, heap_titles, size, score, start + title)
-    return heap_titles[:size]
-
-
-@_compiled()
-def _is_worse(score: Any, title: Any, other_score: Any, other_title: Any) -> Any:
-    """Whether a title ranks below another one; of equal scores, the first title is better."""
-    return score < other_score or (score == other_score and title > other_title)
-
-
-@_compiled()
-def _keep(scores: Any, titles: Any, size: int, score: Any, title: Any) -> Any:
-    """Adds a title to a binary heap whose first title is the worst one.
-
-    Args:
-        scores: float32 `(depth,)`.
-        titles: int32 `(depth,)`.
-        size: number of titles in the heap; if it is full, the first one is dropped.
-        score: the score of the new title.
-        title: the new title; better than the first one if the heap is full.
-
-    Returns:
-        The new size.
-    """
-    depth = len(scores)
-    if size < depth:  # the new title moves up
-        at = size
-        while at > 0:
-            above = (at - 1) // 2
-            if not _is_worse(score, title, scores[above], titles[above]):
-                break
-            scores[at], titles[at] = scores[above], titles[above]
-            at = above
-        scores[at], titles[at] = score, title
-        return size + 1
-    at = 0  # the new title moves down from the top
-    while 2 * at + 1 < depth:
-        below = 2 * at + 1
-        if below + 1 < depth and _is_worse(
-            scores[below + 1], titles[below + 1], scores[below], titles[below]
-        ):
-            below += 1
-        if _is_worse(score, title, scores[below], titles[below]):
-            break
-        scores[at], titles[at] = scores[below], titles[below]
-        at = below
-    scores[at], titles[at] = score, title
-    return size
-
-
-@_compiled()
+@compiled()
 def exact_scores(
     title_starts: Any,
     title_words: Any,
@@ -322,7 +195,7 @@ def exact_scores(
         title_pair_starts: the same for pairs.
         title_pairs: the same for pairs.
         vectors: float32 `(words, dimension)`, unit vectors.
-        rounded: see `rows_near`; so are `scales`, `error` and `rounding`.
+        rounded: see `most_similar`; so are `scales`, `error` and `rounding`.
         scales: see `rounded`.
         error: see `rounded`.
         rounding: see `rounded`.
@@ -344,7 +217,7 @@ def exact_scores(
         float32 `(len(titles),)`.
     """
     words = len(query_vectors)
-    small, query_scales, margins = _round(query_vectors, error, rounding)
+    small, query_scales, margins = _round(query_vectors, rounded.shape[1], error, rounding)
     entries = 0
     for title in titles:
         entries += title_starts[title + 1] - title_starts[title]

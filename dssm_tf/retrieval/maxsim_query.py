@@ -14,6 +14,8 @@ from dssm_tf.runtime.maxsim import QUERY, MaxSim
 from dssm_tf.runtime.similar_words import SimilarWords
 
 _CACHED = 50_000  # words and pairs of queries
+_NO_ROWS = np.zeros(0, np.int64)
+_NO_NUMBERS = np.zeros(0, np.float32)
 
 
 class _QueryWord(NamedTuple):
@@ -96,6 +98,11 @@ class QueryPreparer:
         total = sum(word.weight for word in words) + sum(weight for _, weight in pairs)
         scale = self._model.side_weights[QUERY] / total
         pairs_of_titles = [(row, weight * scale) for row, weight in pairs if row is not None]
+        set_ends, set_rows, set_similarities = np.zeros(len(words), np.int64), _NO_ROWS, _NO_NUMBERS
+        if any(len(word.set_rows) for word in words):  # few queries have a word with a rule
+            set_ends = np.cumsum([len(word.set_rows) for word in words])
+            set_rows = np.concatenate([word.set_rows for word in words])
+            set_similarities = np.concatenate([word.set_similarities for word in words])
         return PreparedQuery(
             np.cumsum([len(word.rows) for word in words]),
             np.concatenate([word.rows for word in words]),
@@ -104,9 +111,9 @@ class QueryPreparer:
             np.array([word.weight * scale for word in words]),
             np.array([row for row, _ in pairs_of_titles], np.int64),
             np.array([weight for _, weight in pairs_of_titles], np.float64),
-            np.cumsum([len(word.set_rows) for word in words]),
-            np.concatenate([word.set_rows for word in words]),
-            np.concatenate([word.set_similarities for word in words]),
+            set_ends,
+            set_rows,
+            set_similarities,
         )
 
     def similar_words(self, word: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -127,14 +134,13 @@ class QueryPreparer:
                 arrays.similarities[row, :count],
                 *set_by_rules,
             )
-        features = self._model.exact_words([word])
-        vector, weight = features.vectors[0].astype(np.float32), float(features.weights[0, QUERY])
+        vector, weight = self._model.exact_word(word, QUERY)
         rows, similarities = self._similar_words.of_vector(word, vector)
         return _QueryWord(vector, weight, rows.astype(np.int32), similarities, *set_by_rules)
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
         """The row of a pair of a query, None if no title has it; and its weight."""
-        return self._pair_row(pair), float(self._model.pair_weights([pair])[0, QUERY])
+        return self._pair_row(pair), self._model.pair_weight(pair, QUERY)
 
     def _pair_row(self, pair: str) -> int | None:
         """The row of a pair; None if no title has it."""

@@ -86,7 +86,9 @@ class MaxSimRanking:
         self._arrays, self._rescored, self._clicked = arrays, rescored, clicked
         self._threshold, self._kernels = maxsim.threshold, load_kernels()
         self._rounded = RoundedVectors(arrays.vectors, self._kernels)
-        similar = SimilarWords(maxsim, [*row_of], similar_words, arrays.vectors, self._rounded.near)
+        similar = SimilarWords(
+            maxsim, [*row_of], similar_words, arrays.vectors, self._rounded.nearest
+        )
         self._queries = QueryPreparer(maxsim, row_of, arrays, similar)
 
     def rank(

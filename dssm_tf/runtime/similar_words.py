@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,18 @@ _CACHED = 50_000  # query words whose similar words are cached
 _BLOCK = 64  # words that `of_each` compares at once with all words of the catalog
 _ROUNDING = 1e-5  # of a cosine in float32
 
+Nearest = Callable[[Vectors, float, int | None], tuple[Rows, Vectors]]
+"""Finds the similar words of a vector, most similar first; of equal ones, the first rows first.
 
-def _rows_near(cosines: Floats, cosine: float, limit: int | None) -> Rows:
-    """Rows of cosines above `cosine`, or of the `limit` largest; see `SimilarWords.rows_near`."""
-    rows: Rows = np.flatnonzero(cosines > cosine - _ROUNDING)
-    if limit is None or len(rows) <= limit:
-        return rows
-    cosines = cosines[rows]
-    lowest = np.partition(cosines, len(rows) - limit)[len(rows) - limit]
-    return rows[cosines >= lowest - 2 * _ROUNDING]
+Args:
+    vector: a unit vector, `(dimension,)`.
+    threshold: cosines up to this value are similarity 0.
+    limit: the number of words; None for all.
+
+Returns:
+    Rows and similarities above 0, float32. They are computed in float64, in which equal vectors
+    have equal similarities.
+"""
 
 
 class SimilarWords:
@@ -44,7 +47,7 @@ class SimilarWords:
         words: the distinct words of the catalog.
         limit: the number of similar words of each word; None for all.
         vectors: unit vectors of `words`, `(words, dimension)`; computed if None.
-        near: returns a superset of the rows to find, see `rows_near`, which is the default.
+        nearest: a faster way to compare a vector with all of `vectors`; NumPy if None.
 
     Attributes:
         limit: see above.
@@ -56,13 +59,13 @@ class SimilarWords:
         words: Sequence[str],
         limit: int | None = SIMILAR_WORDS,
         vectors: Vectors | None = None,
-        near: Callable[[Vectors, float, int | None], Rows] | None = None,
+        nearest: Nearest | None = None,
     ) -> None:
         self._model = model
         self._row_of = {word: row for row, word in enumerate(words)}
         self._vectors = model.words(words).vectors if vectors is None else vectors
         self.limit = limit
-        self._near = near or self.rows_near
+        self._nearest = nearest or self._nearest_by_numpy
         self._cached = lru_cache(_CACHED)(self._compute)
 
     def of(self, word: str) -> tuple[Rows, Vectors]:
@@ -105,30 +108,45 @@ class SimilarWords:
         """The same as `of_vector` with another limit, without rules."""
         if not vector.any():
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        rows = self._near(vector, self._model.threshold, limit)
-        # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
-        near = self._vectors.take(rows, axis=0).astype(np.float64)
-        exact = np.einsum("d,nd->n", vector.astype(np.float64), near)
-        similarities = np.minimum(self._model.similarities(exact), 1)
-        itself = rows == self._row_of.get(word, -1)
-        similarities[itself] = 1
-        rounded = similarities.astype(np.float32)
-        order = np.lexsort((-rounded, ~itself))[:limit]  # stable, so ties are by row
-        order = order[rounded[order] > 0]
-        return rows[order], rounded[order]
+        rows, similarities = self._nearest(vector, self._model.threshold, limit)
+        itself = self._row_of.get(word)
+        if itself is None:
+            return rows, similarities
+        others = rows != itself
+        return (
+            np.append(itself, rows[others])[:limit],
+            np.append(np.float32(1), similarities[others])[:limit],
+        )
 
-    def rows_near(self, vector: Vectors, cosine: float, limit: int | None) -> Rows:
-        """Rows of all words whose vectors have a cosine above `cosine`, or of the `limit` nearest.
+    def _nearest_by_numpy(
+        self, vector: Vectors, threshold: float, limit: int | None
+    ) -> tuple[Rows, Vectors]:
+        """See `Nearest`."""
+        return self._nearest_by_cosine(self._vectors @ vector, vector, threshold, limit)
+
+    def _nearest_by_cosine(
+        self, cosines: Floats, vector: Vectors, threshold: float, limit: int | None
+    ) -> tuple[Rows, Vectors]:
+        """See `Nearest`.
 
         Args:
-            vector: a unit vector, `(dimension,)`.
-            cosine: the lowest cosine.
-            limit: None for no limit.
-
-        Returns:
-            At least these rows, in ascending order; a few more if cosines differ by rounding only.
+            cosines: `(words,)`, with rounding errors.
+            vector: see `Nearest`; so are the other arguments.
+            threshold: see `vector`.
+            limit: see `vector`.
         """
-        return _rows_near(self._vectors @ vector, cosine, limit)
+        rows = np.flatnonzero(cosines > threshold - _ROUNDING)
+        if limit is not None and len(rows) > limit:
+            near = cosines[rows]
+            lowest = np.partition(near, len(rows) - limit)[len(rows) - limit]
+            rows = rows[near >= lowest - 2 * _ROUNDING]
+        # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
+        vectors = self._vectors.take(rows, axis=0).astype(np.float64)
+        exact = np.einsum("d,nd->n", vector.astype(np.float64), vectors)
+        similarities = np.minimum(self._model.similarities(exact), 1).astype(np.float32)
+        order = np.argsort(-similarities, kind="stable")[:limit]  # so ties are by row
+        order = order[similarities[order] > 0]
+        return rows[order], similarities[order]
 
     def of_each(self, words: Sequence[str]) -> Iterator[tuple[Rows, Vectors]]:
         """The results of `of` for many words, which are not cached; faster by matrix products."""
@@ -139,7 +157,7 @@ class SimilarWords:
                 block, vectors, vectors @ self._vectors.T, strict=True
             ):
                 search = copy(self)
-                search._near = lambda _, *limits, cosines=cosines: _rows_near(cosines, *limits)
+                search._nearest = partial(search._nearest_by_cosine, cosines)
                 yield search.of_vector(word, vector)
 
     def _compute(self, word: str) -> tuple[Rows, Vectors]:

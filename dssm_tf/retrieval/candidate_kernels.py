@@ -1,0 +1,177 @@
+"""The first step of a search with the score maxsim, compiled: the best titles by similar words.
+
+It releases the lock of the interpreter, so several threads search at once. It checks no bounds:
+`maxsim_files` checks the arrays of an index when it is opened.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dssm_tf.retrieval.compiled import compiled
+
+BLOCK = 8192
+"""Titles whose sums are added up together; their sums fit into the CPU's cache."""
+
+
+@compiled()
+def best_titles(
+    word_starts: Any,
+    word_titles: Any,
+    pair_starts: Any,
+    pair_titles: Any,
+    title_weights: Any,
+    pair_title_weights: Any,
+    inverse_totals: Any,
+    priors: Any,
+    allowed: Any,
+    ends: Any,
+    rows: Any,
+    similarities: Any,
+    query_weights: Any,
+    pairs: Any,
+    pair_query_weights: Any,
+    depth: int,
+) -> Any:
+    """The titles with the highest sums over the similar words of a query, in any order.
+
+    Args:
+        word_starts: the start of each word's titles in `word_titles`, int64 `(words + 1,)`.
+        word_titles: int32, ascending for each word.
+        pair_starts: the same for pairs.
+        pair_titles: the same for pairs.
+        title_weights: float32 `(words,)`, the weight of each word in a title.
+        pair_title_weights: float64 `(pairs,)`.
+        inverse_totals: float32 `(titles,)`, by which the title side is multiplied.
+        priors: float32 `(titles,)`.
+        allowed: bool `(titles,)`, the titles to rank; empty for all.
+        ends: int64 `(query words,)`, the end of each query word's entries.
+        rows: int32 `(entries,)`, rows of similar words, most similar first for each query word.
+        similarities: float32 `(entries,)`, above 0.
+        query_weights: float64 `(query words,)`, the share of each word in the query side.
+        pairs: int64, rows of the query's pairs that titles have.
+        pair_query_weights: float64, their shares in the query side.
+        depth: the number of titles to return.
+
+    Returns:
+        int32, at most `depth`; of titles with equal sums, the first ones.
+    """
+    words, entries, count = len(ends), len(rows), len(inverse_totals)
+    # A title word counts once, with its most similar query word.
+    entry_of_word = np.full(len(title_weights), -1, np.int32)
+    for entry in range(entries):
+        best = entry_of_word[rows[entry]]
+        if best < 0 or similarities[entry] >= similarities[best]:
+            entry_of_word[rows[entry]] = entry
+    query_adds, title_adds = np.zeros(entries, np.float32), np.zeros(entries, np.float32)
+    word = 0
+    position, end = np.empty(entries, np.int64), np.empty(entries, np.int64)
+    for entry in range(entries):
+        while entry >= ends[word]:
+            word += 1
+        row = rows[entry]
+        query_adds[entry] = query_weights[word] * similarities[entry]
+        if entry_of_word[row] == entry:
+            title_adds[entry] = title_weights[row] * similarities[entry]
+        position[entry], end[entry] = word_starts[row], word_starts[row + 1]
+    pair_position, pair_end = np.empty(len(pairs), np.int64), np.empty(len(pairs), np.int64)
+    for i in range(len(pairs)):
+        pair_position[i], pair_end[i] = pair_starts[pairs[i]], pair_starts[pairs[i] + 1]
+    query_side, title_side = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
+    last_word = np.zeros(BLOCK, np.int32)  # the last query word that a title matched, from 1
+    matched = np.empty(BLOCK, np.int32)  # the titles that match a word or pair
+    heap_scores, heap_titles = np.empty(depth, np.float32), np.empty(depth, np.int32)
+    size = 0
+    for start in range(0, count, BLOCK):
+        stop = min(start + BLOCK, count)
+        begin = matched_count = 0
+        for word in range(words):
+            for entry in range(begin, ends[word]):
+                i, i_end, add, title_add = (
+                    position[entry], end[entry], query_adds[entry], title_adds[entry]
+                )  # fmt: skip
+                while i < i_end and word_titles[i] < stop:
+                    title = word_titles[i] - start
+                    if last_word[title] != word + 1:  # the first is the most similar one
+                        if last_word[title] == 0:
+                            matched[matched_count] = title
+                            matched_count += 1
+                        last_word[title] = word + 1
+                        query_side[title] += add
+                    title_side[title] += title_add
+                    i += 1
+                position[entry] = i
+            begin = ends[word]
+        for pair in range(len(pairs)):
+            i = pair_position[pair]
+            while i < pair_end[pair] and pair_titles[i] < stop:
+                title = pair_titles[i] - start
+                if last_word[title] == 0:  # words without ids match by their pair only
+                    matched[matched_count] = title
+                    matched_count += 1
+                    last_word[title] = words + 1
+                query_side[title] += pair_query_weights[pair]
+                title_side[title] += pair_title_weights[pairs[pair]]
+                i += 1
+            pair_position[pair] = i
+        for i in range(matched_count):
+            title = matched[i]
+            score = (
+                query_side[title]
+                + title_side[title] * inverse_totals[start + title]
+                + priors[start + title]
+            )
+            query_side[title] = title_side[title] = last_word[title] = 0
+            if len(allowed) and not allowed[start + title]:
+                continue
+            if size < depth or _is_worse(heap_scores[0], heap_titles[0], score, start + title):
+                size = _keep(heap_scores, heap_titles, size, score, start + title)
+    return heap_titles[:size]
+
+
+@compiled()
+def _is_worse(score: Any, title: Any, other_score: Any, other_title: Any) -> Any:
+    """Whether a title ranks below another one; of equal scores, the first title is better."""
+    return score < other_score or (score == other_score and title > other_title)
+
+
+@compiled()
+def _keep(scores: Any, titles: Any, size: int, score: Any, title: Any) -> Any:
+    """Adds a title to a binary heap whose first title is the worst one.
+
+    Args:
+        scores: float32 `(depth,)`.
+        titles: int32 `(depth,)`.
+        size: number of titles in the heap; if it is full, the first one is dropped.
+        score: the score of the new title.
+        title: the new title; better than the first one if the heap is full.
+
+    Returns:
+        The new size.
+    """
+    depth = len(scores)
+    if size < depth:  # the new title moves up
+        at = size
+        while at > 0:
+            above = (at - 1) // 2
+            if not _is_worse(score, title, scores[above], titles[above]):
+                break
+            scores[at], titles[at] = scores[above], titles[above]
+            at = above
+        scores[at], titles[at] = score, title
+        return size + 1
+    at = 0  # the new title moves down from the top
+    while 2 * at + 1 < depth:
+        below = 2 * at + 1
+        if below + 1 < depth and _is_worse(
+            scores[below + 1], titles[below + 1], scores[below], titles[below]
+        ):
+            below += 1
+        if _is_worse(score, title, scores[below], titles[below]):
+            break
+        scores[at], titles[at] = scores[below], titles[below]
+        at = below
+    scores[at], titles[at] = score, title
+    return size

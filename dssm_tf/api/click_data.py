@@ -105,10 +105,8 @@ class ClickData:
         self._frequencies = document_frequencies(self._data) if config.score.reads_words else None
         self._sources = read_sources(config.lists, self._data)
         self._batches = training_batches(
-            config.training,
-            config.negatives,
+            config,
             self._data,
-            joint=config.shared_towers and not config.score.reads_words,
             frequencies=self._frequencies,
             replicas=self._devices.replicas,
             fixed_shapes=self._xla,

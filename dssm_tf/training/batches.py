@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dssm_tf.config.training import NegativesConfig, TrainingConfig
+from dssm_tf.config import Config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.graded_sources import GradedSource, list_rows
 from dssm_tf.data.preprocessed import Preprocessed
@@ -18,11 +18,9 @@ from dssm_tf.training.validation import validation_title_queries
 
 
 def training_batches(
-    training: TrainingConfig,
-    negatives: NegativesConfig,
+    config: Config,
     data: Preprocessed,
     *,
-    joint: bool,
     replicas: int,
     fixed_shapes: bool = False,
     sources: Sequence[GradedSource] = (),
@@ -30,19 +28,18 @@ def training_batches(
 ) -> Batches:
     """The training split as batches.
 
-    Without clicks, an epoch has each title once as its own query. A title is not trained on with
-    the words of a validation query of `ValidationTask.from_titles`.
+    Without clicks, an epoch has each title once as its own query. A title is never trained on with
+    the words of a validation query of `ValidationTask.from_titles` as its query.
 
     Args:
-        training: batch size, weights of clicks, titles as queries, typing errors.
-        negatives: which titles a click is compared with.
+        config: the resolved configuration; its sections `training` and `negatives` are read.
         data: the preprocessed directory.
-        joint: whether queries and titles are in one text batch, which a shared tower reads.
         replicas: devices that share a step.
         fixed_shapes: whether all batches have one shape, as XLA needs them.
         sources: graded lists to train on besides clicks.
         frequencies: document frequencies of the titles, for scores that read terms.
     """
+    training, negatives = config.training, config.negatives
     indexer = TextIndexer(data)
     lists = [list_rows(source, indexer) for source in sources]
     texts = indexer.texts(training.typos > 0, training.letters_only > 0, frequencies)
@@ -64,7 +61,8 @@ def training_batches(
         fresh=negatives.fresh,
         draw=draw / draw.sum(),
         in_batch=negatives.in_batch,
-        joint=joint,
+        # One text batch of queries and titles needs a single pass through a shared tower.
+        joint=config.shared_towers and not config.score.reads_words,
         typos=training.typos,
         neighboring_words=training.neighboring_words,
         letters_only=training.letters_only,

@@ -1,4 +1,4 @@
-"""Builds a training loop and its components: batches, model, loss, optimizer."""
+"""Builds a training loop and its components."""
 
 from __future__ import annotations
 
@@ -47,10 +47,8 @@ def build_loop(
     xla = devices.use_xla(training.xla)
     frequencies = document_frequencies(data) if config.score.reads_words else None
     batches = training_batches(
-        training,
-        config.negatives,
+        config,
         data,
-        joint=config.shared_towers and not config.score.reads_words,
         frequencies=frequencies,
         replicas=devices.replicas,
         fixed_shapes=xla,
@@ -80,14 +78,14 @@ def build_loop(
     )
 
 
-def build_loss(clicks: LossConfig, lists: Mapping[str, ListsConfig]) -> keras.losses.Loss:
+def build_loss(config: LossConfig, lists: Mapping[str, ListsConfig]) -> keras.losses.Loss:
     """The loss of the clicks; with graded lists, a `BySource` with one loss per source.
 
     Args:
-        clicks: the section of the clicks' loss.
+        config: the section `loss`, for clicks.
         lists: the sections of graded lists, by source.
     """
-    click_loss = clicks.build()
+    click_loss = config.build()
     if not lists:
         return click_loss
     list_losses = {name: section.loss.build() for name, section in lists.items()}

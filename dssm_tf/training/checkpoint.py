@@ -50,12 +50,12 @@ class Checkpoint(keras.callbacks.Callback):
         path: the `.npz` file.
         best_weights: the callback whose state is saved too.
         save_every: steps between two saves within an epoch; None saves only after epochs.
-        bytes_per_second: skips a save while the file would be written at a higher rate since the
-            last one, but not for longer than `LONGEST_INTERVAL`. A resumed training repeats the
-            skipped steps, with the same result. Files below 1 MiB are always saved. None skips no
-            save.
-        write: whether this process writes the file. One of several processes does. All of them call
-            the callback, because metrics are summed over the processes.
+        bytes_per_second: maximum mean rate of writing. A save is skipped if the bytes of the file,
+            divided by the seconds since the last save, are above it, but not for longer than
+            `LONGEST_INTERVAL`. A resumed training repeats the skipped steps, with the same result.
+            Files below 1 MiB are always saved. None skips no save.
+        write: whether this process writes the file. Of several processes, one writes it; all call
+            this callback, because metrics are summed over the processes.
 
     Attributes:
         step: completed steps of the current epoch.
@@ -109,7 +109,7 @@ class Checkpoint(keras.callbacks.Callback):
         for variable, value in zip(variables, islice(values, len(variables)), strict=True):
             variable.assign(value)
         best = [*values]
-        if saved["best_epoch"] and not best:  # they are those of the state
+        if saved["best_epoch"] and not best:  # the file has them as the current weights only
             best = ranking_weights(model)
         self.best_weights.set_state(best, saved["history"], saved["best_epoch"])
         self.step, self._stopped = saved["step"], saved["stopped"]

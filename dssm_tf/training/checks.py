@@ -29,7 +29,7 @@ def check_data(
 
     Args:
         negatives: the section of the negatives.
-        training: its `clicks` says whether clicks are trained on at all.
+        training: the section of the training; its `clicks` is whether to train on clicks.
         data: the preprocessed directory.
         lists: the sections of graded lists to train on.
     """
@@ -107,7 +107,7 @@ def _check_titles(
 
 
 def _has_negatives(negatives: NegativesConfig, data: Preprocessed) -> bool:
-    """Whether a pair of the training split can have a negative: a title its query did not click."""
+    """Whether a training pair can have a negative: a title that was not clicked for its query."""
     if negatives.mined:
         return True
     train = data.splits["train"]
@@ -145,18 +145,21 @@ def check_learned(
         untrained_loss: computes the validation loss before the first step, if it is needed.
         learning_rate: the learning rate of the training, for the message.
     """
-    measured = [epoch for epoch in history if "ndcg@10" in epoch]
-    if not measured or not untrained:
+    validated = [epoch for epoch in history if "ndcg@10" in epoch]
+    if not validated or not untrained:
         return
-    best = max(epoch["ndcg@10"] for epoch in measured)
+    best = max(epoch["ndcg@10"] for epoch in validated)
     if best >= untrained["ndcg@10"]:
         return
     losses = ""
-    if max(epoch["high ndcg@10"] for epoch in measured) >= untrained["ndcg@10"]:
-        least, before = min(epoch.get("val_loss", -inf) for epoch in measured), untrained_loss()
-        if least < before:
+    if max(epoch["high ndcg@10"] for epoch in validated) >= untrained["ndcg@10"]:
+        lowest_loss = min(epoch.get("val_loss", -inf) for epoch in validated)
+        loss_before = untrained_loss()
+        if lowest_loss < loss_before:
             return
-        losses = f", with a validation loss of at least {least:.4f} instead of {before:.4f}"
+        losses = (
+            f", with a validation loss of at least {lowest_loss:.4f} instead of {loss_before:.4f}"
+        )
     raise UserError(
         "training failed: each epoch ranks the validation queries worse (NDCG@10 at most "
         f"{best:.3f}) than the untrained model ({untrained['ndcg@10']:.3f}){losses}. Choose "

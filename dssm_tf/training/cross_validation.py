@@ -1,4 +1,4 @@
-"""Cross-validation for small logs: several trainings, in which each query is held out once."""
+"""Cross-validation for small logs: one training per fold; each query is held out in one fold."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class _FoldTask(ValidationTask):
     """The held-out queries of a fold. It records the NDCG of each query after each epoch.
 
     Args:
-        bonuses: weighted log-priors of the titles; the first has weight 0.
-        values: of each epoch, `(bonuses, queries, cutoffs)`.
+        bonuses: weighted log-priors of the titles, `(titles,)` each; the first has weight 0.
+        values: the NDCG of each epoch, `(bonuses, queries, cutoffs)`.
     """
 
     bonuses: Sequence[Matrix] = ()
@@ -72,8 +72,8 @@ def choose_epochs_by_folds(
     Each query is held out in one fold. An interrupted cross-validation starts again.
 
     Args:
-        training: with `folds`.
-        prior_weight: of `RankingConfig`.
+        training: section `training`, with `folds`.
+        prior_weight: `ranking.prior`: a fixed weight of the log-prior, or `auto`.
         max_titles: largest number of titles that a validation query ranks.
         data: the preprocessed directory; its splits are ignored.
         build_loop: builds the training of a fold.
@@ -104,8 +104,8 @@ def choose_epochs_by_folds(
         with TemporaryDirectory(prefix="dssm-fold-") as directory:
             # No fold stops early: the mean over all folds needs every epoch.
             loop = build_loop(fold, directory=Path(directory), patience=training.epochs)
-            fitted = loop.fit("fit", ["train"], loop.max_epochs, fold_task, weights)
-            histories.append(fitted.history)
+            best_weights = loop.fit("fit", ["train"], loop.max_epochs, fold_task, weights)
+            histories.append(best_weights.history)
         values.append(np.stack(fold_task.values))
     # (epochs, weights of the prior, queries of all folds, cutoffs)
     result = _choose(np.concatenate(values, axis=2), histories, training.monitor, prior_weights)
@@ -126,22 +126,22 @@ def _choose(
 
     Args:
         values: NDCG `(epochs, weights of the prior, queries, cutoffs)`; the first weight is 0.
-        histories: of each fold.
-        monitor: of `TrainingConfig`.
-        weights: of the prior. If there are two, the second is a fixed weight and is used.
+        histories: the metrics of each epoch, for each fold.
+        monitor: `training.monitor`.
+        weights: weights of the prior. If there are two, the second is a fixed weight and is used.
     """
     history = [
-        {name: fmean(fold[name] for fold in epoch_of_folds) for name in ("loss", "val_loss")}
+        {name: fmean(fold[name] for fold in metrics_of_folds) for name in ("loss", "val_loss")}
         | mean_with_ci(values[epoch, 0])
-        for epoch, epoch_of_folds in enumerate(zip(*histories, strict=True))
+        for epoch, metrics_of_folds in enumerate(zip(*histories, strict=True))
     ]
     best = int(np.argmax([monitored_value(epoch, monitor) for epoch in history]))
     for index, epoch_metrics in enumerate(history):
         epoch_metrics["best"] = float(index == best)
     means = values[best].mean(axis=(1, 2))
-    chosen = 1 if len(weights) == 2 else int(means.argmax())  # ties: the smaller weight
-    by_similarity = {f"similarity {name}": history[best][name] for name in NDCG_NAMES}
-    metrics = (
-        mean_with_ci(values[best, chosen]) | by_similarity | {"queries": float(values.shape[2])}
-    )
-    return Result(len(history), best + 1, history, weights[chosen], metrics, refitted=True)
+    # Of equal means, `argmax` takes the first, which has the smallest weight.
+    chosen_weight = 1 if len(weights) == 2 else int(means.argmax())
+    metrics = mean_with_ci(values[best, chosen_weight])
+    metrics |= {f"similarity {name}": history[best][name] for name in NDCG_NAMES}
+    metrics["queries"] = float(values.shape[2])
+    return Result(len(history), best + 1, history, weights[chosen_weight], metrics, refitted=True)

@@ -83,12 +83,12 @@ class Devices:
         return int(self.strategy.num_replicas_in_sync)
 
     @property
-    def chief(self) -> bool:
+    def is_chief(self) -> bool:
         """Whether this process writes the files."""
         return self.worker == 0
 
     @property
-    def gpus(self) -> bool:
+    def has_gpus(self) -> bool:
         """Whether this process has GPUs."""
         return bool(tf.config.list_physical_devices("GPU"))
 
@@ -135,8 +135,8 @@ class Devices:
             xla: `training.xla` of the configuration; `auto` compiles on GPUs.
         """
         if self.replicas > 1:
-            return xla is True and self.gpus and self.workers == 1
-        return self.gpus if xla == "auto" else xla
+            return xla is True and self.has_gpus and self.workers == 1
+        return self.has_gpus if xla == "auto" else xla
 
 
 def all_reduce_sum(gradients: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A Keras callback that keeps the best epoch's weights and stops early."""
+"""A Keras callback that stores the best epoch's weights and stops early."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dssm_tf.training.model_state import assign_all, ranking_weights
 
 
 class BestWeights(keras.callbacks.Callback):
-    """Keeps the weights of the best epoch, and stops after `patience` epochs without a better one.
+    """Stores the weights of the best epoch, and stops after `patience` epochs without a better one.
 
-    Differs from `keras.callbacks.EarlyStopping` by the weights that it keeps: those to rank with,
+    Differs from `keras.callbacks.EarlyStopping` by the weights that it stores: those to rank with,
     which are moving averages if the optimizer has them. `Checkpoint` saves its state.
 
     Args:
         monitor: key of the logs, such as `ndcg@10`, which `RankingValidation` adds, or `val_loss`.
-            None keeps the weights of the last epoch.
+            None stores the weights of the last epoch.
         patience: number of epochs, at least 1; None never stops.
         restore: whether the model gets the best weights when training ends.
         mode: `max` if higher values are better, `min` if lower ones are. `auto` is `min` for keys
@@ -48,7 +48,7 @@ class BestWeights(keras.callbacks.Callback):
         self.patience = patience
         self.restore = restore
         self.mode = mode
-        self._continues = False
+        self._is_resuming = False
         self._reset()
 
     def _reset(self) -> None:
@@ -67,7 +67,7 @@ class BestWeights(keras.callbacks.Callback):
             best_epoch: number of the best epoch, from 1.
         """
         self.weights, self.history, self.best_epoch = weights, history, best_epoch
-        self._continues = True
+        self._is_resuming = True
 
     @property
     def patience_exhausted(self) -> bool:
@@ -78,16 +78,16 @@ class BestWeights(keras.callbacks.Callback):
         )
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Starts anew, or continues a resumed training, which stops if it had already ended."""
+        """Resets the state, unless a training resumes; a training that had ended stops again."""
         del logs
-        if not self._continues:
+        if not self._is_resuming:
             self._reset()
-        self._continues = False
+        self._is_resuming = False
         if self.patience_exhausted:
             self.model.stop_training = True
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Keeps the weights if the epoch is the best.
+        """Stores the weights if the epoch is the best.
 
         Adds `best`, 1 or 0, to the logs if a metric is monitored.
 
@@ -127,7 +127,7 @@ class BestWeights(keras.callbacks.Callback):
         )
 
     def _best_epoch_note(self) -> str:
-        """The end of an error message: which epoch a resumed training continues from."""
+        """The end of an error message: the epoch from which a resumed training continues."""
         return f" Epoch {len(self.history)} is kept." if self.history else ""
 
 

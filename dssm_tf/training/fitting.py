@@ -35,7 +35,7 @@ def fit_and_refit(
     records: str,
     console: Console,
 ) -> Result:
-    """Fits on the training split, tunes the prior's weight, and refits on all records if asked.
+    """Fits on the training split, tunes the prior's weight, and perhaps refits on all records.
 
     Args:
         config: the configuration.
@@ -44,7 +44,7 @@ def fit_and_refit(
         task: the validation queries; None if there are none.
         warm_start: the earlier run that the training starts from.
         refit: whether to refit.
-        records: the records of the refit, in words.
+        records: describes the records of the refit, for the terminal.
         console: prints the progress.
 
     Raises:
@@ -138,11 +138,18 @@ def _fit_from_best_start(
     return best, stage
 
 
-def _announce_choice(console: Console, by: str, monitor: str, values: dict[str, float]) -> int:
-    """Prints which start has the highest value, and returns its index."""
+def _announce_choice(console: Console, method: str, monitor: str, values: dict[str, float]) -> int:
+    """Prints which start has the highest value, and returns its index.
+
+    Args:
+        console: prints the choice.
+        method: how the values were measured, such as `cross-validation`.
+        monitor: the monitored metric.
+        values: the monitored value by the name of each start.
+    """
     chosen = max(values, key=values.__getitem__)
-    shown = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
-    console.print(f"chosen by {by}: the start {chosen} ({monitor} {shown})")
+    all_values = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+    console.print(f"chosen by {method}: the start {chosen} ({monitor} {all_values})")
     return [*values].index(chosen)
 
 
@@ -163,7 +170,7 @@ def cross_validate(
         data: the preprocessed directory.
         loop: the training on all records.
         build_fold: builds the training of a fold.
-        records: all records, in words.
+        records: describes all records, for the terminal.
         console: prints the progress.
     """
     stages: list[Stage | None] = [None]
@@ -188,19 +195,21 @@ def cross_validate(
         )
     number, monitor = 0, config.training.monitor
     best_epochs = [result.history[result.best_epoch - 1] for result in results]
-    measured = [
+    validated_stages = [
         Stage(stage.name, stage.weights, {"ndcg@10": epoch["ndcg@10"]})
         for stage, epoch in zip(stages, best_epochs, strict=True)
         if stage is not None
     ]
-    if len(measured) > 1:
+    if len(validated_stages) > 1:
         values = {
             stage.name: monitored_value(epoch, monitor)
-            for stage, epoch in zip(measured, best_epochs, strict=True)
+            for stage, epoch in zip(validated_stages, best_epochs, strict=True)
         }
         number = _announce_choice(console, "cross-validation", monitor, values)
     result, start = results[number], stages[number]
-    result.stages = [stage.summary(chosen=index == number) for index, stage in enumerate(measured)]
+    result.stages = [
+        stage.summary(chosen=index == number) for index, stage in enumerate(validated_stages)
+    ]
     result.refit_epochs = result.best_epoch
     console.print(
         f"refit: from the start on {records}, for as many epochs as the best one, "

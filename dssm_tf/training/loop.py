@@ -19,6 +19,7 @@ from dssm_tf.model.run_files import STATE
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_scorer import TextScorer
 from dssm_tf.optimizers import ScheduledNesterov
+from dssm_tf.training.callback_calls import CallbackCalls
 from dssm_tf.training.checkpoint import BYTES_PER_SECOND, Checkpoint
 from dssm_tf.training.devices import Devices, all_reduce_sum
 from dssm_tf.training.early_stopping import BestWeights
@@ -34,7 +35,7 @@ class LoopOptions:
 
     Args:
         directory: the run's directory, in which checkpoints are saved.
-        quiet: prints nothing.
+        quiet: whether to print nothing.
         callbacks: further Keras callbacks, called in every phase as `fit` would call them.
         tensorboard: directory for TensorBoard, with a folder per phase; None writes nothing.
     """
@@ -62,7 +63,7 @@ class TrainingLoop:
         batches: batches of all splits.
         loss: loss of the clicks, or a loss per source.
         optimizer: section that builds the optimizer.
-        training: section with epochs, stopping, checkpoints, averaging.
+        training: section `training`: epochs, early stopping, checkpoints, moving averages.
         devices: the devices to train on.
         xla: whether XLA compiles the steps.
         options: output and callbacks.
@@ -98,7 +99,7 @@ class TrainingLoop:
 
     @property
     def initial_weights(self) -> list[np.ndarray]:
-        """The weights before training, in the order of `model.weights`; not to be changed."""
+        """The weights before training, in the order of `model.weights`. Do not change them."""
         values = zip(self.model.variables, self._initial_values, strict=True)
         value_by_id = {id(variable): value for variable, value in values}
         return [value_by_id[id(weight)] for weight in self.model.weights]
@@ -127,19 +128,23 @@ class TrainingLoop:
         """Fits the model, or continues where an earlier call was interrupted.
 
         Args:
-            phase: name of the checkpoint.
+            phase: name of the checkpoint, such as `fit` or `refit`.
             splits: splits to train on.
             epochs: largest number of epochs.
-            task: validation queries, ranked after each epoch. None keeps the last epoch.
-            weights: weights to start from, in the order of `model.weights`; None starts from the
-                initial weights.
+            task: validation queries, ranked after each epoch. None keeps the weights of the last
+                epoch.
+            weights: weights to start from, in the order of `model.weights`; None for the initial
+                weights.
             stop_after: number of epochs after which this call returns; a later call with the same
                 phase continues.
             save_at_end: whether the last epoch is always in the checkpoint. Otherwise a resumed
                 run repeats the epochs after the last checkpoint, at most `LONGEST_INTERVAL`.
 
         Returns:
-            The best weights, which `ranking_model` has too, and the history.
+            The best weights, which are also assigned to `ranking_model`, and the history.
+
+        Raises:
+            UserError: the checkpoint is damaged, or a weight is not finite.
         """
         model, devices, training = self.model, self._devices, self._training
         batches = self._batches.with_splits(splits)
@@ -157,7 +162,7 @@ class TrainingLoop:
             training.save_every,
             # Hosts must save at the same steps, and have different clocks.
             None if devices.workers > 1 else BYTES_PER_SECOND,
-            write=devices.chief,
+            write=devices.is_chief,
         )
         checkpoint.restore(model)
         steps, first_epoch = batches.steps, checkpoint.epoch
@@ -169,7 +174,7 @@ class TrainingLoop:
                 callbacks.insert(0, RankingValidation(task, self.ranking_model, self.scorer))
             callbacks += self._extra_callbacks(phase)
             callbacks += [checkpoint, progress]
-            calls = _CallbackCalls(callbacks, model, epochs, steps)
+            calls = CallbackCalls(callbacks, model, epochs, steps)
             iterator = iter(
                 devices.read(batches, training.seed, first_epoch, epochs, checkpoint.step)
             )
@@ -191,9 +196,9 @@ class TrainingLoop:
                 logs = self._read_metrics()
                 if validation_batches is not None and validation is not None:
                     logs |= self._validate(iter(validation), validation_batches.steps, calls)
-                return_freed_memory()  # of the steps
+                return_freed_memory()  # that the steps used
                 calls.on_epoch_end(epoch, logs)
-                return_freed_memory()  # of the checkpoint
+                return_freed_memory()  # that the checkpoint used
             if save_at_end:
                 checkpoint.save_skipped()  # before a callback changes weights
             calls.on_train_end(logs)
@@ -205,8 +210,10 @@ class TrainingLoop:
     def initial_validation_loss(self) -> float:
         """The loss of the validation batches with the initial weights, to compare with `val_loss`.
 
-        It is infinite if there are no such batches. The weights of the model do not change. Every
-        process must call it.
+        The weights of the model do not change. Every process must call it.
+
+        Returns:
+            The mean loss; infinity without a validation split.
         """
         batches = self._batches.validation()
         if batches is None:
@@ -232,21 +239,21 @@ class TrainingLoop:
             optimizer.build(self.model.trainable_variables)
             self._train_step = devices.distribute(self.model.train_step, self._xla)
             self._test_step = devices.distribute(self.model.test_step, self._xla)
-            self._initial_optimizer = [
-                self._saved_once(keras.ops.convert_to_numpy(variable))
+            self._initial_optimizer_values = [
+                self._shared_values(keras.ops.convert_to_numpy(variable))
                 for variable in optimizer.variables
             ]
         self._total_steps = total_steps
 
-    def _saved_once(self, values: np.ndarray) -> np.ndarray:
-        """The same values, without memory of their own if all are 0 or equal an initial weight.
+    def _shared_values(self, values: np.ndarray) -> np.ndarray:
+        """Equal values that take no additional memory, if all are 0 or equal an initial weight.
 
-        Most variables of an optimizer are 0 before training, and moving averages are the weights.
+        Before training, most variables of an optimizer are 0, and moving averages equal weights.
         """
         if not values.any():
             return np.broadcast_to(values.dtype.type(0), values.shape)
         return next(
-            (saved for saved in self._initial_values if np.array_equal(saved, values)), values
+            (initial for initial in self._initial_values if np.array_equal(initial, values)), values
         )
 
     def _start(self, total_steps: int, weights: Sequence[np.ndarray] | None) -> None:
@@ -260,21 +267,21 @@ class TrainingLoop:
         assign_all(model.variables, self._initial_values)
         if self._optimizer.depends_on_total_steps and total_steps != self._total_steps:
             self._compile(total_steps)
-        assign_all(model.optimizer.variables, self._initial_optimizer)
+        assign_all(model.optimizer.variables, self._initial_optimizer_values)
         if isinstance(model.optimizer, ScheduledNesterov):
             model.optimizer.total_steps.assign(total_steps)
         if weights is not None:
             assign_all(model.weights, weights)
 
     def _extra_callbacks(self, phase: str) -> list[keras.callbacks.Callback]:
-        """The callbacks of the options, and TensorBoard if it was asked for."""
+        """The callbacks of the options, and TensorBoard's if the options have a directory."""
         callbacks = list(self._options.callbacks)
-        if self._options.tensorboard is not None and self._devices.chief:
+        if self._options.tensorboard is not None and self._devices.is_chief:
             directory = str(self._options.tensorboard / phase)
             callbacks.append(keras.callbacks.TensorBoard(directory, write_graph=False))
         return callbacks
 
-    def _validate(self, iterator: Any, steps: int, calls: _CallbackCalls) -> dict[str, float]:
+    def _validate(self, iterator: Any, steps: int, calls: CallbackCalls) -> dict[str, float]:
         """Metrics of the validation batches, such as `val_loss`."""
         calls.on_test_begin()
         for step in range(steps):
@@ -285,7 +292,7 @@ class TrainingLoop:
         return {f"val_{name}": value for name, value in metrics.items()}
 
     def _read_metrics(self) -> dict[str, float]:
-        """Reads and resets the metrics. Every process must call it, because it sums over them."""
+        """Reads and resets the metrics, summed over all processes; each of them must call it."""
         results = self.model.get_metrics_result()
         metrics = {name: float(value) for name, value in results.items()}
         self.model.reset_metrics()
@@ -308,102 +315,3 @@ def build_optimizer(
         optimizer.replicas = devices.replicas
         optimizer.sum_over_replicas = all_reduce_sum
     return optimizer
-
-
-class _CallbackCalls:
-    """Calls a list of Keras callbacks, as `keras.callbacks.CallbackList` does.
-
-    Differs from it by the logs of a batch: the loss stays a tensor for the callbacks of this
-    package, so that no step waits for the device. Other callbacks get a float, if they have a
-    method for batches at all.
-    """
-
-    def __init__(
-        self,
-        callbacks: Sequence[keras.callbacks.Callback],
-        model: keras.Model,
-        epochs: int,
-        steps: int,
-    ) -> None:
-        self._callbacks = callbacks
-        for callback in callbacks:
-            callback.set_model(model)
-            callback.set_params({"epochs": epochs, "steps": steps, "verbose": 0})
-        takes_tensor = (Checkpoint, ProgressLines)
-        self._with_tensor = [
-            callback for callback in callbacks if isinstance(callback, takes_tensor)
-        ]
-        others = [callback for callback in callbacks if not isinstance(callback, takes_tensor)]
-        self._train_batches = [
-            callback for callback in others if _has_methods(callback, _TRAIN_BATCH_METHODS)
-        ]
-        self._test_batches = [
-            callback for callback in others if _has_methods(callback, _TEST_BATCH_METHODS)
-        ]
-
-    def on_train_begin(self) -> None:
-        for callback in self._callbacks:
-            callback.on_train_begin({})
-
-    def on_train_end(self, logs: dict[str, float]) -> None:
-        for callback in self._callbacks:
-            callback.on_train_end(logs)
-
-    def on_epoch_begin(self, epoch: int) -> None:
-        for callback in self._callbacks:
-            callback.on_epoch_begin(epoch, {})
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        for callback in self._callbacks:
-            callback.on_epoch_end(epoch, logs)
-
-    def on_train_batch_begin(self, step: int) -> None:
-        for callback in self._train_batches:
-            callback.on_train_batch_begin(step, {})
-
-    def on_train_batch_end(self, step: int, loss: Any) -> None:
-        if self._train_batches:
-            logs = {"loss": float(loss)}
-            for callback in self._train_batches:
-                callback.on_train_batch_end(step, logs)
-        for callback in self._with_tensor:
-            callback.on_train_batch_end(step, {"loss": loss})
-
-    def on_test_begin(self) -> None:
-        for callback in self._callbacks:
-            callback.on_test_begin({})
-
-    def on_test_end(self, logs: dict[str, float]) -> None:
-        for callback in self._callbacks:
-            callback.on_test_end(logs)
-
-    def on_test_batch_begin(self, step: int) -> None:
-        for callback in self._test_batches:
-            callback.on_test_batch_begin(step, {})
-
-    def on_test_batch_end(self, step: int, loss: Any) -> None:
-        if self._test_batches:
-            logs = {"loss": float(loss)}
-            for callback in self._test_batches:
-                callback.on_test_batch_end(step, logs)
-
-
-_TRAIN_BATCH_METHODS = (
-    "on_train_batch_begin",
-    "on_train_batch_end",
-    "on_batch_begin",
-    "on_batch_end",
-)
-_TEST_BATCH_METHODS = ("on_test_batch_begin", "on_test_batch_end")
-
-
-def _has_methods(callback: keras.callbacks.Callback, names: Sequence[str]) -> bool:
-    """Whether a callback has one of these methods, in its class or as an attribute.
-
-    `keras.callbacks.LambdaCallback` has attributes.
-    """
-    base = keras.callbacks.Callback
-    return any(
-        getattr(getattr(callback, name), "__func__", None) is not getattr(base, name)
-        for name in names
-    )

@@ -121,7 +121,7 @@ def mine(
         ranks: first and last rank, from 1, among the titles that may be negatives.
         margin: fraction of the best clicked title's score. Unclicked titles within this margin of
             the score are left out, because they may be as relevant.
-        progress: shows progress bars on the error stream.
+        progress: whether to show progress bars on the error stream.
 
     Returns:
         The rows of the table: system after system, queries by index, best title first.
@@ -188,15 +188,15 @@ def read_mined(negatives: NegativesConfig, data: Preprocessed) -> IndexPairs:
         return np.zeros((0, 2), np.int64)
     queries, titles = zip(*read_hard_negatives(path), strict=True)
     pairs = np.stack([data.find("queries", queries), data.find("titles", titles)], axis=1)
-    known = pairs[np.all(pairs >= 0, axis=1)]
-    if not len(known):
+    known_pairs = pairs[np.all(pairs >= 0, axis=1)]
+    if not len(known_pairs):
         raise UserError(
             f"{path}: no row has a query and a title of {data.directory}; mine with this data."
         )
-    if left_out := len(pairs) - len(known):
+    if left_out := len(pairs) - len(known_pairs):
         line = (
             f"{path}: {left_out:,} of {len(pairs):,} rows are left out, because their query or "
             f"title is not in {data.directory}"
         )
         Console(stderr=True).print(line, style="yellow", highlight=False)
-    return np.unique(known, axis=0)
+    return np.unique(known_pairs, axis=0)

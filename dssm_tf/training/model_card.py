@@ -42,24 +42,24 @@ def write_model_card(
         spec: describes the data of the training.
         warm_start: the earlier run that the training started from.
     """
-    values = result.metrics
+    metrics = result.metrics
     on_title_queries = result.validation_description == GRADED_BY_TITLES
     metric_rows = "\n".join(
-        f"| {name} | {values[name]:.4f} "
-        f"| {values[f'low {name}']:.3f} to {values[f'high {name}']:.3f} "
-        f"| {values[f'similarity {name}']:.4f} |"
-        for name in values
-        if f"low {name}" in values
+        f"| {name} | {metrics[name]:.4f} "
+        f"| {metrics[f'low {name}']:.3f} to {metrics[f'high {name}']:.3f} "
+        f"| {metrics[f'similarity {name}']:.4f} |"
+        for name in metrics
+        if f"low {name}" in metrics
     )
     search = ""
-    if "cutoff" in values:
-        sentences = _NO_GOOD_MATCH.format(values["cutoff"])
+    if "cutoff" in metrics:
+        sentences = _NO_GOOD_MATCH.format(metrics["cutoff"])
         search = f"\n{fill(sentences, 100)}\n"
     small_sample = []
-    if values:
+    if metrics:
         small_sample = small_sample_warning(
             "\nThese values are based on",
-            values["queries"],
+            metrics["queries"],
             FROM_TITLES if on_title_queries else "",
         )
     negatives = [
@@ -104,10 +104,11 @@ def write_model_card(
     score = f"the cosine of two semantic vectors of length {dimension}"
     if reads_words:
         score = f"`{config.score.name}` of word vectors of length {dimension} (docs/maxsim.md)"
+    component = type(model.score if reads_words else model.query_tower)
     introduction = (
-        f"{_description(type(model.score if reads_words else model.query_tower))} The score of a "
-        f"title for a query is {score}, plus {result.prior_weight:g} times the log of the title's "
-        "fraction of the clicks. Input: raw strings, in any language written in letters."
+        f"{_name_and_papers(component)} The score of a title for a query is {score}, plus "
+        f"{result.prior_weight:g} times the log of the title's fraction of the clicks. "
+        "Input: raw strings, in any language written in letters."
     )
     stages = "".join(
         f"| {'start' if result.epochs else 'stage'} | {stage['name']}{_stage_metric(stage)}"
@@ -187,7 +188,7 @@ _NO_GOOD_MATCH = (
 
 
 def _choices(config: Config, result: Result, spec: Spec) -> str:
-    """Says which settings were chosen on the validation queries that the table measures."""
+    """Sentences about the settings that were chosen on the same validation queries as the table."""
     if not result.metrics:
         return ""
     choices = []
@@ -240,7 +241,7 @@ def _fields(spec: Spec) -> str:
     return f"`{join_fields(spec.title_fields)}`, fields separated by U+241F"
 
 
-def _description(component: type[Tower | Score]) -> str:
+def _name_and_papers(component: type[Tower | Score]) -> str:
     """The name of a tower or score, and the papers that its docstring refers to."""
     _, _, reference = (component.__doc__ or "").partition("Reference: ")
     return f"{component.__name__}: {' '.join(reference.split()) or 'no paper'}"

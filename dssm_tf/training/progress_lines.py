@@ -24,7 +24,7 @@ class ProgressLines(keras.callbacks.Callback):
         phase: name of the phase that the lines begin with, such as `fit`.
         steps: batches per epoch.
         epochs: maximum number of epochs.
-        quiet: prints nothing.
+        quiet: whether to print nothing.
     """
 
     def __init__(self, phase: str, steps: int, epochs: int, quiet: bool) -> None:

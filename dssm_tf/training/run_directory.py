@@ -49,23 +49,23 @@ class Result:
 
     Training a finished run again returns an equal result, read from its files.
     `source_descriptions` and `validation_description` are only written into the model card, and
-    `query_ids` and `pair_ids` into files of their own, so these four are not compared.
+    `query_ids` and `pair_ids` into separate files, so these four are not compared.
 
     Args:
         epochs: number of epochs trained.
-        best_epoch: the epoch whose weights were kept, from 1.
+        best_epoch: the epoch whose weights the run has, from 1.
         history: metrics of each epoch.
         prior_weight: weight of the log-prior of titles.
-        metrics: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
-            ndcg@1`, `high ndcg@1`), NDCG by the similarity without the prior (`similarity
-            ndcg@1`), and the number of `queries`; empty without validation.
+        metrics: validation NDCG of these weights with that prior, its 95 % intervals (`low ndcg@1`,
+            `high ndcg@1`), NDCG by the similarity without the prior (`similarity ndcg@1`), and the
+            number of `queries`; empty without validation.
         refitted: whether training then continued on all records.
         refit_epochs: number of epochs of that refit; 0 without one.
         seconds: wall time of this process's part of the training; 0 if the run was finished before.
         untrained: validation NDCG before the first step, without the prior.
-        source_descriptions: by name of a source of labels other than clicks, one sentence.
-        query_ids: ids of the queries of those sources, increasing.
-        pair_ids: ids of the pairs of query and title of those sources, increasing.
+        source_descriptions: a sentence about each source of labels other than clicks, by its name.
+        query_ids: ids of the queries of these sources, increasing.
+        pair_ids: ids of the pairs of query and title of these sources, increasing.
         validation_description: the validation queries and the titles they rank, in one sentence.
         start: the earlier run of a warm start; None without a warm start.
         stages: for each start, or each stage of a training without clicks: its name, the validation
@@ -92,10 +92,10 @@ class Result:
     def set_sources(self, sources: Sequence[GradedSource]) -> None:
         """Records the sources of labels other than clicks."""
         self.source_descriptions = {source.name: source.description for source in sources}
-        ids = set[int]().union(*(source.query_ids.tolist() for source in sources))
-        self.query_ids = sorted(ids)
-        pairs = set[int]().union(*(source.pair_ids.tolist() for source in sources))
-        self.pair_ids = sorted(pairs)
+        query_ids = set[int]().union(*(source.query_ids.tolist() for source in sources))
+        self.query_ids = sorted(query_ids)
+        pair_ids = set[int]().union(*(source.pair_ids.tolist() for source in sources))
+        self.pair_ids = sorted(pair_ids)
 
     @property
     def convergence_warning(self) -> str:

@@ -1,7 +1,7 @@
-"""Spelling: the letters of a word learn to give its vector, also with one typing error.
+"""Spelling: the letter n-grams of a word learn its vector, also with one typing error.
 
-A word with its own row of the first matrix hardly needs its letters; a misspelled one has nothing
-else. Here the rows of the letter n-grams are trained, without clicks and without titles.
+A word with its own row of the first matrix hardly needs its letter n-grams; a misspelled word has
+nothing else. Here the rows of the letter n-grams are trained, without clicks and titles.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from dssm_tf.training.word_rows import WordRows, count_matrix
 Floats = NDArray[np.floating[Any]]
 
 STEPS_PER_ROUND = 20
+"""Steps of one of the `rounds` of `learn_spelling`."""
 WORDS_PER_STEP = 1024
+"""Words that one step misspells, or all words if there are fewer."""
 SPELLINGS = 32
 """Maximum number of spellings per word. 16 lose .002 of Home Depot's NDCG@10 with typing errors, 64
 gain nothing."""
-GAMMA = 15.0  # smoothing factor of the softmax
+GAMMA = 15.0
+"""Factor of the cosines in the softmax."""
 DROPOUT = 0.1
 LEARNING_RATE = 0.005
 
@@ -40,7 +43,7 @@ def learn_spelling(
     seed: int,
     quiet: bool = False,
 ) -> NDArray[np.float32]:
-    """Trains the letter rows of a first matrix; words with their own row keep their vectors.
+    """Trains the letter rows of a first matrix. Words with their own row keep their vectors.
 
     The vector of a word is the sum of its letter rows and its own row. In each step, words with
     their own row are drawn, in proportion to the square root of their frequencies, and misspelled.
@@ -50,31 +53,31 @@ def learn_spelling(
     Args:
         kernel: the first matrix, `(1 + vocabulary.size, columns)`; it is not changed.
         vocabulary: the vocabulary of the model.
-        words: words with and without their own row; the others are ignored.
+        words: words; those without their own row are ignored.
         frequencies: number of titles that contain each word. Words with their own row that are not
             in `words`, and those in no title, count as in one.
         rounds: number of rounds of `STEPS_PER_ROUND` steps.
-        seed: of the drawn words, the typing errors and dropout.
-        quiet: shows no progress.
+        seed: seed of the drawn words, the typing errors and dropout.
+        quiet: whether to show no progress.
 
     Returns:
-        The new matrix; the given one if no word has its own row.
+        The new matrix; `kernel` itself if no word has its own row.
     """
     word_rows = WordRows(vocabulary)
     word_rows.check(kernel)
     if not word_rows.words:
         return kernel
-    own_rows, known = np.array([*word_rows.words]), [*word_rows.words.values()]
-    counts = count_matrix((word_rows.split(word)[0] for word in known), len(kernel))
+    own_rows, all_names = np.array([*word_rows.words]), [*word_rows.words.values()]
+    counts = count_matrix((word_rows.split(word)[0] for word in all_names), len(kernel))
     vectors = counts @ kernel.astype(np.float64) + kernel[own_rows]
     lengths = np.linalg.norm(vectors, axis=1)
-    learned = np.flatnonzero((lengths > 0) & (np.diff(counts.indptr) > 0))
+    trainable = np.flatnonzero((lengths > 0) & (np.diff(counts.indptr) > 0))
     result = kernel.copy()
-    if len(learned) and rounds:
-        names = [known[index] for index in learned]
+    if len(trainable) and rounds:
+        names = [all_names[index] for index in trainable]
         title_counts = dict(zip(words, frequencies, strict=True))
         weights = np.sqrt([max(1, int(title_counts.get(name, 1))) for name in names])
-        targets = (vectors[learned] / lengths[learned, None]).astype(kernel.dtype)
+        targets = (vectors[trainable] / lengths[trainable, None]).astype(kernel.dtype)
         random = np.random.default_rng(seed)
         drawn = draw_words(weights, rounds * STEPS_PER_ROUND, random)
         spellings = draw_spellings(names, drawn, word_rows, len(kernel), random)
@@ -143,8 +146,8 @@ def draw_spellings(
 def misspelled_rows(word: str, number: int, word_rows: WordRows) -> list[int]:
     """The letter rows of a word with one typing error.
 
-    A word that is too short for an error has its own letters, and also one that the error turns
-    into another known word.
+    A word keeps its letters if it is too short for an error, or if the error makes another word of
+    the vocabulary.
     """
     rows, own_row = word_rows.split(with_typo(word, number))
     return rows if own_row is None else word_rows.split(word)[0]
@@ -166,10 +169,13 @@ def _train(
         spellings: of the drawn words.
         targets: unit vectors of the words, `(words, columns)`.
         random: source of dropout.
-        quiet: shows no progress.
+        quiet: whether to show no progress.
     """
-    used = np.unique(spellings.counts.indices)
-    letters, counts = kernel[used], spellings.counts[:, used].astype(kernel.dtype, copy=False)
+    used_rows = np.unique(spellings.counts.indices)
+    letters, counts = (
+        kernel[used_rows],
+        spellings.counts[:, used_rows].astype(kernel.dtype, copy=False),
+    )
     adam = Adam(letters)
     with progress_of("spelling", len(drawn), not quiet) as task:
         for words, rows in zip(drawn, spellings.drawn, strict=True):
@@ -177,7 +183,7 @@ def _train(
             loss, gradient = spelling_loss(letters, counts[rows], targets[words], dropout_mask)
             adam.update(gradient)
             task.advance(state=f"loss {loss:.3f}")
-    kernel[used] = letters
+    kernel[used_rows] = letters
 
 
 def spelling_loss(
@@ -204,13 +210,14 @@ def spelling_loss(
     vectors = sums / lengths
     probabilities = np.exp((GAMMA * vectors) @ targets.T)  # at most exp(GAMMA)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    right = np.diag_indices(len(targets))
-    loss = -float(np.log(probabilities[right]).mean())
-    probabilities[right] -= 1
-    of_vectors = (GAMMA / len(targets)) * (probabilities @ targets)
-    along = (vectors * of_vectors).sum(axis=1, keepdims=True) * vectors
-    of_sums = np.where(dropout_mask, (of_vectors - along) / lengths, 0)
-    return loss, counts.T @ of_sums
+    right_words = np.diag_indices(len(targets))
+    loss = -float(np.log(probabilities[right_words]).mean())
+    probabilities[right_words] -= 1
+    gradient = (GAMMA / len(targets)) * (probabilities @ targets)  # with respect to `vectors`
+    # A change along a unit vector has no effect, because its length is normalized.
+    radial = (vectors * gradient).sum(axis=1, keepdims=True) * vectors
+    gradient_of_sums = np.where(dropout_mask, (gradient - radial) / lengths, 0)
+    return loss, counts.T @ gradient_of_sums
 
 
 class Adam:

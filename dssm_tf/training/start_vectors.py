@@ -90,19 +90,19 @@ def start_rows(
 ) -> Floats:
     """Replaces the own rows of words by vectors, projected to the columns of the kernel.
 
-    The vectors are scaled to unit length and centered. Their principal directions, at most as many
-    as the kernel has columns, are kept and scaled to unit length again. A random rotation spreads
-    them over all columns, as the letter rows are; vectors with fewer numbers than columns fill a
-    random subspace. Each is then scaled to `length` times the length of the sum of the word's
-    letter rows.
+    The vectors are scaled to unit length and centered. They are projected to their principal
+    directions, at most as many as the kernel has columns, and scaled to unit length again. A random
+    rotation spreads them over all columns, as the letter rows are; vectors with fewer numbers than
+    columns fill a random subspace. Each vector is then scaled to `length` times the length of the
+    sum of the word's letter rows.
 
     Args:
         kernel: the first matrix, `(1 + vocabulary.size, columns)`; it is not changed.
         vocabulary: the vocabulary of the model.
-        words: words with and without their own row; the others are ignored.
-        vectors: of the words, `(words, numbers)`. A word with a zero vector keeps its row.
+        words: words; those without their own row are ignored.
+        vectors: vectors of the words, `(words, numbers)`. A word with a zero vector keeps its row.
         length: length of an own row, relative to the sum of the letter rows of its word.
-        seed: of the rotation.
+        seed: seed of the rotation.
 
     Returns:
         The new matrix.
@@ -110,23 +110,23 @@ def start_rows(
     word_rows = WordRows(vocabulary)
     word_rows.check(kernel)
     kernel = kernel.copy()
-    indices: dict[int, int] = {}  # of the first word with each own row
-    letters = []
+    index_of_row: dict[int, int] = {}  # the first word with each own row
+    letter_rows_of_words = []
     for index in np.flatnonzero(vectors.any(axis=1)).tolist():
         letter_rows, own_row = word_rows.split(words[index])
-        if own_row is not None and indices.setdefault(own_row, index) == index:
-            letters.append(letter_rows)
-    if not indices:
+        if own_row is not None and index_of_row.setdefault(own_row, index) == index:
+            letter_rows_of_words.append(letter_rows)
+    if not index_of_row:
         return kernel
-    rows = np.array([*indices])
-    directions = _project(vectors[[*indices.values()]], kernel.shape[1], seed)
-    lengths = np.linalg.norm(count_matrix(letters, len(kernel)) @ kernel, axis=1)
+    rows = np.array([*index_of_row])
+    directions = _project(vectors[[*index_of_row.values()]], kernel.shape[1], seed)
+    lengths = np.linalg.norm(count_matrix(letter_rows_of_words, len(kernel)) @ kernel, axis=1)
     has_letters = lengths > 0
     if has_letters.any():
         lengths[~has_letters] = lengths[has_letters].mean()
     has_direction = directions.any(axis=1)
-    own_rows = length * lengths[:, None] * directions
-    kernel[rows[has_direction]] = own_rows[has_direction]
+    new_rows = length * lengths[:, None] * directions
+    kernel[rows[has_direction]] = new_rows[has_direction]
     return kernel
 
 
@@ -135,7 +135,7 @@ def _project(vectors: Floats, columns: int, seed: int) -> NDArray[np.float64]:
 
     A vector without a component in these directions becomes zero.
     """
-    centered = _unit(vectors.astype(np.float64))
+    centered = _normalize(vectors.astype(np.float64))
     centered -= centered.mean(axis=0)
     # The eigenvectors of the covariance are the right singular vectors; eigenvalues increase.
     _, directions = np.linalg.eigh(centered.T @ centered)
@@ -145,10 +145,10 @@ def _project(vectors: Floats, columns: int, seed: int) -> NDArray[np.float64]:
     random = np.random.default_rng(seed).standard_normal((columns, columns))
     rotation, triangle = np.linalg.qr(random)
     rotation *= np.sign(np.diag(triangle))  # makes all rotations equally likely (Mezzadri 2007)
-    return _unit(projected) @ rotation[:dimension]
+    return _normalize(projected) @ rotation[:dimension]
 
 
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalize(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """The vectors with length 1; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)

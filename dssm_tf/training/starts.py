@@ -1,4 +1,4 @@
-"""Stages of a training of words besides clicks: start vectors, titles as queries, spelling."""
+"""Stages of a training of words before the clicks: start vectors, titles as queries, spelling."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stage:
 
 
 class Starts:
-    """Makes the weights that a training of words starts with.
+    """Makes the weights from which a training of words starts.
 
     Args:
         config: the section `start`.
@@ -73,19 +73,19 @@ class Starts:
         self._console = console
 
     def before_clicks(self) -> list[Stage]:
-        """The starts to train from: random rows or start vectors, spelled or not.
+        """The starts to train from: random rows or start vectors, without or with spelling.
 
-        The first stage is the start without spelling. With `spelling: auto` there are two.
+        With `spelling: auto` there are two; the first is the one without spelling.
         """
-        plain = self._plain()
+        unspelled = self._unspelled()
         if not self._config.spelling:
-            return [plain]
-        spelled = self._spelled(plain)
-        return [plain, spelled] if self._config.spelling == "auto" else [spelled]
+            return [unspelled]
+        spelled = self._spelled(unspelled)
+        return [unspelled, spelled] if self._config.spelling == "auto" else [spelled]
 
     def without_clicks(self) -> list[Stage]:
         """All stages of a training on a catalog alone, in their order."""
-        stages = [self._plain()]
+        stages = [self._unspelled()]
         epochs = self._config.title_epochs
         if self._config.vectors == NONE and epochs:
             name = f"titles as queries, {epochs} epoch{'s' * (epochs > 1)}"
@@ -95,7 +95,7 @@ class Starts:
             stages.append(self._spelled(stages[-1]))
         return stages
 
-    def _plain(self) -> Stage:
+    def _unspelled(self) -> Stage:
         """Random rows, or start vectors."""
         source, model = self._config.vectors, self._loop.model
         if source == NONE:
@@ -149,13 +149,13 @@ def weights_of_vectors(source: str, model: Siamese, data: Preprocessed, seed: in
 
 
 def spelled_weights(model: Siamese, data: Preprocessed, seed: int, *, quiet: bool) -> Weights:
-    """The weights of a model after its letters have learned the vectors of words.
+    """The weights of a model after `learn_spelling`.
 
     Args:
         model: the model.
         data: the preprocessed directory, with the vocabulary of the model.
         seed: of the typing errors.
-        quiet: prints nothing.
+        quiet: whether to print nothing.
     """
     frequencies = document_frequencies(data).words
     words, counts = [*frequencies], [*frequencies.values()]

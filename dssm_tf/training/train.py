@@ -59,10 +59,10 @@ def train(
         directory: the preprocessed directory.
         out: the run's directory: configuration, vocabulary, weights, history, versions, model card.
         start: an earlier run for a warm start; see `WarmStart`.
-        quiet: prints nothing.
-        callbacks: Keras callbacks. Each phase, the fit and the refit on all records, calls them as
-            a `fit` of its own; the trainings of `training.folds` do not. Weights that a callback
-            sets when a phase ends have no effect: the run keeps the best epoch's.
+        quiet: whether to print nothing.
+        callbacks: Keras callbacks. Each phase (the fit, then the refit on all records) calls them
+            as a separate `fit` would; the trainings of `training.folds` do not call them. Weights
+            that a callback sets when a phase ends have no effect: the run keeps the best epoch's.
         tensorboard: directory for TensorBoard, with a folder per phase.
 
     Raises:
@@ -89,14 +89,14 @@ def train(
     check_tensorboard(board)
     check_callbacks(callbacks, config.optimizer.schedule)
     console = Console(
-        quiet=quiet or is_quiet() or not devices.chief, highlight=False, soft_wrap=True
+        quiet=quiet or is_quiet() or not devices.is_chief, highlight=False, soft_wrap=True
     )
     options = LoopOptions(out, console.quiet, callbacks, board)
     # On several hosts, only the first process writes.
-    with exclusive_lock(out) if devices.chief else nullcontext():
-        finished = load_finished_result(config, data, out, warm_start)
-        if finished is not None:
-            return finished
+    with exclusive_lock(out) if devices.is_chief else nullcontext():
+        finished_result = load_finished_result(config, data, out, warm_start)
+        if finished_result is not None:
+            return finished_result
         sources = read_sources(config.lists, data)
         loop = build_loop(
             config,
@@ -106,7 +106,7 @@ def train(
             sources=sources,
             first_weights=None if warm_start is None else warm_start.weights,
         )
-        if devices.chief:
+        if devices.is_chief:
             start_run(config, data, out, warm_start)  # only after the model was built without error
         task = None
         if not config.training.folds:
@@ -137,7 +137,7 @@ def train(
         result.start = None if start is None else str(start)
         result.set_sources(sources)
         result.seconds = monotonic() - started
-        if devices.chief:
+        if devices.is_chief:
             finish_run(loop.ranking_model, config, result, data, out, warm_start)
     return result
 
@@ -148,9 +148,9 @@ def validation_task(
     warm_start: WarmStart | None,
     sources: Sequence[GradedSource] = (),
 ) -> ValidationTask | None:
-    """The validation task: of the judged queries, else of those of the log; None without queries.
+    """The validation task: judged queries if there are some, otherwise queries of the log.
 
-    Data without any click have the queries of `title_task` in place of those of the log.
+    If the data have no clicks, queries made from titles replace those of the log, see `title_task`.
 
     With a warm start, queries that the earlier run was trained on are left out, unless no others
     remain. The earlier run may have been trained on its validation queries too (`training.refit`),
@@ -161,14 +161,17 @@ def validation_task(
         data: the preprocessed directory.
         warm_start: the earlier run that the training starts from.
         sources: graded lists to train on besides clicks.
+
+    Returns:
+        None without validation queries.
     """
-    known: frozenset[int] = frozenset()
+    earlier_ids: frozenset[int] = frozenset()
     if warm_start is not None:
-        known = frozenset(warm_start.query_ids.tolist())
+        earlier_ids = frozenset(warm_start.query_ids.tolist())
     judged = [
         graded for source in sources if source.name == "judgments" for graded in source.validation
     ]
-    new = [graded for graded in judged if data.rules.id(graded.query) not in known]
+    new = [graded for graded in judged if data.rules.id(graded.query) not in earlier_ids]
     task = ValidationTask.from_lists(new or judged, data.rules, limits.queries)
     if task is not None:
         return task
@@ -176,9 +179,9 @@ def validation_task(
         return title_task(data, limits.queries, limits.titles)
     if not data.count("validation"):
         return None
-    task_of_new_queries = ValidationTask.from_clicks(data, limits.queries, limits.titles, known)
-    if task_of_new_queries.queries:
-        return task_of_new_queries
+    new_task = ValidationTask.from_clicks(data, limits.queries, limits.titles, earlier_ids)
+    if new_task.queries:
+        return new_task
     return ValidationTask.from_clicks(data, limits.queries, limits.titles)
 
 

@@ -27,9 +27,9 @@ class _Line(NamedTuple):
     """One word and its numbers, still as text.
 
     Args:
-        number: of the line, from 1.
-        word: in the file's spelling.
-        numbers: separated by single spaces.
+        number: number of the line, from 1.
+        word: the word in the file's spelling.
+        numbers: its numbers, separated by single spaces.
     """
 
     number: int
@@ -51,10 +51,10 @@ def check_vector_file(path: Path) -> None:
 def read_vectors(
     path: Path, words: Sequence[str], rules: Rules | None = None
 ) -> NDArray[np.float32]:
-    """Reads the vectors of the given words; only these are kept in memory.
+    """Reads the vectors of some words; only these are in memory.
 
-    The first line may have the number of vectors and the number of columns. Every other line is a
-    word and its numbers, separated by single spaces. Compressed files (gzip) are decompressed.
+    The first line may be a header: the number of vectors and the number of columns. Every other
+    line is a word and its numbers, separated by single spaces. Gzip files are decompressed.
 
     Args:
         path: the file.
@@ -66,7 +66,7 @@ def read_vectors(
         `(words, columns)`, zero rows for words that the file does not have.
 
     Raises:
-        UserError: the file cannot be read, a line is malformed, a wanted word occurs twice, the
+        UserError: the file cannot be read, a line is malformed, one of the words occurs twice, the
             number of vectors is not that of the header, or the file has none of the words.
     """
     rows_of_word: dict[bytes, list[int]] = {}
@@ -74,27 +74,27 @@ def read_vectors(
         bare_word = split_mark(marked_word)[1].encode("utf-8", "replace")
         rows_of_word.setdefault(bare_word, []).append(row)
     vectors = np.zeros((len(words), 0), np.float32)
-    exact: dict[bytes, int] = {}  # the line of each word that was found
-    similar: set[bytes] = set()  # words that have the vector of another spelling
+    exact_lines: dict[bytes, int] = {}  # for words that the file has, the number of their line
+    respelled: set[bytes] = set()  # words that have the vector of another spelling
     for line in _lines(path):
         if not vectors.shape[1]:
             vectors = np.zeros((len(words), line.numbers.count(b" ") + 1), np.float32)
         word = line.word
         if word in rows_of_word:
-            if (first := exact.setdefault(word, line.number)) != line.number:
+            if (first := exact_lines.setdefault(word, line.number)) != line.number:
                 raise UserError(
                     f"{path}:{line.number} has the word {_quote(word)} of line {first} again; "
                     "expected each word once. Delete one of the lines."
                 )
         elif rules is not None and (normal := _normal_form(word, rules)) in rows_of_word:
             word = normal
-            if word in exact or word in similar:
+            if word in exact_lines or word in respelled:
                 continue
-            similar.add(word)
+            respelled.add(word)
         else:
             continue
         vectors[rows_of_word[word]] = _parse(path, line)
-    if words and not exact and not similar:
+    if words and not exact_lines and not respelled:
         raise UserError(
             f"{path} has none of the {len(words):,} words, the first of which is {words[0]!r}; "
             "expected word vectors in the language of the titles."
@@ -103,7 +103,7 @@ def read_vectors(
 
 
 def _lines(path: Path) -> Generator[_Line, None, None]:
-    """The lines of a file with their number of columns and their characters checked."""
+    """The lines of a file, with checked characters and numbers of columns."""
     columns = expected_count = header = None
     count = 0
     for number, line in _raw_lines(path):
@@ -173,7 +173,7 @@ def _is_number(field: bytes) -> bool:
 
 
 def _normal_form(word: bytes, rules: Rules) -> bytes:
-    """The word by the text rules; empty if it becomes none or several."""
+    """The word by the text rules; empty if the rules make no word of it, or several."""
     words = rules.words(word.decode("utf-8", "replace"))
     return words[0].encode() if len(words) == 1 else b""
 

@@ -31,7 +31,10 @@ from dssm_tf.training.first_matrices import (
     weights_with_changed_first_matrices,
 )
 
-_FREE_SETTINGS = ("dropout", "initializer")  # settings of a tower that do not affect its shape
+_SHAPELESS_SETTINGS = (
+    "dropout",
+    "initializer",
+)  # of a tower; they do not affect its weights' shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +122,13 @@ def _check_same_model(
 
     def describe(config: Config, letter_ngrams: Sequence[NgramKind]) -> dict[str, Any]:
         settings = config.tower.model_dump(mode="json")
-        fixed = {
+        shape_settings = {
             key: value
             for key, value in settings.items()
-            if key.split("_")[-1] not in _FREE_SETTINGS
+            if key.split("_")[-1] not in _SHAPELESS_SETTINGS
         }
         return {
-            "tower": fixed,
+            "tower": shape_settings,
             "score": {"name": config.score.name},
             "shared_towers": config.shared_towers,
             "letter_ngrams": [*letter_ngrams],
@@ -156,10 +159,10 @@ def first_difference(before: Any, now: Any, name: str = "") -> str:
 def extend_weights(
     model: Siamese, before: Vocabulary, now: Vocabulary
 ) -> list[NDArray[np.float32]]:
-    """The weights of a model, with zero rows for the new n-grams of a larger vocabulary.
+    """The weights of a model for a larger vocabulary, see `WarmStart`.
 
     Args:
-        model: trained with `before`.
+        model: a model that was trained with `before`.
         before: the vocabulary of the model.
         now: a vocabulary that extends it.
 
@@ -197,13 +200,13 @@ def merge_titles(
     >>> merge_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
-    joined = {rules.key(title.text): title for title in new}
+    merged = {rules.key(title.text): title for title in new}
     for title in earlier:
-        new_title = joined.get(rules.key(title.text), Title(title.text))
+        new_title = merged.get(rules.key(title.text), Title(title.text))
         clicks = new_title.clicks + round(earlier_clicks * title.clicks)
         queries = new_title.queries + round(earlier_clicks * title.queries)
-        joined[rules.key(title.text)] = Title(new_title.text, clicks, queries)
-    return list(joined.values())
+        merged[rules.key(title.text)] = Title(new_title.text, clicks, queries)
+    return list(merged.values())
 
 
 def smoothed_idf(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.float64]:

@@ -57,10 +57,8 @@ def trained(data: Data, out: Path, *, start=None, callbacks=(), **changes) -> Re
 def batches_of(config: Config, data: Preprocessed, fixed_shapes: bool = False) -> Batches:
     """The batches of a configuration on one device, graded lists included."""
     return training_batches(
-        config.training,
-        config.negatives,
+        config,
         data,
-        joint=config.shared_towers and not config.score.reads_words,
         frequencies=document_frequencies(data) if config.score.reads_words else None,
         replicas=1,
         fixed_shapes=fixed_shapes,

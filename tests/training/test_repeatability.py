@@ -47,7 +47,7 @@ def test_a_batch_size_that_cannot_be_divided_among_the_devices_is_refused():
 
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():
     def compiled(xla, replicas, gpus=False, workers=1):
-        devices = SimpleNamespace(replicas=replicas, gpus=gpus, workers=workers)
+        devices = SimpleNamespace(replicas=replicas, has_gpus=gpus, workers=workers)
         return Devices.use_xla(devices, xla)
 
     assert not compiled("auto", 1)

@@ -1,34 +1,10 @@
-"""Reads JSON and YAML that contain plain data only; errors are one line."""
+"""Reads YAML that contains plain data only."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import yaml
-
-from dssm_tf.common.errors import UserError
-
-
-def read_json(path: Path, hint: str) -> Any:
-    """Reads a JSON file.
-
-    Args:
-        path: the file.
-        hint: a sentence for the error message that says how to fix the problem.
-
-    Raises:
-        UserError: the file is missing or is not JSON.
-    """
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist. {hint}") from None
-    except NotADirectoryError:
-        raise UserError(f"{path.parent} is a file. {hint}") from None
-    except (ValueError, RecursionError) as error:  # RecursionError: a million nested brackets
-        raise UserError(f"{path} is damaged, it is not JSON ({error}). {hint}") from None
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -52,13 +28,13 @@ class _PlainLoader(yaml.SafeLoader):
             for key, _ in node.value
             if isinstance(key, yaml.ScalarNode) and key.value != "<<"
         ]
-        seen: set[Any] = set()
+        earlier_keys: set[Any] = set()
         for key in keys:
-            if key in seen:
+            if key in earlier_keys:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} occurs twice", node.start_mark
                 )
-            seen.add(key)
+            earlier_keys.add(key)
         return super().construct_mapping(node, deep)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from dssm_tf.common.checksums import is_inside, sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.json_files import read_json
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 

@@ -58,13 +58,13 @@ class GradedSource:
     @property
     def query_ids(self) -> NDArray[np.int64]:
         """The id of each query, training and validation; see `Rules.id`."""
-        return self.rules.column(graded.query for graded in (*self.training, *self.validation))
+        return self.rules.ids(graded.query for graded in (*self.training, *self.validation))
 
     @property
     def pair_ids(self) -> NDArray[np.int64]:
         """The id of each (query, title) pair, training and validation; see `combine64`."""
         lists = [*self.training, *self.validation]
-        titles = self.rules.column(title for graded in lists for title in graded.titles)
+        titles = self.rules.ids(title for graded in lists for title in graded.titles)
         counts = [len(graded.titles) for graded in lists]
         return combine64(np.repeat(self.query_ids, counts), titles)
 

@@ -217,7 +217,7 @@ class Preprocessed:
     @cached_property
     def ids(self) -> Mapping[Kind, NDArray[np.int64]]:
         """The id of each text; see `Rules.id`. Read as unsigned integers, ids increase."""
-        return {kind: self.rules.column(self.texts(kind)) for kind in ("queries", "titles")}
+        return {kind: self.rules.ids(self.texts(kind)) for kind in ("queries", "titles")}
 
     @property
     def pair_ids(self) -> NDArray[np.int64]:
@@ -227,7 +227,7 @@ class Preprocessed:
 
     def find(self, kind: Kind, texts: Iterable[str]) -> NDArray[np.int64]:
         """The index of each text, compared under the text rules; -1 for an unknown text."""
-        known, wanted = self.ids[kind].view(np.uint64), self.rules.column(texts).view(np.uint64)
+        known, wanted = self.ids[kind].view(np.uint64), self.rules.ids(texts).view(np.uint64)
         index = np.searchsorted(known, wanted)
         return np.where(np.append(known, 0)[index] == wanted, index, -1)
 

@@ -30,7 +30,7 @@ from dssm_tf.runtime.compact_files import (
     RULES,
     VOCABULARY,
     WEIGHTS,
-    Arrays,
+    NamedArrays,
     read_compact,
 )
 from dssm_tf.runtime.remembered_clicks import REMEMBERED_CLICKS, RememberedClicks
@@ -202,7 +202,7 @@ def write_compact(
     verify(runtime.load(directory), ranker)
 
 
-def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any], Arrays]:
+def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any], NamedArrays]:
     """The settings and weights of a model that compares words.
 
     The matrix of `ranker` is changed to the rounded values, so that `verify` finds no difference by
@@ -224,7 +224,9 @@ def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any]
     return {"score": score}, arrays
 
 
-def _rounded(kernel: NDArray[np.float32], table: TableName) -> tuple[Arrays, NDArray[np.float32]]:
+def _rounded(
+    kernel: NDArray[np.float32], table: TableName
+) -> tuple[NamedArrays, NDArray[np.float32]]:
     """A first matrix as it is stored, as `kernel` and for int8 `scale`; and its rounded values."""
     kernel[0] = 0.0  # the row of padding, which Keras never reads
     if table == "int8":
@@ -235,13 +237,15 @@ def _rounded(kernel: NDArray[np.float32], table: TableName) -> tuple[Arrays, NDA
     return {"kernel": stored}, stored.astype(np.float32)
 
 
-def _stored_weights(ranker: SemanticRanker, tower_names: Sequence[str], table: TableName) -> Arrays:
+def _stored_weights(
+    ranker: SemanticRanker, tower_names: Sequence[str], table: TableName
+) -> NamedArrays:
     """The weights by tower and Keras name, such as `query_tower/recurrence/bias`.
 
     The first matrices are rounded to the number type `table`. The matrices of `ranker` are changed
     to the rounded values, so that `verify` finds no difference by rounding.
     """
-    arrays: Arrays = {}
+    arrays: NamedArrays = {}
     for tower_name in tower_names:
         tower = getattr(ranker.model, tower_name)
         for weight in tower.weights:

@@ -15,7 +15,7 @@ from dssm_tf.character_ops import normalize
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.forks import ForkCheck
-from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.json_files import read_json
 from dssm_tf.config import load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
 from dssm_tf.export.saved_model_check import check_saved_model
@@ -209,12 +209,12 @@ class ExportedMaxSim(TrainedRanker):
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """See `TrainedRanker`. Titles are not cached."""
-        distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
+        keys, row_of_title = self.vocabulary.rules.distinct(texts_of("titles", titles))
         texts = texts_of("queries", queries)
-        scores = np.empty((len(texts), len(distinct)), np.float32)
+        scores = np.empty((len(texts), len(keys)), np.float32)
         for row, query in enumerate(texts):
-            scores[row] = self._scores([query], distinct)
-        return scores[:, shared]
+            scores[row] = self._scores([query], keys)
+        return scores[:, row_of_title]
 
     def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """See `TrainedRanker`."""

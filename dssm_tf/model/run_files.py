@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.json_files import read_json
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, Title
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.training_log import TrainingLog

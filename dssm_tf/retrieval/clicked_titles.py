@@ -40,15 +40,15 @@ class ClickedTitles(NamedTuple):
         Args:
             remembered: the remembered clicks.
             table: Arrow table of the entries, with `title`.
-            arrays: the numbers of the index.
+            arrays: the arrays of the index.
             vocabulary: the vocabulary of the model.
         """
         column = table["title"]
         first_entries = arrays.docs[arrays.doc_starts[:-1]].tolist()
-        hashes = vocabulary.rules.column(column[entry].as_py() for entry in first_entries)
+        hashes = vocabulary.rules.ids(column[entry].as_py() for entry in first_entries)
         order = np.argsort(hashes)
-        ranks = np.searchsorted(hashes, remembered.titles, sorter=order).clip(max=len(order) - 1)
-        candidates = order[ranks]
+        offsets = np.searchsorted(hashes, remembered.titles, sorter=order)
+        candidates = order[offsets.clip(max=len(order) - 1)]
         positions = np.where(hashes[candidates] == remembered.titles, candidates, -1).astype(
             np.int32
         )
@@ -95,7 +95,7 @@ class ClickedTitles(NamedTuple):
     def added(
         self, words: Sequence[str], titles: NDArray[np.int32], scores: NDArray[np.float32]
     ) -> NDArray[np.float64] | None:
-        """The part of scores that remembered clicks add; None for a query without clicks.
+        """The part of the scores that remembered clicks add.
 
         Args:
             words: the words of the query, in order.
@@ -103,7 +103,7 @@ class ClickedTitles(NamedTuple):
             scores: their scores without remembered clicks.
 
         Returns:
-            float64 `(titles,)`, 0 for a title without clicks.
+            float64 `(titles,)`, 0 for a title without clicks; None for a query without clicks.
         """
         query_clicks = self.remembered.of_query(words)
         if query_clicks is None:

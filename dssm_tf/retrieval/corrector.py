@@ -1,4 +1,4 @@
-"""Corrects the query words that an index of words does not know."""
+"""Corrects the query words that an index of words does not contain."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Corrector:
 
     Args:
         maxsim: the model, with its rules by hand.
-        words: the words of the titles, by row.
+        words: the words of the titles of the index, by row.
         row_of: the row of each word.
-        ranking: finds similar words.
+        ranking: the ranking of the index; it finds similar words.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Corrector:
         self._correction = lru_cache(_CACHED)(self._correct)
 
     def corrections(self, words: Sequence[str]) -> list[Correction]:
-        """The corrections of the words of a query that are not known.
+        """The corrections of the unknown words of a query.
 
         Args:
             words: the words of the query, in order.
@@ -47,31 +47,31 @@ class Corrector:
         unknown = [word for word in words if word not in self._row_of]
         if not unknown:
             return []
-        found = map(self._correction, dict.fromkeys(unknown))
-        return [correction for correction in found if correction is not None]
+        corrections = map(self._correction, dict.fromkeys(unknown))
+        return [correction for correction in corrections if correction is not None]
 
-    def knows(self, word: str) -> bool:
-        """Whether a title of the index or of the training, or a rule by hand, has a word."""
-        trained = self._maxsim.frequencies.words
+    def is_known(self, word: str) -> bool:
+        """Whether a title of the index or of the training data, or a rule by hand, has a word."""
+        title_counts = self._maxsim.frequencies.words
         return (
-            any(marked in self._row_of or marked in trained for marked in marked_words(word))
+            any(marked in self._row_of or marked in title_counts for marked in marked_words(word))
             or next(self._maxsim.search_rules.of_word(word), None) is not None
         )
 
     def similar_words(self, word: str) -> Iterator[KnownWord]:
         """The words of titles that are similar to a word of a query, most similar first."""
-        trained = self._maxsim.frequencies.words
+        title_counts = self._maxsim.frequencies.words
         for row, similarity in self._ranking.similar_words(word):
             marked = self._words[row]
-            yield KnownWord(split_mark(marked)[1], similarity, trained.get(marked, 0))
+            yield KnownWord(split_mark(marked)[1], similarity, title_counts.get(marked, 0))
 
     def _correct(self, word: str) -> Correction | None:
         """The correction of a word; None if it is known or has none."""
-        if not may_be_corrected(word) or self.knows(word):
+        if not may_be_corrected(word) or self.is_known(word):
             return None
         return correct_word(word, self.similar_words(word))
 
 
 def marked_words(word: str) -> Iterator[str]:
-    """The word as each field of a title may have it."""
+    """The word with the mark of each field that a title may have; see `text.fields`."""
     return (mark_word(word, field) for field in range(MAX_OWN_FIELDS + 1))

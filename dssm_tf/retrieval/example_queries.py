@@ -1,4 +1,4 @@
-"""Example queries for a corpus, made from its titles."""
+"""Makes example queries for a corpus from its titles."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SAMPLED = 2_000
 
 _EXAMPLES, _TYPOS = 6, 2
 _MIN_LETTERS = 4  # of a word; shorter ones are seldom good examples
-_FIRST_WORDS = 3  # of a title, if no two words are frequent
-_LONGEST = 40  # characters
+_FIRST_WORDS = 3  # of a title, for examples without a frequent pair of words
+_MAX_LENGTH = 40  # characters
 
 
 def examples_of(table: Any) -> list[str]:
@@ -31,10 +31,10 @@ def examples_of(table: Any) -> list[str]:
 
 
 def example_queries(titles: Sequence[str]) -> list[str]:
-    """Example queries, the last ones with a typing error.
+    """Makes example queries; the last ones have a typing error.
 
-    They are the most frequent pairs of neighboring words, each word in one pair only, then the
-    first words of titles. No query of a log is used: an index contains none.
+    The examples are the most frequent pairs of neighboring words, each word in one pair only, then
+    the first words of titles. They cannot be queries of a log: an index contains none.
 
     Args:
         titles: some titles of the corpus.
@@ -53,11 +53,11 @@ def example_queries(titles: Sequence[str]) -> list[str]:
     queries: list[str] = []
     used: set[str] = set()
     for pair, _ in counts.most_common():
-        if used.isdisjoint(pair) and len(" ".join(pair)) <= _LONGEST:
+        if used.isdisjoint(pair) and len(" ".join(pair)) <= _MAX_LENGTH:
             queries.append(" ".join(pair))
             used.update(pair)
     step = 1 + len(titles) // _EXAMPLES
     queries += [" ".join(shown_title(title).split()[:_FIRST_WORDS]) for title in titles[::step]]
-    distinct = [query for query in dict.fromkeys(queries) if 0 < len(query) <= _LONGEST]
+    distinct = [query for query in dict.fromkeys(queries) if 0 < len(query) <= _MAX_LENGTH]
     examples = distinct[:_EXAMPLES]
     return [*examples[:-_TYPOS], *map(with_typo, examples[-_TYPOS:])]

@@ -17,7 +17,7 @@ from dssm_tf.runtime.word_matches import WordMatches, parts_of_score, shown_part
 from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.fields import split_mark
 
-SHOWN = 200
+SHOWN_CHARACTERS = 200
 """The number of characters of a title that a page and the terminal show."""
 
 SYSTEMS = {"semantic": "Model", "bm25": "BM25"}
@@ -36,6 +36,7 @@ NO_WORDS = "The query has no word."
 """The note of an index of words for a query without words."""
 
 Split = Callable[[str], list[str]]
+"""Splits a text into words."""
 
 
 class Hit(NamedTuple):
@@ -87,17 +88,17 @@ class Hit(NamedTuple):
         return rounded_parts(exact, self.score, 3)
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
-        """The parts of the shown title between spaces, and whether each has a word of the query.
+        """The parts of the displayed title between spaces, each with whether it is a match.
 
         Args:
-            query: the query.
+            query: the query. A part that has a word of it is a match.
             split: splits a text into words.
         """
         return _marked(self.title, {*split(query)}, split)
 
 
 class LexicalHit(NamedTuple):
-    """A title in a ranking by BM25, shown beside the ranking of a maxsim model.
+    """A title in a ranking by BM25, to compare with the ranking of a maxsim model.
 
     Args:
         doc_id: id of the title.
@@ -119,12 +120,12 @@ class LexicalHit(NamedTuple):
 
 
 class ShownMatch(NamedTuple):
-    """A word of the query and the word of the title that it matches.
+    """A word of the query and the word of the title that it matches, to be displayed.
 
     Attributes:
         word: the word of the query.
-        match: the word as the title spells it, or as the model reads it if it is in no shown part
-            of the title; None without a match.
+        match: the word as the title spells it, or as the model reads it if the displayed part of
+            the title lacks it; None without a match.
         is_same: whether both are the same word.
         similarity: from 0 to 1.
         rule: the line of the rule by hand that sets the similarity, if any.
@@ -165,14 +166,14 @@ class MatchHit:
 
     def boosted(self, boosts: tuple[AppliedBoost, ...]) -> MatchHit:
         """The same hit with boosts, which are added to its score."""
-        added = sum(boost.part for boost in boosts)
-        return replace(self, score=self.score + added, boosts=boosts)
+        added_score = sum(boost.part for boost in boosts)
+        return replace(self, score=self.score + added_score, boosts=boosts)
 
     @cached_property
     def matches(self) -> WordMatches:
         """The words and pairs of query and title that match.
 
-        They add up to the score without the prior, the remembered clicks and boosts.
+        Their contributions add up to the score without prior, remembered clicks and boosts.
         """
         return self.model.word_matches(self.query, self.title)
 
@@ -198,28 +199,28 @@ class MatchHit:
         Args:
             split: splits a text into words.
         """
-        spelled: dict[str, str] = {}
+        spelling_of: dict[str, str] = {}
         for part in shown_title(self.title).split():
             if len(words := split(part)) == 1:
-                spelled.setdefault(words[0], part.strip(punctuation) or part)
-        title = {match.word for match in self.matches.title}
-        shown = []
+                spelling_of.setdefault(words[0], part.strip(punctuation) or part)
+        title_words = {match.word for match in self.matches.title}
+        matches = []
         for match in self.matches.query:
-            word = None if match.match is None else split_mark(match.match)[1]
+            title_word = None if match.match is None else split_mark(match.match)[1]
             rule = self.matches.rule_of(match)
-            shown.append(
+            matches.append(
                 ShownMatch(
                     split_mark(match.word)[1],
-                    None if word is None else spelled.get(word, word),
-                    match.word in title and match.match is not None,
+                    None if title_word is None else spelling_of.get(title_word, title_word),
+                    match.word in title_words and match.match is not None,
                     match.similarity,
                     None if rule is None else rule.line,
                 )
             )
-        return shown
+        return matches
 
     def applied_rules(self) -> list[str]:
-        """Sentences about the rules by hand that pin the title, or by which words never match."""
+        """Sentences about the rule that pins the title, and rules by which words never match."""
         sentences = []
         if self.pinned is not None:
             sentences.append(f"pinned by rule in line {self.pinned.line}")
@@ -240,22 +241,22 @@ class MatchHit:
         terms = [f"score {self.score:.3f}"]
         for name, value in self.parts().items():
             terms.append(f"{name} {value:+.3f}")
-        pinned = 0 if self.pinned is None else 1
-        rules = self.applied_rules()
-        title = {match.word for match in self.matches.title}
+        pin_count = 0 if self.pinned is None else 1
+        rules = self.applied_rules()  # the one that pins is first
+        title_words = {match.word for match in self.matches.title}
         for match in self.matches.query:
             word = split_mark(match.word)[1]
             if match.match is None:
                 terms.append(f"{word} unmatched")
-            elif match.word not in title:
+            elif match.word not in title_words:
                 similarity = f"{match.similarity:.2f}".removeprefix("0")
                 rule = self.matches.rule_of(match)
                 by_rule = f" by rule in line {rule.line}" if rule else ""
                 terms.append(f"{word} → {split_mark(match.match)[1]} {similarity}{by_rule}")
-        return ", ".join([*rules[:pinned], *terms, *rules[pinned:]])
+        return ", ".join([*rules[:pin_count], *terms, *rules[pin_count:]])
 
     def title_parts(self, query: str, split: Split) -> list[tuple[str, bool]]:
-        """The parts of the title between spaces, and whether each has a matched word.
+        """The parts of the displayed title between spaces, each with whether it is a match.
 
         Args:
             query: not used, because this hit has its query.
@@ -270,16 +271,16 @@ AnyHit = Hit | LexicalHit | MatchHit
 
 
 def shown_title(title: str) -> str:
-    """A title on one line, truncated after `SHOWN` characters.
+    """A title on one line, truncated after `SHOWN_CHARACTERS` characters.
 
     >>> shown_title("red shoe"), len(shown_title("red " * 1000))
     ('red shoe', 200)
     """
-    return shown_text(title, SHOWN)
+    return shown_text(title, SHOWN_CHARACTERS)
 
 
 def _marked(title: str, words: Collection[str], split: Split) -> list[tuple[str, bool]]:
-    """The parts of a shown title between spaces, and whether each has one of some words."""
+    """The parts of the displayed title between spaces, each with whether it has a given word."""
     return [(part, not {*words}.isdisjoint(split(part))) for part in shown_title(title).split()]
 
 
@@ -290,8 +291,8 @@ class SearchResult(NamedTuple):
         rankings: the best titles by system, see `SYSTEMS`; only `semantic` for a maxsim model.
         note: why the result is empty or poor; otherwise empty.
         blocked: a sentence for each title that a rule by hand blocks for the query.
-        corrections: query words that are not known, and what each may mean; maxsim only.
-        did_you_mean: the query with these corrections; empty without any.
+        corrections: unknown query words with the known words that they may mean; maxsim only.
+        did_you_mean: the query with these corrections; empty without corrections.
     """
 
     rankings: Mapping[str, Sequence[AnyHit]]

@@ -31,8 +31,8 @@ from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
 
 TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", INDEX_MODEL
-_PROBES = 200  # number of queries, built from titles, to measure a fast index
-_CANDIDATES = 100  # minimum number of titles that the vectors are searched for
+_PROBES = 200  # number of queries, made from titles, to measure a fast index
+_CANDIDATES = 100  # minimum number of titles that the index of vectors returns
 _REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 
 
@@ -59,7 +59,7 @@ class Index:
 
     @property
     def summary(self) -> str:
-        """The kind of search and its recall, in words."""
+        """Describes the kind of search and its recall."""
         return self.nearest.summary
 
     @classmethod
@@ -95,7 +95,7 @@ class Index:
             model.encode_titles(distinct, prior=True)[indices],
             kind,
             lambda: model.encode_queries(
-                queries or [" ".join(title[::2]) for title in probes], prior=True
+                queries or [" ".join(words[::2]) for words in probes], prior=True
             ),
         )
         titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
@@ -154,12 +154,12 @@ class Index:
         titles = read_table(directory / TITLES, ("doc_id", "title"), mapped, has_more=True)
         check_bm25(directory / WORDS, len(titles), _REBUILD_HINT, mapped)
         nearest = Nearest.open(directory / NEAREST, _REBUILD_HINT, mapped)
-        # A title's vector, its prior, and the dimension that `Nearest` adds.
-        columns = 1 + model.encode_titles([], prior=True).shape[1]
-        if (nearest.index.ntotal, nearest.index.d) != (len(titles), columns):
+        # The numbers of a title's vector and its prior, and the one that `Nearest` adds.
+        dimension = model.encode_titles([], prior=True).shape[1] + 1
+        if (nearest.index.ntotal, nearest.index.d) != (len(titles), dimension):
             raise UserError(
                 f"{directory / NEAREST} has {nearest.index.ntotal} vectors of {nearest.index.d} "
-                f"numbers; expected {len(titles)} of {columns}. {_REBUILD_HINT}"
+                f"numbers; expected {len(titles)} of {dimension}. {_REBUILD_HINT}"
             )
         lexical = bm25s.BM25.load(directory / WORDS, mmap=mapped)
         if problem := sample_problem(model, titles["title"], lexical, nearest.index):
@@ -206,9 +206,8 @@ class Index:
 
         # The query's unit vector (zeros if it has no known n-gram), followed by 1.
         vector = self.model.encode_queries([query], prior=True)[0]
-        known = bool(vector[:-1].any())
         semantic_rows = np.zeros(0, np.int64)
-        if known:
+        if vector[:-1].any():
             semantic_rows = self.nearest.search(vector, max(k, _CANDIDATES), allowed)[1]
 
         rankings: dict[str, list[Hit]] = {}
@@ -225,7 +224,7 @@ class Index:
                 for numbers in (scores, scores - priors, priors, bm25[rows], values)
             )
             rankings[system] = list(map(Hit, table["doc_id"], table["title"], *columns))
-        good = any(
+        has_good_match = any(
             is_good_match(self.model.cutoff, hit.similarity, split(query), split(hit.title))
             for hits in rankings.values()
             for hit in hits[:FIRST_TITLES]
@@ -233,6 +232,6 @@ class Index:
         note = ""
         if not any(rankings.values()):
             note = NO_RESULTS
-        elif not good:
+        elif not has_good_match:
             note = POOR_RESULTS
         return SearchResult({name: hits[:k] for name, hits in rankings.items()}, note)

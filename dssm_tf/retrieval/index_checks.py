@@ -13,13 +13,13 @@ import numpy as np
 
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.json_files import read_json
 from dssm_tf.retrieval.content_checks import sample_rows
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.text.rules import FOLDED
 
 _BLOCK = 1 << 20  # numbers that are checked at once
-_ROUNDING = 1e-3  # of a number of a vector; vectors differ less between CPUs
+_ROUNDING = 1e-3  # largest difference of a number of a vector; CPUs differ by less
 
 
 def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> None:
@@ -64,11 +64,11 @@ def check_bm25(directory: Path, titles: int, hint: str, mapped: bool = True) -> 
 
 
 def nearest_problem(faiss: Any, index: Any) -> str | None:
-    """Says what is wrong with a faiss index; None if a search stays within its vectors.
+    """Describes the problem of a faiss index; None if a search cannot leave its vectors.
 
     Args:
         faiss: the module.
-        index: of vectors, exact or as a graph.
+        index: the index: exact, or an HNSW graph.
     """
     flat = index
     if type(index) is faiss.IndexHNSWFlat:
@@ -92,7 +92,7 @@ def nearest_problem(faiss: Any, index: Any) -> str | None:
 
 
 def _graph_problem(faiss: Any, index: Any) -> str | None:
-    """Says what is wrong with an HNSW graph: an offset, a level or a neighbor out of range."""
+    """Describes an offset, a level or a neighbor of an HNSW graph that is out of range, if any."""
     graph, rows = index.hnsw, index.ntotal
     offsets, levels, widths = (
         faiss.vector_to_array(vector).astype(np.int64)
@@ -117,19 +117,22 @@ def _graph_problem(faiss: Any, index: Any) -> str | None:
 
 
 def sample_problem(model: VectorRanker, titles: Any, lexical: Any, index: Any) -> str | None:
-    """Says what is wrong with a sample of titles; None if nothing is.
+    """Compares a sample of titles with their vectors and words; None if they fit together.
 
     Args:
         model: the model of the index.
         titles: the column `title` of the entries.
         lexical: the bm25s index of the titles.
         index: the faiss index of their vectors, see `Nearest.build`.
+
+    Returns:
+        The problem, for an error message.
     """
     rows = sample_rows(len(titles))
     texts = [titles[row].as_py() for row in rows]
     vectors = index.reconstruct_batch(np.array(rows, np.int64))
     if not np.allclose(vectors[:, :-1], model.encode_titles(texts, prior=True), atol=_ROUNDING):
-        return "a vector is not that of its title"
+        return "a vector differs from its title's"
     # The added component makes all vectors equally long.
     squares = np.einsum("nd,nd->n", vectors, vectors)
     if not np.allclose(squares, squares[:1], rtol=_ROUNDING):
@@ -139,12 +142,12 @@ def sample_problem(model: VectorRanker, titles: Any, lexical: Any, index: Any) -
     is_sampled[rows] = True
     columns, starts = lexical.scores["indices"], lexical.scores["indptr"]
     positions = np.flatnonzero(is_sampled[columns])
-    words = np.searchsorted(starts, positions, side="right") - 1
-    received = {*zip(columns[positions].tolist(), words.tolist(), strict=True)}
-    number_of = lexical.vocab_dict
+    words_at_positions = np.searchsorted(starts, positions, side="right") - 1
+    received = {*zip(columns[positions].tolist(), words_at_positions.tolist(), strict=True)}
+    word_ids = lexical.vocab_dict
     expected = {
-        (row, number_of.get(word))
+        (row, word_ids.get(word))
         for row, text in zip(rows, texts, strict=True)
         for word in FOLDED.words(text)
     }
-    return None if received == expected else "the words of bm25s are not those of the titles"
+    return None if received == expected else "the words of bm25s differ from those of the titles"

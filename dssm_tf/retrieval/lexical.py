@@ -1,4 +1,4 @@
-"""BM25 rankings of a corpus, by bm25s."""
+"""BM25 rankings of a corpus, computed by the library bm25s."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def build_bm25(tokens: Sequence[Sequence[str]]) -> Any:
     """Builds a BM25 index with the parameters of `baselines.bm25`.
 
     Args:
-        tokens: the words of each title, at least one word in all.
+        tokens: the words of each title; at least one title has a word.
     """
     import bm25s
 
     # bm25s logs every index that it builds, at any level of the root logger.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     index = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
-    # Without a vocabulary, bm25s numbers the words in the order of a set: at random.
-    vocabulary = {word: number for number, word in enumerate(sorted({*chain(*tokens)}))}
+    # Without a vocabulary, bm25s numbers the words in the order of a set, which is random.
+    vocabulary = {word: word_id for word_id, word in enumerate(sorted({*chain(*tokens)}))}
     word_ids = [[vocabulary[word] for word in words] for words in tokens]
     index.index((word_ids, vocabulary), create_empty_token=False, show_progress=False)
     return index
@@ -54,7 +54,7 @@ class LexicalRanking:
     def search(
         self, query: str, k: int = 10, allowed: NDArray[np.bool_] | None = None
     ) -> list[LexicalHit]:
-        """The best `k` titles; only titles with a word of the query.
+        """The best `k` titles that have a word of the query.
 
         Args:
             query: any text.

@@ -1,4 +1,4 @@
-"""Computes the words and the numbers of a search index for models with the score maxsim."""
+"""Computes the words and the arrays of a search index for models with the score maxsim."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dssm_tf.runtime.search_rules import NO_RULES
 from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.tables.judgments import CorpusTitle
 
-_REPORT_EVERY = 10_000  # titles
-_REPORT_WORDS = 1_000
+_TITLES_PER_REPORT = 10_000
+_WORDS_PER_REPORT = 1_000
 
 Progress = Callable[[float, str], None]
 """Called with the finished fraction and the current step."""
@@ -31,24 +31,24 @@ def compute_arrays(
     similar_words: int | None,
     progress: Progress,
 ) -> tuple[list[str], Arrays]:
-    """Computes the words of a corpus and the numbers of its index.
+    """Computes the words of a corpus and the arrays of its index.
 
     Args:
         model: the trained model.
         corpus: titles to index. Equal titles tie, in the order of the corpus.
-        similar_words: the number of similar words of each word; None for all, which are not kept
-            in the arrays.
+        similar_words: the number of similar words of each word; None for all, which the arrays
+            then do not contain.
         progress: called with the finished fraction and the current step.
 
     Returns:
-        The distinct words of the titles, by row; the numbers.
+        The distinct words of the titles, by row; the arrays.
 
     Raises:
         UserError: no title has a word.
     """
     vocabulary, maxsim = model.vocabulary, model.maxsim
     keys, title_of_entry = vocabulary.rules.distinct(
-        _reported((entry.title for entry in corpus), len(corpus), "comparing", 0.0, progress)
+        _with_progress((entry.title for entry in corpus), len(corpus), "comparing", 0.0, progress)
     )
     order = sorted(range(len(keys)), key=lambda row: tie_key(keys[row]))
     titles = [keys[row] for row in order]
@@ -57,16 +57,18 @@ def compute_arrays(
     title_of_entry = rank[title_of_entry]
 
     progress(0.35, "sorting titles")
-    texts = _reported(titles, len(titles), "splitting", 0.45, progress)
+    texts = _with_progress(titles, len(titles), "splitting", 0.45, progress)
     terms = TitleTerms.of(map(vocabulary.words, texts))
     if not terms.row_of:
         raise UserError(f"None of the {len(corpus)} titles has a word; use another corpus.")
     progress(0.8, "writing postings")
     words = list(terms.row_of)
     features = maxsim.words(words)
-    title_words, title_starts = _distinct(terms.rows, terms.titles, len(words), len(titles))
-    pair_keys, rows, pair_owners = _pairs(terms, maxsim.frequencies.pairs)
-    title_pairs, title_pair_starts = _distinct(rows, pair_owners, len(pair_keys), len(titles))
+    title_words, title_starts = _distinct_terms(terms.rows, terms.titles, len(words), len(titles))
+    pair_keys, pair_rows, pair_titles = _pairs(terms, maxsim.frequencies.pairs)
+    title_pairs, title_pair_starts = _distinct_terms(
+        pair_rows, pair_titles, len(pair_keys), len(titles)
+    )
     word_postings = Postings(title_words, title_starts, len(words))
     pair_postings = Postings(title_pairs, title_pair_starts, len(pair_keys))
     pair_names = [
@@ -104,22 +106,22 @@ def compute_arrays(
     return words, arrays
 
 
-def _reported(
-    items: Iterable[Any], total: int, step: str, done: float, progress: Progress
+def _with_progress(
+    titles: Iterable[Any], total: int, step: str, start: float, progress: Progress
 ) -> Iterator[Any]:
-    """Passes items on and reports them as 35 % of the work.
+    """Yields titles, and reports their iteration as 35 % of the work.
 
     Args:
-        items: the titles in any form.
+        titles: the titles.
         total: their number.
-        step: a verb for the current step.
-        done: the fraction that was done before.
+        step: the current step, such as `comparing`.
+        start: the fraction of the work that was finished before.
         progress: see `compute_arrays`.
     """
-    for number, item in enumerate(items):
-        if number % _REPORT_EVERY == 0:
-            progress(done + 0.35 * number / total, f"{step} {number:,} of {total:,} titles")
-        yield item
+    for count, title in enumerate(titles):
+        if count % _TITLES_PER_REPORT == 0:
+            progress(start + 0.35 * count / total, f"{step} {count:,} of {total:,} titles")
+        yield title
 
 
 def _similar_words(
@@ -128,20 +130,20 @@ def _similar_words(
     """The similar words of all words of a catalog: `similar_rows` and `similarities`, see `Arrays`.
 
     Args:
-        similar: finds them.
+        similar: finds similar words.
         words: the words of the catalog.
         progress: see `compute_arrays`.
     """
     width = 0 if similar.limit is None else min(similar.limit, len(words))
-    table = np.zeros((len(words), width), np.int32)
+    similar_rows = np.zeros((len(words), width), np.int32)
     similarities = np.zeros((len(words), width), np.float32)
     if width:
         for row, (rows, values) in enumerate(similar.of_each(words)):
-            if row % _REPORT_WORDS == 0:
+            if row % _WORDS_PER_REPORT == 0:
                 state = f"comparing {row:,} of {len(words):,} words"
                 progress(0.8 + 0.2 * row / len(words), state)
-            table[row, : len(rows)], similarities[row, : len(rows)] = rows, values
-    return table, similarities
+            similar_rows[row, : len(rows)], similarities[row, : len(rows)] = rows, values
+    return similar_rows, similarities
 
 
 def _pairs(
@@ -151,7 +153,7 @@ def _pairs(
 
     Args:
         terms: the words of titles, in order.
-        known_pairs: pairs with a document frequency; all others are left out.
+        known_pairs: pairs with a document frequency; all other pairs are ignored.
 
     Returns:
         The keys of the pairs, see `Arrays.pair_keys`; the row of each pair and its title, int32.
@@ -169,7 +171,7 @@ def _pairs(
     return pair_keys, pair_rows.astype(np.int32), titles[1:][neighbors][is_known]
 
 
-def _distinct(
+def _distinct_terms(
     rows: NDArray[np.int32], titles: NDArray[np.int32], terms: int, title_count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The distinct terms of each title.

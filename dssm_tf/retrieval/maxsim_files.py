@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import map_array, write_array
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.json_files import read_json
 from dssm_tf.retrieval.arrow_files import has_compressed_batches
 
 SETTINGS, WORDS, ARRAYS = "index.json", "words.arrow", "arrays"
@@ -33,7 +34,7 @@ REBUILD_HINT = "Build it again: dssm index --model RUN --corpus CORPUS --out IND
 
 
 class Arrays(NamedTuple):
-    """The numbers of an index.
+    """The arrays of an index: its postings, vectors and weights.
 
     Titles are distinct: entries of the corpus with the same words are one title. Titles are
     in the order of `dssm_tf.evaluation.ranking.tie_key`.
@@ -102,7 +103,7 @@ _DTYPES = {
 _LARGEST = 1e9  # of weights
 _RANGES = {
     "vectors": (-1.001, 1.001),
-    "similarities": (-np.inf, np.inf),  # see `_table_problem`
+    "similarities": (-np.inf, np.inf),  # see `_similar_words_problem`
     "query_weights": (0.0, _LARGEST),
     "word_weights": (0.0, _LARGEST),
     "pair_weights": (0.0, _LARGEST),
@@ -137,10 +138,7 @@ def read_settings(directory: Path) -> tuple[int, int]:
         UserError: the file is of another format, or a value is impossible.
     """
     path = directory / SETTINGS
-    try:
-        settings: Any = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON ({error}). {REBUILD_HINT}") from None
+    settings = read_json(path, REBUILD_HINT)
     if not isinstance(settings, dict) or settings.get("format") != FORMAT:
         version = settings.get("format") if isinstance(settings, dict) else None
         raise UserError(
@@ -244,7 +242,17 @@ def read_arrays(
 def array_problem(
     arrays: Arrays, words: int, entries: int, dimension: int
 ) -> tuple[str, str] | None:
-    """The name of an array that does not fit the others, and why; None if all are valid."""
+    """Finds an array that does not fit the others.
+
+    Args:
+        arrays: the arrays.
+        words: the number of words.
+        entries: the number of entries of the corpus.
+        dimension: the length of a word's vector.
+
+    Returns:
+        Its name and the problem; None if all arrays are valid.
+    """
     for dtype, names in _DTYPES.items():
         for name in names:
             received = getattr(arrays, name).dtype
@@ -270,7 +278,7 @@ def array_problem(
     squares = np.einsum("nd,nd->n", arrays.vectors, arrays.vectors)
     if words and squares.max() > 1 + _ROUNDING:
         return "vectors", "a vector is longer than 1"
-    if problem := _table_problem(arrays.similar_rows, arrays.similarities, words):
+    if problem := _similar_words_problem(arrays.similar_rows, arrays.similarities, words):
         return problem
     if pairs and not (arrays.pair_keys[0] >= 0 and arrays.pair_keys[-1] < words**2):
         return "pair_keys", "a number is out of range"
@@ -302,43 +310,39 @@ def array_problem(
     ):
         by_term, by_title = getattr(arrays, titles_of_terms), getattr(arrays, terms_of_titles)
         if not _same_pairs(term_starts, by_term, title_starts, by_title):
-            return titles_of_terms, f"its titles are not those that {terms_of_titles} has"
+            return titles_of_terms, f"its titles differ from those of {terms_of_titles}"
     if not _totals_are_equal(arrays):
-        return "inverse_totals", "a number is not that of the title's weights"
+        return "inverse_totals", "a number does not fit the weights of the title's words and pairs"
     return None
 
 
 def _same_pairs(
-    starts: NDArray[np.int64],
-    items: NDArray[np.int32],
-    other_starts: NDArray[np.int64],
-    other_items: NDArray[np.int32],
+    term_starts: NDArray[np.int64],
+    titles: NDArray[np.int32],
+    title_starts: NDArray[np.int64],
+    terms: NDArray[np.int32],
 ) -> bool:
-    """Whether two lists of lists contain the same pairs of the number of a list and an item.
+    """Whether the titles of each term and the terms of each title are the same pairs.
+
+    Each pair of a term and a title becomes the product of two random numbers. The sums modulo 2^64
+    are equal for the same pairs, and for other pairs with a probability below 2^-50.
 
     Args:
-        starts: int64 `(lists + 1,)`, the start of each list.
-        items: their items, numbers of the other lists; each list has distinct ones.
-        other_starts: the start of each list in `other_items`.
-        other_items: items of the other lists, numbers of lists in `items`.
-
-    Each pair becomes the product of two random numbers. The sums modulo 2^64 are equal for the
-    same pairs, and for others with a probability below 2^-50.
+        term_starts: int64 `(terms + 1,)`, the start of each term's titles in `titles`.
+        titles: the titles of all terms; those of one term are distinct.
+        title_starts: int64 `(titles + 1,)`, the start of each title's terms in `terms`.
+        terms: the terms of all titles; those of one title are distinct.
     """
-    if len(items) != len(other_items):
+    if len(titles) != len(terms):
         return False
     random = np.random.default_rng()
-    factors, other_factors = (
-        random.integers(0, 1 << 64, size, np.uint64) for size in (len(starts), len(other_starts))
+    term_factors, title_factors = (
+        random.integers(0, 1 << 64, size, np.uint64)
+        for size in (len(term_starts), len(title_starts))
     )
-    total, other_total = (
-        _sum_of_products(*lists)
-        for lists in (
-            (factors, starts, other_factors, items),
-            (other_factors, other_starts, factors, other_items),
-        )
+    return _sum_of_products(term_factors, term_starts, title_factors, titles) == _sum_of_products(
+        title_factors, title_starts, term_factors, terms
     )
-    return total == other_total
 
 
 def _sum_of_products(
@@ -347,10 +351,17 @@ def _sum_of_products(
     factors_of_items: NDArray[np.uint64],
     items: NDArray[np.int32],
 ) -> int:
-    """The sum over all items of the factor of the list times that of the item, modulo 2^64."""
+    """The sum of the products of each list's factor and each of its items' factors, modulo 2^64.
+
+    Args:
+        factors: the factor of each list.
+        starts: `(lists + 1,)`, the start of each list in `items`.
+        factors_of_items: the factor of each item.
+        items: indices of items.
+    """
     sums = np.append(np.uint64(0), np.cumsum(factors_of_items[items], dtype=np.uint64))
-    of_lists = sums[starts[1:]] - sums[starts[:-1]]
-    return int((factors[: len(of_lists)] * of_lists).sum(dtype=np.uint64))
+    sums_of_lists = sums[starts[1:]] - sums[starts[:-1]]
+    return int((factors[: len(sums_of_lists)] * sums_of_lists).sum(dtype=np.uint64))
 
 
 def _totals_are_equal(arrays: Arrays) -> bool:
@@ -366,10 +377,10 @@ def _totals_are_equal(arrays: Arrays) -> bool:
     return not products.size or bool(np.ptp(products) <= _ROUNDING * products.max())
 
 
-def _table_problem(
+def _similar_words_problem(
     rows: NDArray[np.int32], similarities: NDArray[np.float32], words: int
 ) -> tuple[str, str] | None:
-    """The same as `array_problem`, for the table of similar words."""
+    """Describes the problem of the table of similar words; see `array_problem`."""
     if rows.ndim != 2 or len(rows) != words:
         return "similar_rows", f"its shape is {rows.shape}; expected ({words}, similar words)"
     if rows.size and not (rows.min() >= 0 and rows.max() < words):

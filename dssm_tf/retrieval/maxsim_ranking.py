@@ -1,6 +1,6 @@
 """Ranks the distinct titles of an index by the score maxsim, in two steps.
 
-First, all titles are scored with the most similar words of each query word only, by default 16
+First, all titles are scored, but each query word matches only its most similar words, by default 16
 (`SIMILAR_WORDS`). Then the best titles, by default 200 (`RESCORED`), are scored by the full
 formula. So the returned scores are those of the model. A title is missed only if the first step
 ranks it far lower than the full formula does. Both steps include the prior. Titles without any
@@ -65,7 +65,7 @@ class MaxSimRanking:
     Args:
         maxsim: vectors and weights of words.
         row_of: the row of each word of the titles.
-        arrays: the numbers of the index, plain and read-only.
+        arrays: the arrays of the index, plain and read-only.
         similar_words: the number of similar words of a query word in the first step; None for all.
         rescored: the number of candidates that are scored by the full formula.
         clicked: the titles of the model's remembered clicks; None if it remembers none.
@@ -104,7 +104,7 @@ class MaxSimRanking:
             words: the words of the query, in order.
             k: the number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
-            bonus: `(titles,)`, what is added to the score of each title; the order includes it.
+            bonus: `(titles,)`, a number for each title; titles are ordered by score plus bonus.
 
         Returns:
             The titles with the scores of the model, remembered clicks included, without the bonus.
@@ -131,7 +131,7 @@ class MaxSimRanking:
             k: the minimum number of titles, at least 1.
             allowed: the entries that may be returned; None for all.
             additional: positions of titles to score besides the best ones of the first step.
-            bonus: `(titles,)`, what the first step adds to the score of each title.
+            bonus: `(titles,)`, a number that the first step adds to the score of each title.
 
         Returns:
             The titles with the scores of the model, without remembered clicks and bonus.
@@ -175,13 +175,16 @@ class MaxSimRanking:
         Args:
             words: the words of the query, in order.
             titles: positions of the titles.
+
+        Returns:
+            A number for each title; 0 for a title without remembered clicks.
         """
-        added, query = None, None
+        added = None
         if self._clicked is not None and len(self._clicked.titles(words)):
             query = self._queries.prepare(words)
-        if self._clicked is not None and query is not None:
-            scores = self._scores_without_clicks(query, titles)
-            added = self._clicked.added(words, titles, scores)
+            if query is not None:
+                scores = self._scores_without_clicks(query, titles)
+                added = self._clicked.added(words, titles, scores)
         return [0.0] * len(titles) if added is None else added.tolist()
 
     def similar_words(self, word: str) -> list[tuple[int, float]]:

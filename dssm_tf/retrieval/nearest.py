@@ -39,7 +39,7 @@ class Nearest:
 
     Args:
         index: faiss index, `Flat` or `HNSW32`.
-        summary: the kind of search and its recall, in words.
+        summary: describes the kind of search and its recall.
 
     Reference: Bachrach et al. 2014 for the dimension; Malkov and Yashunin 2020 for the graph.
     """
@@ -91,9 +91,9 @@ class Nearest:
             Scores and row indices, both `(min(k, titles),)`, best first, ties by row.
         """
         extended = np.append(query, 0).astype(np.float32)[None]
-        most = min(k + _EXTRA, self.index.ntotal)
+        count = min(k + _EXTRA, self.index.ntotal)
         if allowed is None:
-            rows = self.index.search(extended, most)[1][0]
+            rows = self.index.search(extended, count)[1][0]
         else:
             faiss = load_faiss()
             selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
@@ -101,14 +101,14 @@ class Nearest:
                 parameters = faiss.SearchParametersHNSW(sel=selector, efSearch=EF_SEARCH)
             else:
                 parameters = faiss.SearchParameters(sel=selector)
-            rows = self.index.search(extended, most, params=parameters)[1][0]
+            rows = self.index.search(extended, count, params=parameters)[1][0]
         rows = rows[rows >= 0]
         scores = self.score(query, rows)
         order = np.lexsort((rows, -scores))[:k]
         return scores[order], rows[order]
 
     def score(self, query: Vectors, rows: RowIndices) -> Vectors:
-        """Scores of the given titles, float32 `(rows,)`; independent of the other rows."""
+        """Scores of the titles at some rows, float32 `(rows,)`; no score depends on other rows."""
         # Products of float32 are exact in float64, and each row is summed separately.
         vectors = self.index.reconstruct_batch(rows)[:, :-1].astype(np.float64)
         return (vectors * query.astype(np.float64)).sum(axis=1).astype(np.float32)
@@ -136,7 +136,16 @@ class Nearest:
 
 
 def recall(nearest: Nearest, vectors: Vectors, queries: Vectors, k: int) -> float:
-    """The mean fraction of the best k titles that a search returns; ties with the k-th are hits."""
+    """The mean fraction of the best k titles that a search returns.
+
+    A returned title counts as one of them if its inner product is at least that of the k-th best.
+
+    Args:
+        nearest: the index.
+        vectors: vectors of the titles, `(titles, dimension)`.
+        queries: vectors of queries, `(queries, dimension)`.
+        k: number of titles.
+    """
     k = min(k, len(vectors))
     fractions = []
     for query in queries:

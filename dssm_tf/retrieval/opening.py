@@ -1,4 +1,4 @@
-"""Builds or opens the index that fits a model: of word vectors or of title vectors."""
+"""Builds or opens the index that fits a model: an index of words, or one of title vectors."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def search_index(
         query: any text.
         k: number of titles of each ranking, at least 1.
         filters: see `title_filters`; None for all titles.
-        boosts: see `runtime.boosts`; None for none.
+        boosts: see `runtime.boosts`; None for no boosts.
 
     Raises:
         UserError: a filter or a boost is not one of this index, or its model has no boosts.

@@ -1,4 +1,4 @@
-"""From ranked distinct titles of an index to ranked entries of the corpus, with boosts."""
+"""Turns ranked distinct titles of an index into ranked entries of the corpus, with boosts."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def best_entries(
         ranked: titles, best first.
         k: number of entries.
         allowed: the entries that may be returned; None for all.
-        arrays: the numbers of the index.
+        arrays: the arrays of the index.
     """
     starts = arrays.doc_starts
     entries: list[int] = []
-    of_title: list[int] = []
-    for i, title in enumerate(ranked.titles):
+    ranks: list[int] = []  # of the titles of the entries
+    for rank, title in enumerate(ranked.titles):
         docs = arrays.docs[starts[title] : starts[title + 1]]
         if allowed is not None:
             docs = docs[allowed.entries[docs]]
         entries += docs[: k - len(entries)].tolist()
-        of_title += [i] * (len(entries) - len(of_title))
+        ranks += [rank] * (len(entries) - len(ranks))
         if len(entries) == k:
             break
-    return RankedEntries(entries, ranked.scores[of_title], ranked.titles[of_title])
+    return RankedEntries(entries, ranked.scores[ranks], ranked.titles[ranks])
 
 
 def boosted_entries(
@@ -57,34 +57,37 @@ def boosted_entries(
     arrays: Arrays,
     added: NDArray[np.float32],
 ) -> RankedEntries:
-    """The best `k` entries of ranked titles if each entry has boosts of its own.
+    """The best `k` entries of ranked titles by score plus boosts.
 
     Args:
         ranked: the `k` titles with the largest sum of score and `largest_of_titles`.
         k: number of entries.
         allowed: the entries that may be returned; None for all.
-        arrays: the numbers of the index.
-        added: what boosts add to the score of each entry, `(entries of the corpus,)`.
+        arrays: the arrays of the index.
+        added: the number that boosts add to the score of each entry, `(entries of the corpus,)`.
     """
-    every = best_entries(ranked, len(arrays.docs), allowed, arrays)
-    scores = every.scores + added[every.entries]
-    best = np.argsort(-scores, kind="stable")[:k]
+    candidates = best_entries(ranked, len(arrays.docs), allowed, arrays)
+    boosted_scores = candidates.scores + added[candidates.entries]
+    best = np.argsort(-boosted_scores, kind="stable")[:k]
     return RankedEntries(
-        [every.entries[row] for row in best.tolist()], every.scores[best], every.titles[best]
+        [candidates.entries[row] for row in best.tolist()],
+        candidates.scores[best],
+        candidates.titles[best],
     )
 
 
 def largest_of_titles(
     added: NDArray[np.float32], arrays: Arrays, allowed: Filter | None
 ) -> NDArray[np.float32]:
-    """The largest of the numbers of the entries of each distinct title, `(titles,)`.
+    """For each distinct title, the largest number of its entries, `(titles,)`.
 
-    The best `k` titles by this bound have the best `k` entries: each further title has `k` titles
-    before it with an entry that scores at least as high as all of its entries.
+    With boosts as numbers, the best `k` titles by score plus this number have the best `k` entries:
+    each further title follows `k` titles with an entry that scores at least as high as all of its
+    entries.
 
     Args:
         added: a number for each entry of the corpus.
-        arrays: the numbers of the index.
+        arrays: the arrays of the index.
         allowed: the entries that may be returned; None for all. Titles without such an entry get 0.
     """
     if allowed is not None:

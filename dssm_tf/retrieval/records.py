@@ -1,4 +1,4 @@
-"""The result of a search as plain data, for JSON and tables."""
+"""Turns the result of a search into plain data, for JSON and tables."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def result_record(query: str, result: SearchResult) -> dict[str, Any]:
 
     Returns:
         `query`, and `note`, `did_you_mean`, `corrected` and `blocked` of the `SearchResult`.
-        `rankings` has a list of hits by system. A hit has `rank`, `doc_id`, `title`, `score` and
+        `rankings` has a list of hits by system. Each hit has `rank`, `doc_id`, `title`, `score` and
         `parts`. With a maxsim model, it also has `words`, the matches of the query words, and
-        `rules`, the applied rules by hand; with a cosine model, the `bm25_score`.
+        `rules`, the applied rules by hand; with a cosine model, it has `bm25_score`.
     """
     return {
         "query": query,

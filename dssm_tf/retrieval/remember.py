@@ -26,16 +26,16 @@ MIN_SESSIONS = 10
 MUS = (1.0, 3.0, 10.0, 30.0)
 """Candidates of `mu`."""
 
-_HELD_OUT = 0.2  # fraction of the log that `mu` is chosen on
-_MIN_KNOWN = 40  # queries; with fewer ones, `mu` is `_DEFAULT_MU`
+_HELD_OUT_FRACTION = 0.2  # of the log; `mu` is chosen on this part
+_MIN_QUERIES = 40  # remembered and held-out queries; with fewer of them, `mu` is `_DEFAULT_MU`
 _DEFAULT_MU = 10.0
 
 _DEPTH = 10
 _METRIC = f"ndcg@{_DEPTH}"
 
 
-class Memory(NamedTuple):
-    """What an index remembers of a log.
+class ChosenClicks(NamedTuple):
+    """The clicks of a log that an index remembers.
 
     Attributes:
         clicks: the remembered clicks; None if there are none, or if they do not help.
@@ -50,49 +50,54 @@ def remember_clicks(
     index: MaxSimIndex,
     rows: pl.DataFrame,
     min_sessions: int = MIN_SESSIONS,
-    report: Progress = lambda fraction, state: None,
-) -> Memory:
+    progress: Progress = lambda fraction, state: None,
+) -> ChosenClicks:
     """Chooses the clicks to remember, and `mu`.
 
-    `mu` has the highest mean NDCG@10 of the queries that the earlier 80 % of the log remember, with
-    the latest 20 % of the rows as judgments. Of a log without times, a random fifth of the clicks
-    is held out instead. If the best `mu` is significantly worse than the model alone, nothing is
-    remembered. The model may have been trained on the later clicks, which favors it; so a small
-    difference does not count.
+    The latest 20 % of the rows are held out; they are the judgments. `mu` has the highest mean
+    NDCG@10 of the queries that would be remembered from the earlier 80 %. If the log has no times,
+    a random fifth of the clicks is held out instead. If the best `mu` is significantly worse than
+    the model alone, nothing is remembered. An insignificant difference does not count, because the
+    model may have been trained on the held-out clicks, which favors it.
 
     Args:
         index: the index, without remembered clicks.
         rows: rows of a log, with the columns of `dssm_tf.tables.click_log.SCHEMA`.
         min_sessions: a query needs clicks in this number of distinct sessions; of a log without
             sessions, this number of clicks.
-        report: called with the finished fraction and the current step.
+        progress: called with the finished fraction and the current step.
 
     Raises:
         UserError: a time stamp cannot be read.
     """
-    report(0.0, "reading clicks")
+    progress(0.0, "reading clicks")
     clicked = _clicks_on_titles(index, rows.filter(col.clicks > 0))
     remembered = _frequent(clicked, min_sessions)
     unit = "sessions" if _has_sessions(clicked) else "clicks"
-    described = f"{remembered['query'].n_unique():,} queries with at least {min_sessions} {unit}"
+    queries = f"{remembered['query'].n_unique():,} queries with at least {min_sessions} {unit}"
     if not len(remembered):
-        return Memory(None, f"no clicks are remembered: no query has {min_sessions} {unit}")
+        return ChosenClicks(None, f"no clicks are remembered: no query has {min_sessions} {unit}")
     if rows["timestamp"].str.len_chars().min() or 0:
-        earlier, later = split_by_time(clicked, _HELD_OUT)
-        how = "the latest fifth of the log"
+        earlier, held_out = split_by_time(clicked, _HELD_OUT_FRACTION)
+        held_out_part = "the latest fifth of the log"
     else:
-        earlier, later = _split_clicks(clicked)
-        how = "a random fifth of the clicks, because the log has no times"
-    mu, values = _choose_mu(index, _frequent(earlier, min_sessions), _sums(later), report)
-    measured = "not measured, because too few queries are known"
-    if values:
-        measured = (
-            f"NDCG@10 of known queries {values[1]:.4f}, without them {values[0]:.4f}, on {how}"
+        earlier, held_out = _split_clicks(clicked)
+        held_out_part = "a random fifth of the clicks, because the log has no times"
+    mu, means = _choose_mu(index, _frequent(earlier, min_sessions), _click_sums(held_out), progress)
+    measurement = "not measured, because too few queries are known"
+    if means:
+        measurement = (
+            f"NDCG@10 of known queries {means[1]:.4f}, without them {means[0]:.4f}, on "
+            f"{held_out_part}"
         )
     if mu is None:
-        return Memory(None, f"no clicks are remembered, because they are worse: {measured}")
-    clicks = _with_sums(index, remembered, mu, lambda done: report(done, "remembering clicks"))
-    return Memory(clicks, f"clicks of {described} are remembered, mu {mu:g}: {measured}")
+        return ChosenClicks(
+            None, f"no clicks are remembered, because they are worse: {measurement}"
+        )
+    clicks = _remembered(
+        index, remembered, mu, lambda fraction: progress(fraction, "remembering clicks")
+    )
+    return ChosenClicks(clicks, f"clicks of {queries} are remembered, mu {mu:g}: {measurement}")
 
 
 def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
@@ -124,10 +129,14 @@ def _clicks_on_titles(index: MaxSimIndex, rows: pl.DataFrame) -> pl.DataFrame:
     joined = rows.join(pairs, on=["doc_id", "title"], how="left").with_columns(
         query=col.query.replace_strict(queries, return_dtype=pl.String)
     )
-    known = joined.filter(col.title_row.is_not_null() & (col.query != ""))
-    visits = known.filter(col.session != "").with_columns(clicks=pl.lit(1, pl.Int64))
-    visits = visits.unique(["session", "query", "title_row"], keep="first", maintain_order=True)
-    return pl.concat([visits, known.filter(col.session == "")])
+    with_titles = joined.filter(col.title_row.is_not_null() & (col.query != ""))
+    clicks_of_sessions = with_titles.filter(col.session != "").with_columns(
+        clicks=pl.lit(1, pl.Int64)
+    )
+    clicks_of_sessions = clicks_of_sessions.unique(
+        ["session", "query", "title_row"], keep="first", maintain_order=True
+    )
+    return pl.concat([clicks_of_sessions, with_titles.filter(col.session == "")])
 
 
 def _has_sessions(clicked: pl.DataFrame) -> bool:
@@ -135,72 +144,80 @@ def _has_sessions(clicked: pl.DataFrame) -> bool:
 
 
 def _frequent(clicked: pl.DataFrame, min_sessions: int) -> pl.DataFrame:
-    """The clicks of each pair of the queries that are frequent enough; see `_sums`."""
+    """The clicks of each pair of the queries that are frequent enough; see `_click_sums`."""
     count = col.clicks.sum()
     if _has_sessions(clicked):
         count = col.session.filter(col.session != "").n_unique()
     frequent = clicked.group_by("query").agg(count=count).filter(col.count >= min_sessions)
-    return _sums(clicked.join(frequent, on="query", how="semi"))
+    return _click_sums(clicked.join(frequent, on="query", how="semi"))
 
 
-def _sums(clicked: pl.DataFrame) -> pl.DataFrame:
+def _click_sums(clicked: pl.DataFrame) -> pl.DataFrame:
     """The sum of the clicks of each query and title, sorted."""
     sums = clicked.group_by("query", title="title_row").agg(col.clicks.sum())
     return sums.select("query", "title", "clicks").sort("query", "title")
 
 
 def _split_clicks(clicked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Holds out a random fifth of the clicks, the same one for any order of the rows."""
+    """Splits off a random fifth of the clicks, which does not depend on the order of the rows."""
     rows = clicked.sort("query", "title_row", "session", "clicks")
-    held_out = np.random.default_rng(0).binomial(rows["clicks"].to_numpy(), _HELD_OUT)
-    later = rows.with_columns(clicks=pl.Series(held_out, dtype=pl.Int64))
-    earlier = rows.with_columns(clicks=col.clicks - later["clicks"])
-    return earlier.filter(col.clicks > 0), later.filter(col.clicks > 0)
+    counts = np.random.default_rng(0).binomial(rows["clicks"].to_numpy(), _HELD_OUT_FRACTION)
+    held_out = rows.with_columns(clicks=pl.Series(counts, dtype=pl.Int64))
+    earlier = rows.with_columns(clicks=col.clicks - held_out["clicks"])
+    return earlier.filter(col.clicks > 0), held_out.filter(col.clicks > 0)
 
 
 def _choose_mu(
-    index: MaxSimIndex, earlier: pl.DataFrame, later: pl.DataFrame, report: Progress
+    index: MaxSimIndex, earlier: pl.DataFrame, held_out: pl.DataFrame, progress: Progress
 ) -> tuple[float | None, tuple[float, ...]]:
     """The best `mu`, and the mean NDCG@10 without remembered clicks and with the best `mu`.
 
-    `mu` is None if the best one is significantly worse than the model alone. If too few queries are
-    known, it is the default, and there are no means.
+    `mu` is None if the best one is significantly worse than the model alone. With too few queries,
+    it is the default, and there are no means.
+
+    Args:
+        index: the index.
+        earlier: clicks to remember, see `_click_sums`.
+        held_out: later clicks, which are the judgments.
+        progress: called with the finished fraction and the current step.
     """
-    judged = later.join(earlier, on="query", how="semi")
-    known = judged["query"].unique(maintain_order=True).to_list()
-    if len(known) < _MIN_KNOWN:
+    judged = held_out.join(earlier, on="query", how="semi")
+    query_count = judged["query"].n_unique()
+    if query_count < _MIN_QUERIES:
         return _DEFAULT_MU, ()
     clicks_of = _by_query(earlier)
-    graded: list[list[tuple[int, int | None, float]]] = [[] for _ in (0.0, *MUS)]
-    for number, (query, clicks) in enumerate(_by_query(judged).items()):
-        report(number / len(known), "choosing mu")
+    all_mus = (0.0, *MUS)  # 0: without remembered clicks
+    rows_of_mus: list[list[tuple[int, int | None, float]]] = [[] for _ in all_mus]
+    for query_index, (query, clicks) in enumerate(_by_query(judged).items()):
+        progress(query_index / query_count, "choosing mu")
         titles, scores, log_sum = _candidates(index, query, clicks_of[query])
         remembered = np.array([clicks_of[query].get(title, 0) for title in titles.tolist()])
-        most = max(clicks.values())
-        for frame, mu in zip(graded, (0.0, *MUS), strict=True):
-            added = scores.astype(np.float64)
+        max_clicks = max(clicks.values())
+        for rows, mu in zip(rows_of_mus, all_mus, strict=True):
+            totals = scores.astype(np.float64)
             if mu:
-                added = added + _formula(mu, index.model.gamma).added(remembered, scores, log_sum)
-            first = titles[np.argsort(-added, kind="stable")[:_DEPTH]].tolist()
+                totals += _formula(mu, index.model.gamma).added(remembered, scores, log_sum)
+            best_titles = titles[np.argsort(-totals, kind="stable")[:_DEPTH]].tolist()
             for title, count in clicks.items():
-                rank = first.index(title) + 1 if title in first else None
-                frame.append((number, rank, 1.0 + (2 * count >= most) + (count == most)))
+                rank = best_titles.index(title) + 1 if title in best_titles else None
+                grade = 1.0 + (2 * count >= max_clicks) + (count == max_clicks)
+                rows.append((query_index, rank, grade))
     schema = {"query": pl.Int64, "rank": pl.Float64, "grade": pl.Float64}
-    frames = (pl.DataFrame(rows, schema, orient="row") for rows in graded)
-    without, *with_clicks = (per_query(frame, len(known), [_METRIC])[_METRIC] for frame in frames)
+    frames = (pl.DataFrame(rows, schema, orient="row") for rows in rows_of_mus)
+    without, *with_clicks = (per_query(frame, query_count, [_METRIC])[_METRIC] for frame in frames)
     means = [float(values.mean()) for values in with_clicks]
     best = int(np.argmax(means))
-    measured = float(without.mean()), means[best]
-    is_worse = means[best] < measured[0]
+    compared_means = float(without.mean()), means[best]
+    is_worse = means[best] < compared_means[0]
     if is_worse and paired_t_test(with_clicks[best] - without)[0] < SIGNIFICANCE_LEVEL:
-        return None, measured
-    return MUS[best], measured
+        return None, compared_means
+    return MUS[best], compared_means
 
 
 def _formula(mu: float, gamma: float) -> RememberedClicks:
-    """The formula with these numbers, without clicks."""
-    none = np.zeros(0, np.int64)
-    return RememberedClicks(none, np.zeros(1, np.int64), none, none, np.zeros(0), mu, gamma)
+    """Remembered clicks of no query, to compute the formula with these numbers."""
+    empty = np.zeros(0, np.int64)
+    return RememberedClicks(empty, np.zeros(1, np.int64), empty, empty, np.zeros(0), mu, gamma)
 
 
 def _by_query(sums: pl.DataFrame) -> dict[str, dict[int, int]]:
@@ -222,25 +239,25 @@ def _candidates(
     return titles, scores, float(np.logaddexp.reduce(logits))
 
 
-def _with_sums(
-    index: MaxSimIndex, sums: pl.DataFrame, mu: float, report: Callable[[float], None]
+def _remembered(
+    index: MaxSimIndex, sums: pl.DataFrame, mu: float, progress: Callable[[float], None]
 ) -> RememberedClicks:
     """The clicks in the form that an index stores."""
     by_hash = sorted((query_hash(query.split(" ")), query) for query in {*sums["query"]})
-    clicks_of, key = _by_query(sums), index.model.vocabulary.rules.id
+    clicks_of, title_id = _by_query(sums), index.model.vocabulary.rules.id
     column, docs, starts = index.table["title"], index.arrays.docs, index.arrays.doc_starts
     titles: list[int] = []
     clicks: list[int] = []
     ends, log_sums = [0], []
-    for number, (_, query) in enumerate(by_hash):
-        report(number / len(by_hash))
+    for query_index, (_, query) in enumerate(by_hash):
+        progress(query_index / len(by_hash))
         log_sums.append(_candidates(index, query, clicks_of[query])[2])
         for title, count in clicks_of[query].items():
-            titles.append(key(column[int(docs[starts[title]])].as_py()))
+            titles.append(title_id(column[int(docs[starts[title]])].as_py()))
             clicks.append(count)
         ends.append(len(titles))
     return RememberedClicks(
-        queries=np.array([number for number, _ in by_hash], np.int64),
+        queries=np.array([hashed for hashed, _ in by_hash], np.int64),
         starts=np.array(ends, np.int64),
         titles=np.array(titles, np.int64),
         clicks=np.array(clicks, np.int64),

@@ -86,7 +86,7 @@ def numbers_of(table: Any, name: str, purpose: str) -> NDArray[np.float64]:
 
 
 def describe_columns(table: Any) -> str:
-    """Says which columns an index stores; empty without any.
+    """Describes the columns that an index stores; empty without any.
 
     Returns:
         The end of a sentence, such as `; stored: price (numbers, 2 missing), brand (texts)`.
@@ -103,8 +103,11 @@ def describe_columns(table: Any) -> str:
 
 
 def _first_text(table: Any, name: str) -> tuple[int, str]:
-    """The first cell of a column that is neither empty nor a number, with its row."""
-    first = (0, "")
+    """The row and the text of the first cell of a column that is no number.
+
+    If all cells are numbers or empty, the first cell that is not empty.
+    """
+    first_nonempty = (0, "")
     row = 0
     for chunk in table[name].chunks:
         for text in chunk.to_pylist():
@@ -113,13 +116,13 @@ def _first_text(table: Any, name: str) -> tuple[int, str]:
                     float(text)
                 except ValueError:
                     return row, text
-                first = first if first[1] else (row, text)
+                first_nonempty = first_nonempty if first_nonempty[1] else (row, text)
             row += 1
-    return first
+    return first_nonempty
 
 
 class TitleBoosts:
-    """Computes what boosts add to the scores of entries. Several threads may use it.
+    """Computes the numbers that boosts add to the scores of entries. Several threads may use it.
 
     Args:
         table: Arrow table with `doc_id`, `title` and the stored columns.
@@ -131,7 +134,7 @@ class TitleBoosts:
         self._added = lru_cache(_CACHED_BOOSTS)(self._compute)
 
     def added(self, boosts: Boosts) -> NDArray[np.float32]:
-        """What boosts add to the score of each entry, `(entries,)`, read-only.
+        """The number that boosts add to the score of each entry, `(entries,)`, read-only.
 
         Args:
             boosts: the weight by the name of a stored column.

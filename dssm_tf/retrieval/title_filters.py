@@ -39,7 +39,7 @@ _Condition = tuple[str, tuple[Any, ...], bool]
 def parse_filters(texts: Iterable[str]) -> Filters:
     """Parses filters such as `price<=50` and `brand=Sony`.
 
-    Several values of one field are alternatives; several limits hold together.
+    A title needs one of several values of a field, and a number within all limits of a field.
 
     Raises:
         UserError: a filter has another form.
@@ -55,15 +55,12 @@ def parse_filters(texts: Iterable[str]) -> Filters:
                 f"--filter {text!r:.100}: expected a comparison such as 'price<=50' or brand=Sony."
             )
         name, sign, value = parsed[1].strip(), parsed[2], parsed[3].strip()
-        if sign == "=":
-            limits: Any = filters.setdefault(name, [])
-        else:
-            limits = filters.setdefault(name, {})
-        if isinstance(limits, list) != (sign == "="):
+        accepted: Any = filters.setdefault(name, [] if sign == "=" else {})
+        if isinstance(accepted, list) != (sign == "="):
             raise UserError(f"--filter {text!r:.100}: {name} has both values and limits.")
-        if isinstance(limits, list):
-            limits.append(value)
-        elif limits.setdefault(_NAMES_OF_SIGNS[sign], _number(name, value)) != float(value):
+        if isinstance(accepted, list):
+            accepted.append(value)
+        elif accepted.setdefault(_NAMES_OF_SIGNS[sign], _number(name, value)) != float(value):
             raise UserError(f"--filter {text!r:.100}: {name} has two limits of this kind.")
     return filters
 
@@ -95,7 +92,7 @@ class TitleFilters:
 
     Args:
         table: Arrow table with `doc_id`, `title` and stored columns, see `with_field_names`.
-        rules: rules that say which texts are equal.
+        rules: decide which texts are equal.
 
     Attributes:
         table: see above.

@@ -16,7 +16,7 @@ from dssm_tf.text.fields import split_mark
 from dssm_tf.text.vocabulary import Vocabulary
 
 EntriesOfQuery = Mapping[str, Mapping[int, TitleRule]]
-"""For the words of a query, joined by spaces, the entries that a rule pins or blocks."""
+"""By the words of a query, joined by spaces: the entries that a rule pins or blocks."""
 
 
 class TitleFinder:
@@ -25,8 +25,8 @@ class TitleFinder:
     Args:
         table: Arrow table with `doc_id` and `title`.
         row_of: the row of each word of the titles.
-        arrays: the numbers of the index.
-        vocabulary: of the model.
+        arrays: the arrays of the index.
+        vocabulary: the vocabulary of the model.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class TitleFinder:
     def entries(self, rules: SearchRules) -> EntriesOfQuery:
         """The entries of pinned and blocked titles, in the order of the rules.
 
-        If two rules of a query are about one entry, one by its id and one by its text, the earlier
-        one counts.
+        If one rule of a query names an entry by its id and another by its text, the earlier one
+        counts.
         """
         by_id = self._with_ids({rule.title for rule in rules.titles})
         entries: dict[str, dict[int, TitleRule]] = {}
@@ -51,7 +51,7 @@ class TitleFinder:
         return entries
 
     def _with_ids(self, ids: set[str]) -> Mapping[str, list[int]]:
-        """The entries with some ids, by id."""
+        """The entries that have one of these ids, by id."""
         import pyarrow
         from pyarrow import compute
 
@@ -92,13 +92,13 @@ def put_pinned_first(
     arrays: Arrays,
     score: Callable[[NDArray[np.int32]], NDArray[np.float32]],
 ) -> RankedEntries:
-    """Puts the pinned entries of a query before the best ones, and leaves blocked ones out.
+    """Puts the pinned entries of a query first, and leaves blocked ones out.
 
     Args:
         best: the best entries by score.
         ruled: the entries that have a rule, in the order of the rules.
         allowed: `(entries,)`, whether the search may return each entry; None for all.
-        arrays: the numbers of the index.
+        arrays: the arrays of the index.
         score: computes the scores of distinct titles, `(titles,)`, for the query.
     """
     pinned = [
@@ -131,7 +131,7 @@ def describe_blocked(ruled: Mapping[int, TitleRule], columns: Sequence[Any]) -> 
 
 
 def summarize_rules(rules: SearchRules, ruled: EntriesOfQuery, words: Sequence[str]) -> str:
-    """Writes the number of rules by hand, and the lines of those that change nothing.
+    """Describes the number of rules by hand, and the lines of those without any effect.
 
     Args:
         rules: the rules of the model.
@@ -158,5 +158,5 @@ def summarize_rules(rules: SearchRules, ruled: EntriesOfQuery, words: Sequence[s
 
 def _titles_of_entries(arrays: Arrays, entries: Sequence[int]) -> NDArray[np.int32]:
     """The distinct title of each entry."""
-    places = [np.flatnonzero(arrays.docs == entry)[0] for entry in entries]
-    return (np.searchsorted(arrays.doc_starts, places, "right") - 1).astype(np.int32)
+    offsets = [np.flatnonzero(arrays.docs == entry)[0] for entry in entries]
+    return (np.searchsorted(arrays.doc_starts, offsets, "right") - 1).astype(np.int32)

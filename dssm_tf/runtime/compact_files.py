@@ -24,7 +24,6 @@ SHA256SUMS
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.checksums import check_files, listed_files
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.json_files import read_json
 from dssm_tf.common.model_versions import newest_version
 from dssm_tf.runtime.remembered_clicks import (
     REMEMBERED_CLICKS,
@@ -49,7 +49,8 @@ from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 COMPACT = "compact.json"
-INDEX_MODEL = "model"  # folder of an index with its compact model
+INDEX_MODEL = "model"
+"""The folder of a search index that contains the index's compact model."""
 VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
@@ -62,12 +63,13 @@ FORMAT = 10
 COSINE, MAXSIM = "cosine", "maxsim"
 """Names of scores."""
 
-Arrays = dict[str, NDArray[Any]]
+NamedArrays = dict[str, NDArray[Any]]
+"""Arrays by name."""
 
 _REBUILD_HINT = "Copy the directory again, or write it again with `dssm export --format compact`."
 _LARGEST_PRIOR = 1e6  # of a log-prior, and of its weight
 _LARGEST_CUTOFF = float(np.finfo(np.float32).max)
-_NUMBERS = {
+_NUMBER_RANGES = {
     "prior_weight": (0.0, _LARGEST_PRIOR),
     "mean_prior": (-(_LARGEST_PRIOR**2), _LARGEST_PRIOR**2),
     "cutoff": (-_LARGEST_CUTOFF, _LARGEST_CUTOFF),
@@ -96,8 +98,8 @@ class CompactFiles(NamedTuple):
     directory: Path
     settings: dict[str, Any]
     vocabulary: Vocabulary
-    weights: Arrays
-    prior: Arrays
+    weights: NamedArrays
+    prior: NamedArrays
     frequencies: DocumentFrequencies | None
     search_rules: SearchRules = NO_RULES
     remembered: RememberedClicks | None = None
@@ -120,10 +122,7 @@ def read_compact(directory: Path) -> CompactFiles:
     """
     directory = newest_version(directory)
     check_files(directory, (COMPACT, VOCABULARY, WEIGHTS, PRIOR), _REBUILD_HINT)
-    try:
-        settings: Any = json.loads((directory / COMPACT).read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{directory / COMPACT} is not JSON ({error}). {_REBUILD_HINT}") from None
+    settings = read_json(directory / COMPACT, _REBUILD_HINT)
     if not isinstance(settings, dict):
         raise UserError(f"{directory / COMPACT} is not a JSON object. {_REBUILD_HINT}")
     version = settings.get("format")
@@ -170,11 +169,11 @@ def _refuse(path: Path, problem: str | None) -> None:
 
 
 def _settings_problem(settings: Mapping[str, Any]) -> str | None:
-    """Says which value of compact.json is missing or impossible; None if all are valid."""
+    """Describes a missing or impossible value of compact.json; None if all are valid."""
     name, score, rules = (settings.get(key) for key in ("name", "score", "rules"))
     if not isinstance(name, str) or not name:
         return f"name is {name!r:.60}; expected text"
-    for key, (low, high) in _NUMBERS.items():
+    for key, (low, high) in _NUMBER_RANGES.items():
         if not _is_number(settings.get(key), low, high):
             return f"{key} is {settings.get(key)!r:.60}; expected a number from {low:g} to {high:g}"
     if not isinstance(rules, dict):
@@ -199,8 +198,8 @@ def _settings_problem(settings: Mapping[str, Any]) -> str | None:
     return tower_problem(tower)
 
 
-def _prior_problem(prior: Arrays) -> str | None:
-    """Says what is wrong with the arrays of prior.npz; None if they are valid."""
+def _prior_problem(prior: NamedArrays) -> str | None:
+    """Describes the problem of the arrays of prior.npz; None if they are valid."""
     if sorted(prior) != ["log_priors", "titles"]:
         return f"it has the arrays {_names(prior)}; expected log_priors, titles"
     titles, log_priors = prior["titles"], prior["log_priors"]
@@ -214,8 +213,8 @@ def _prior_problem(prior: Arrays) -> str | None:
     return number_problem({"log_priors": log_priors}, _LARGEST_PRIOR)
 
 
-def _maxsim_problem(weights: Arrays, rows: int) -> str | None:
-    """Says what is wrong with the arrays of a maxsim model; None if they are valid.
+def _maxsim_problem(weights: NamedArrays, rows: int) -> str | None:
+    """Describes the problem of the arrays of a maxsim model; None if they are valid.
 
     Args:
         weights: the arrays.
@@ -245,7 +244,7 @@ def _maxsim_problem(weights: Arrays, rows: int) -> str | None:
 
 
 def number_problem(arrays: Mapping[str, NDArray[Any]], largest: float) -> str | None:
-    """Names an array with a number that is not finite or too large; None if there is none.
+    """Describes an array with a number that is not finite or too large; None if there is none.
 
     Args:
         arrays: by name.
@@ -263,7 +262,7 @@ def _is_number(value: object, low: float, high: float) -> bool:
     return type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
 
 
-def _names(arrays: Arrays) -> str:
+def _names(arrays: NamedArrays) -> str:
     return ", ".join(sorted(arrays))[:100] or "none"
 
 

@@ -1,4 +1,4 @@
-"""A ranker that runs compact models without TensorFlow."""
+"""A ranker that runs compact models with the score cosine, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.runtime.compact_files import COSINE, Arrays, CompactFiles, read_compact
+from dssm_tf.runtime.compact_files import COSINE, CompactFiles, NamedArrays, read_compact
 from dssm_tf.runtime.hashed_priors import HashedPriors
 from dssm_tf.runtime.towers import TOWERS, pool
 from dssm_tf.runtime.trained_ranker import SETTING_NAMES, Vectors
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, no_vectors, unit
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, no_vectors, normalize_vectors
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.rules import Key
 from dssm_tf.text.vocabulary import Vocabulary
@@ -26,8 +26,8 @@ _BATCH_SIZE = 256  # texts encoded at once, so that intermediate results fit the
 class CompactRanker(VectorRanker):
     """A trained model that needs NumPy only, with the same vectors and scores as the Keras model.
 
-    Unlike a SavedModel it caches, between calls, the vectors that the first layer computes for
-    words. A ranker may be used by several threads.
+    Unlike a SavedModel, it caches the output of the first layer for each word. Several threads may
+    use it.
 
     Args:
         files: the files of a model with the score cosine.
@@ -86,7 +86,11 @@ class _Encoder:
     """
 
     def __init__(
-        self, tower: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, tower_name: str
+        self,
+        tower: Mapping[str, Any],
+        vocabulary: Vocabulary,
+        weights: NamedArrays,
+        tower_name: str,
     ) -> None:
         arrays = {
             name.removeprefix(f"{tower_name}/"): array
@@ -95,7 +99,7 @@ class _Encoder:
         }
         kernel = arrays.pop("hashing/kernel") * arrays.pop("hashing/scale", np.float32(1))
         self._tower = TOWERS[tower["name"]](arrays, tower)
-        self._words = WordVectors(
+        self._word_vectors = WordVectors(
             vocabulary, kernel.astype(np.float32), self._tower.constant, CACHED_WORDS
         )
 
@@ -112,8 +116,8 @@ class _Encoder:
     def _vectors(self, texts: Sequence[list[str]]) -> Vectors:
         """Unit vectors of texts that have words, the longest first; zero without known n-grams.
 
-        The tower reads the vectors by position: those of all first words, then of all second
-        words of the texts that have one, and so on.
+        The tower reads the words by position: the first words of all texts, then the second words
+        of the texts that have one, and so on.
         """
         words: list[str] = []
         ends, count = [0], len(texts)
@@ -122,8 +126,8 @@ class _Encoder:
                 count -= 1
             words += [text[position] for text in texts[:count]]
             ends.append(len(words))
-        word_vectors, is_known = self._words.look_up(words)
+        word_vectors, is_known = self._word_vectors.look_up(words)
         spans = [slice(*span) for span in pairwise(ends)]
-        vectors = unit(self._tower([word_vectors[span] for span in spans]))
+        vectors = normalize_vectors(self._tower([word_vectors[span] for span in spans]))
         vectors[~pool(np.logical_or, [is_known[span] for span in spans])] = 0
         return vectors

@@ -1,7 +1,7 @@
-"""Did you mean: the most similar known word of a query word that is not known.
+"""Did you mean: the most similar known word of an unknown query word.
 
 A word is unknown if neither the catalog, nor the training titles, nor a rule by hand has it. Its
-correction is a known word that satisfies all of these conditions:
+correction is a known word that satisfies all of the following conditions:
 
 - Both words consist of letters. So numbers and model numbers, such as `gt540`, are never corrected.
 - The unknown word has at least five letters. Most words of four letters are one edit away from
@@ -11,9 +11,9 @@ correction is a known word that satisfies all of these conditions:
   deletes or replaces a letter, or swaps two neighbors. So a word with a similar use and other
   letters, such as `shoe` for `sneaker`, is no correction.
 
-Of several such words, the correction has the fewest edits, then the highest
-`similarity + 0.03 ln(n)`, with `n` the number of training titles that have it: catalogs have typing
-errors, too. A plural of a known word, or its singular, is not corrected.
+If several words satisfy them, the correction is the one with the fewest edits, then with the
+highest `similarity + 0.03 ln(n)`. Here `n` is the number of training titles that have the word:
+catalogs have typing errors, too. A plural of a known word, or its singular, is not corrected.
 
 docs/retrieval.md has the measured precision and recall.
 """
@@ -28,7 +28,7 @@ MIN_SIMILARITY = 0.5
 """The similarity of a word and its correction; `tests.benchmarks.corrections` chooses it."""
 
 _MIN_LETTERS = 5
-_TWO_EDITS = 8  # letters of a word in which two edits are corrected
+_TWO_EDITS = 8  # minimum number of letters of a word in which two edits are corrected
 _FREQUENCY_WEIGHT = 0.03  # of ln(titles), beside the similarity
 
 
@@ -78,24 +78,24 @@ def correct_word(
     """
     if not may_be_corrected(word):
         return None
-    limit = 1 if len(word) < _TWO_EDITS else 2
-    best, best_rank = None, (-limit - 1, 0.0)
+    max_edits = 1 if len(word) < _TWO_EDITS else 2
+    best, best_value = None, (-max_edits - 1, 0.0)
     for known, similarity, titles in similar:
         if similarity < min_similarity:
             break
-        if not known.isalpha() or abs(len(known) - len(word)) > limit:
+        if not known.isalpha() or abs(len(known) - len(word)) > max_edits:
             continue
         if _is_plural(word, known) or _is_plural(known, word):
             return None
         edits = edit_distance(word, known)
-        rank = -edits, similarity + _FREQUENCY_WEIGHT * log(max(1, titles))
-        if edits <= limit and rank > best_rank:
-            best, best_rank = Correction(word, known, similarity), rank
+        value = -edits, similarity + _FREQUENCY_WEIGHT * log(max(1, titles))
+        if edits <= max_edits and value > best_value:
+            best, best_value = Correction(word, known, similarity), value
     return best
 
 
 def _is_plural(word: str, other: str) -> bool:
-    """Whether a word is another one with an `s`; `wireless` is no plural of `wireles`."""
+    """Whether a word is another word and an `s`; `wireless` is not the plural of `wireles`."""
     return word == f"{other}s" and not other.endswith("s")
 
 

@@ -1,4 +1,4 @@
-"""No good match: the one rule that decides whether the titles of a search are good answers.
+"""Decides whether a search has a good match, by one rule for the whole package.
 
 A search has a good match if one of the first `FIRST_TITLES` titles of the ranking
 
@@ -7,9 +7,9 @@ A search has a good match if one of the first `FIRST_TITLES` titles of the ranki
 - is pinned by a rule by hand, or has remembered clicks for the query.
 
 The similarity is the score without the prior, remembered clicks and boosts: popular titles are not
-more similar. Training chooses the cut-off, see `dssm_tf.training.search_settings`; a model without
-one has -1, so that the rule never warns. Terminal, page, search API, metrics and the client of
-search engines use this rule. docs/retrieval.md has its measured errors.
+more similar. Training chooses the cutoff, see `dssm_tf.training.search_settings`. If it cannot, the
+cutoff is -1, so every title is a good match. The terminal, the search page, the search API, the
+metrics and the client of search engines use this rule. docs/retrieval.md has its measured errors.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FIRST_TITLES = 10
 def is_good_match(
     cutoff: float, similarity: float, query: Iterable[str], title: Iterable[str]
 ) -> bool:
-    """Whether the similarity of a title reaches the cut-off, or the title has all query words.
+    """Whether the similarity of a title reaches the cutoff, or the title has all query words.
 
     Args:
-        cutoff: that of the model.
+        cutoff: the cutoff of the model.
         similarity: the score without prior, remembered clicks and boosts.
         query: the words of the query, at least one.
         title: the words of the title.

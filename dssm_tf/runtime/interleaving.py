@@ -1,4 +1,4 @@
-"""Team-draft interleaving: one list of two rankings, whose clicks show which ranking is better."""
+"""Team-draft interleaving: merges two rankings into one list, whose clicks show which is better."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interleaved(NamedTuple, Generic[T]):
-    """One list of two rankings.
+    """A list that merges two rankings.
 
     Args:
         titles: the titles to show, best first, each once.
@@ -37,8 +37,8 @@ def team_draft(
     in the list yet; the title joins its team. If users prefer a ranking, they click more titles of
     its team. Of equally good rankings, each position has either team with the same probability.
 
-    A round counts only if both rankings can pick a title whichever picks first. After the last such
-    round, the remaining titles follow in the same way, and have no team: otherwise the longer
+    A round counts only if both rankings can pick a title, whichever picks first. After the last
+    such round, the remaining titles follow in the same way, and have no team: otherwise the longer
     ranking would have more titles than the other. Radlinski et al. stop at the end of the shorter
     ranking instead.
 
@@ -46,11 +46,11 @@ def team_draft(
         Interleaved(titles=['halo', 'rage', 'forza', 'fable'], teams=['a', 'b', 'b', 'a'])
 
     Args:
-        a: ids of titles, best first; of repeated ids the first counts.
-        b: the same of the other ranking.
+        a: ids of titles, best first; of repeated ids, the first counts.
+        b: the ids of the other ranking.
         k: maximum length of the list.
-        seed: a list depends only on the rankings, `k` and the seed. Use one that is different for
-            each search, such as its id as text; None draws at random.
+        seed: seed of the coin. The list depends only on the rankings, `k` and the seed. Use a
+            different seed for each search, such as its id as text; None draws at random.
 
     Raises:
         UserError: `k` is not a positive whole number, or a ranking is a text instead of a list.
@@ -72,24 +72,26 @@ def draft(a: Sequence[T], b: Sequence[T], k: int, a_first: Callable[[], bool]) -
 
     Args:
         a: distinct ids of titles, best first.
-        b: the same of the other ranking.
+        b: the ids of the other ranking.
         k: maximum length of the list.
-        a_first: the coin of each round.
+        a_first: the coin of each round: returns whether `a` picks first.
     """
-    teams: dict[T, str] = {}  # in the order of the list
-    rankings = (a, b)
-    counts = True
-    while len(teams) < k:
-        first, second = TEAMS if a_first() else TEAMS[::-1]
-        counts = counts and all(_can_complete(*order, teams) for order in ((a, b), (b, a)))
-        size = len(teams)
-        for team in (first, second):
-            title = next(_remaining(rankings[TEAMS.index(team)], teams), None)
-            if title is not None and len(teams) < k:
-                teams[title] = team if counts else NO_TEAM
-        if len(teams) == size:
+    team_of: dict[T, str] = {}  # in the order of the list
+    ranking_of = dict(zip(TEAMS, (a, b), strict=True))
+    round_counts = True
+    while len(team_of) < k:
+        teams = TEAMS if a_first() else TEAMS[::-1]
+        round_counts = round_counts and (
+            _can_complete(a, b, team_of) and _can_complete(b, a, team_of)
+        )
+        size = len(team_of)
+        for team in teams:
+            title = next(_remaining(ranking_of[team], team_of), None)
+            if title is not None and len(team_of) < k:
+                team_of[title] = team if round_counts else NO_TEAM
+        if len(team_of) == size:
             break
-    return Interleaved([*teams], [*teams.values()])
+    return Interleaved([*team_of], [*team_of.values()])
 
 
 def _remaining(ranking: Sequence[T], used: dict[T, str]) -> Iterator[T]:
@@ -97,6 +99,6 @@ def _remaining(ranking: Sequence[T], used: dict[T, str]) -> Iterator[T]:
 
 
 def _can_complete(first: Sequence[T], second: Sequence[T], used: dict[T, str]) -> bool:
-    """Whether both rankings can pick a title in this order."""
-    pick = next(_remaining(first, used), None)
-    return pick is not None and any(title != pick for title in _remaining(second, used))
+    """Whether both rankings can pick a title if `first` picks first."""
+    first_pick = next(_remaining(first, used), None)
+    return first_pick is not None and any(title != first_pick for title in _remaining(second, used))

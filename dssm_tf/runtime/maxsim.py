@@ -3,10 +3,10 @@
 The definition, for all code that computes the score:
 
 Words. The words of a text are those of `Vocabulary.words`, in order. A repeated word counts once.
-The pairs of a text are the distinct pairs of words that stand next to each other in the whole list
-of its words, also across the fields of a title. A pair is one string, the two words joined by a
-space; no word contains a space. Only pairs that occur in at least two titles of the training data
-count, see `DocumentFrequencies`; all others are ignored.
+The pairs of a text are the distinct pairs of neighboring words in the list of all its words, also
+across the fields of a title. A pair is one string, the two words joined by a space; no word
+contains a space. Only known pairs count: those that occur in at least two titles of the training
+data, see `DocumentFrequencies`.
 
 Word vectors. Each word `w` has ids, `Vocabulary.look_up(w)`: its letter n-grams with repetition,
 and its own id if it has one. `e(w)` is the sum of these rows of `kernel`, divided by its length. A
@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 from dssm_tf.runtime.postings import Postings, TitleTerms
 from dssm_tf.runtime.search_rules import NO_RULES, SearchRules
 from dssm_tf.runtime.trained_ranker import Vectors
-from dssm_tf.runtime.vector_ranker import unit
+from dssm_tf.runtime.vector_ranker import normalize_vectors
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.vocabulary import Vocabulary
@@ -170,7 +170,7 @@ class MaxSim:
         sums = self._rows.take(ids, axis=0).sum(axis=0, dtype=np.float64)
         mean = sums[self.dimension + side] / max(sums[-1], 1)
         weight = softplus(self.frequencies.word_idf(word) / IDF_DIVISOR + mean)
-        return unit(sums[None, : self.dimension])[0].astype(np.float32), float(weight)
+        return normalize_vectors(sums[None, : self.dimension])[0].astype(np.float32), float(weight)
 
     def _features(self, words: Sequence[str], sums: Floats) -> WordFeatures:
         """Vectors and weights of words from the sums of their rows, in the precision of the sums.
@@ -182,10 +182,12 @@ class MaxSim:
         vectors, counts = sums[:, : self.dimension], sums[:, -1:]
         idf = np.array(list(map(self.frequencies.word_idf, words)), sums.dtype)
         means = sums[:, self.dimension : -1] / np.maximum(counts, 1)
-        return WordFeatures(unit(vectors), softplus(idf[:, None] / IDF_DIVISOR + means))
+        return WordFeatures(
+            normalize_vectors(vectors), softplus(idf[:, None] / IDF_DIVISOR + means)
+        )
 
     def pair_weights(self, pairs: Sequence[str]) -> Floats:
-        """The weights a and b of kept pairs, `(pairs, 2)`."""
+        """The weights a and b of known pairs, `(pairs, 2)`."""
         idf = np.array(list(map(self.frequencies.pair_idf, pairs)), np.float64)
         return softplus(idf[:, None] / IDF_DIVISOR + self.pair_bias)
 
@@ -311,9 +313,9 @@ class InvertedIndex:
         query_side, title_side = self._word_matches(words, weights)
         for pair, (query_weight, title_weight) in zip(pairs, pair_weights, strict=True):
             if (row := self._row_of_pair.get(pair)) is not None:
-                with_pair = self._pairs.titles_with(row)
-                query_side[with_pair] += query_weight
-                title_side[with_pair] += title_weight
+                titles = self._pairs.titles_with(row)
+                query_side[titles] += query_weight
+                title_side[titles] += title_weight
         total = weights.sum(dtype=np.float64) + pair_weights[:, QUERY].sum()
         query_side *= self._model.side_weights[QUERY] / total if total > 0 else 0.0
         scores: Vectors = (query_side + title_side * self._inverse_totals).astype(np.float32)
@@ -332,16 +334,17 @@ class InvertedIndex:
         similar = [self._similar_words(word) for word in words]
         rows, similarities = map(np.concatenate, zip(*similar, strict=True))
         titles, counts = self._words.titles_of(rows)
-        added = np.repeat(self._title_contributions(rows, similarities), counts)
-        title_side = np.bincount(titles, added, self._title_count).astype(np.float64, copy=False)
+        contributions = np.repeat(self._title_contributions(rows, similarities), counts)
+        sums = np.bincount(titles, contributions, self._title_count)
+        title_side = sums.astype(np.float64, copy=False)
         query_side, best = np.zeros((2, self._title_count), np.float32)
         ends = np.cumsum([len(word_rows) for word_rows, _ in similar])
         posting_ends = np.append(0, np.cumsum(counts))[ends]
         word_titles = np.split(titles, posting_ends[:-1])
         word_similarities = np.split(np.repeat(similarities, counts), posting_ends[:-1])
-        for weight, where, values in zip(weights, word_titles, word_similarities, strict=True):
+        for weight, titles, values in zip(weights, word_titles, word_similarities, strict=True):
             best.fill(0)
-            best[where] = values  # they increase, so the last of a title's values is the largest
+            best[titles] = values  # they increase, so the last of a title's values is the largest
             query_side += weight * best
         return query_side, title_side
 
@@ -351,7 +354,7 @@ class InvertedIndex:
         Of the entries of one title word, all but the most similar get 0.
 
         Args:
-            rows: rows of title words, `(entries,)`; those of one query word follow another's.
+            rows: rows of title words, `(entries,)`, one query word's after another's.
             similarities: similarities of the query word and the title word, `(entries,)`.
         """
         best = np.zeros(len(self._title_weights), np.float32)
@@ -361,9 +364,9 @@ class InvertedIndex:
         entry_of_row = np.empty(len(best), np.intp)
         entry_of_row[rows[entries]] = entries
         entries = entry_of_row[rows[entries]]
-        added = np.zeros_like(similarities)
-        added[entries] = similarities[entries] * self._title_weights[rows[entries]]
-        return added
+        contributions = np.zeros_like(similarities)
+        contributions[entries] = similarities[entries] * self._title_weights[rows[entries]]
+        return contributions
 
 
 def _similar_words(

@@ -44,7 +44,7 @@ class MaxSimRanker(TrainedRanker):
         gamma: the factor of the training's softmax.
 
     Attributes:
-        remembered: the log's own clicks of frequent queries, which scores include; None unless
+        remembered: clicks of frequent queries, which scores include; None unless
             `with_remembered_clicks` set them.
     """
 
@@ -66,7 +66,7 @@ class MaxSimRanker(TrainedRanker):
         self._cached_index = lru_cache(_CACHED_TITLE_LISTS)(self._build_index)
 
     def with_rules(self, rules: SearchRules) -> MaxSimRanker:
-        """The same model with other rules by hand for similar words, and pinned titles."""
+        """The same model with other rules by hand."""
         ranker = copy(self)
         ranker.maxsim = self.maxsim.with_rules(rules)
         ranker._cached_index = lru_cache(_CACHED_TITLE_LISTS)(ranker._build_index)
@@ -80,23 +80,24 @@ class MaxSimRanker(TrainedRanker):
 
     def remembered_score(self, query: str, titles: Iterable[str]) -> NDArray[np.float64]:
         """The part of the scores that remembered clicks add, `(len(titles),)`."""
-        index, priors, shared = self._index(titles)
+        index, priors, row_of_title = self._index(titles)
         if self.remembered is None:
-            return np.zeros(len(shared))
-        scores = self._similarities([query], index, priors)[0]
-        return self._added(query, index, scores)[shared]
+            return np.zeros(len(row_of_title))
+        scores = self._scores_without_clicks([query], index, priors)[0]
+        return self._added_by_clicks(query, index, scores)[row_of_title]
 
     def clicks_of(self, query: str, title: str) -> tuple[int, int]:
         """The remembered clicks of a query on one title, and on all titles."""
-        found = self.remembered and self.remembered.of_query(self.vocabulary.words(query))
-        if not found:
+        remembered = self.remembered
+        clicks = remembered and remembered.of_query(self.vocabulary.words(query))
+        if not clicks:
             return 0, 0
-        on_title = found.clicks[found.titles == self.vocabulary.rules.id(title)]
-        return int(on_title.sum()), int(found.clicks.sum())
+        on_title = clicks.clicks[clicks.titles == self.vocabulary.rules.id(title)]
+        return int(on_title.sum()), int(clicks.clicks.sum())
 
     @property
     def search_rules(self) -> SearchRules:
-        """The rules by hand; scores follow those of words, an index also those of titles."""
+        """The rules by hand. Scores include those about words; only indexes apply the others."""
         return self.maxsim.search_rules
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
@@ -106,13 +107,13 @@ class MaxSimRanker(TrainedRanker):
             queries: raw texts.
             titles: raw texts; pass the same tuple again to reuse its index quickly.
         """
-        index, priors, shared = self._index(titles)
-        return self._scores(queries, index, priors).take(shared, axis=1)
+        index, priors, row_of_title = self._index(titles)
+        return self._scores(queries, index, priors).take(row_of_title, axis=1)
 
     def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """The scores without prior and remembered clicks, float32 `(queries, titles)`."""
-        index, _, shared = self._index(titles)
-        return self._similarities(queries, index).take(shared, axis=1)
+        index, _, row_of_title = self._index(titles)
+        return self._scores_without_clicks(queries, index, 0.0).take(row_of_title, axis=1)
 
     def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """Scores each title for its own query, float32 `(len(titles),)`.
@@ -122,27 +123,28 @@ class MaxSimRanker(TrainedRanker):
             titles: raw texts.
         """
         queries = texts_of("queries", queries)
-        index, priors, shared = self._index(titles)
-        query_of_title = np.broadcast_to(np.array(queries, object), len(shared))
-        scores = np.zeros(len(shared), np.float32)
+        index, priors, row_of_title = self._index(titles)
+        query_of_title = np.broadcast_to(np.array(queries, object), len(row_of_title))
+        scores = np.zeros(len(row_of_title), np.float32)
         for query in dict.fromkeys(queries):
-            rows = np.flatnonzero(query_of_title == query)
-            scores[rows] = self._scores([query], index, priors)[0, shared[rows]]
+            is_of_query = query_of_title == query
+            scores_of_rows = self._scores([query], index, priors)[0]
+            scores[is_of_query] = scores_of_rows[row_of_title[is_of_query]]
         return scores
 
     def word_matches(self, query: str, title: str) -> WordMatches:
         """The parts of the score of a query and a title, without the prior."""
         return word_matches(self.maxsim, *map(self.vocabulary.words, (query, title)))
 
-    def _similarities(
-        self, queries: Iterable[str], index: _TitleIndex, priors: Vectors | float = 0.0
+    def _scores_without_clicks(
+        self, queries: Iterable[str], index: _TitleIndex, priors: Vectors | float
     ) -> Vectors:
-        """Scores of distinct titles, `(len(queries), titles of the index)`.
+        """Scores of distinct titles without remembered clicks, `(queries, titles of the index)`.
 
         Args:
             queries: raw texts.
             index: index of the distinct titles.
-            priors: the weighted log-priors of these titles.
+            priors: the weighted log-priors of these titles; 0 to leave them out.
         """
         texts = texts_of("queries", queries)
         scores = np.empty((len(texts), len(index.keys)), np.float32)
@@ -152,16 +154,18 @@ class MaxSimRanker(TrainedRanker):
         return scores
 
     def _scores(self, queries: Iterable[str], index: _TitleIndex, priors: Vectors) -> Vectors:
-        """The scores of distinct titles with the priors and remembered clicks; see above."""
+        """Scores of distinct titles, `(queries, titles of the index)`."""
         texts = texts_of("queries", queries)
-        scores = self._similarities(texts, index, priors)
+        scores = self._scores_without_clicks(texts, index, priors)
         if self.remembered is not None:
             for row, query in enumerate(texts):
-                scores[row] += self._added(query, index, scores[row])
+                scores[row] += self._added_by_clicks(query, index, scores[row])
         return scores
 
-    def _added(self, query: str, index: _TitleIndex, scores: Vectors) -> NDArray[np.float64]:
-        """What remembered clicks add to the scores of distinct titles."""
+    def _added_by_clicks(
+        self, query: str, index: _TitleIndex, scores: Vectors
+    ) -> NDArray[np.float64]:
+        """The part that remembered clicks add to the scores of distinct titles."""
         if self.remembered is None:
             return np.zeros(len(scores))
         words = self.vocabulary.words(query)
@@ -180,9 +184,9 @@ class MaxSimRanker(TrainedRanker):
 
         Titles with the same normalized text are one title of the index, so their scores are equal.
         """
-        distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
-        postings = InvertedIndex.of_titles(self.maxsim, list(map(self.vocabulary.words, distinct)))
-        return _TitleIndex(postings, distinct), self._weighted_priors(distinct), shared
+        keys, row_of_title = self.vocabulary.rules.distinct(texts_of("titles", titles))
+        postings = InvertedIndex.of_titles(self.maxsim, list(map(self.vocabulary.words, keys)))
+        return _TitleIndex(postings, keys), self._weighted_priors(keys), row_of_title
 
     def _weighted_priors(self, titles: Sequence[Key]) -> Vectors:
         return self._priors_of(titles)

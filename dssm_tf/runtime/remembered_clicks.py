@@ -81,7 +81,7 @@ class RememberedClicks(NamedTuple):
     gamma: float
 
     def of_query(self, words: Sequence[str]) -> QueryClicks | None:
-        """The clicks of the query with these words in this order; None if there are none."""
+        """The clicks of a query, by its words in order; None if it has no remembered clicks."""
         query = query_hash(words)
         row = int(np.searchsorted(self.queries, query))
         if row == len(self.queries) or self.queries[row] != query:
@@ -152,7 +152,7 @@ def read_remembered_clicks(directory: Path) -> RememberedClicks:
 
 
 def _problem(arrays: dict[str, NDArray[Any]]) -> str | None:
-    """Says what is wrong with the arrays; None if they are valid."""
+    """Describes the problem of the arrays; None if they are valid."""
     if {*arrays} != {*RememberedClicks._fields}:
         return f"it has the arrays {', '.join(sorted(arrays))[:100]}"
     for name in ("queries", "starts", "titles", "clicks"):
@@ -166,7 +166,7 @@ def _problem(arrays: dict[str, NDArray[Any]]) -> str | None:
         return "log_sums does not have a finite number for each query"
     if (queries[1:] <= queries[:-1]).any():
         return "queries is not sorted"
-    valid = len(starts) == len(queries) + 1 and starts[0] == 0 and starts[-1] == len(clicks)
-    if not valid or (np.diff(starts) < 1).any() or clicks.shape != arrays["titles"].shape:
+    is_valid = len(starts) == len(queries) + 1 and starts[0] == 0 and starts[-1] == len(clicks)
+    if not is_valid or (np.diff(starts) < 1).any() or clicks.shape != arrays["titles"].shape:
         return "starts, titles and clicks do not fit together"
     return "a number of clicks is below 1" if (clicks < 1).any() else None

@@ -4,9 +4,9 @@
     client.check_index(json_of("GET /shop/_mapping"))
     body = {"query": client.query("stainles steel fridge"), "size": 10}
 
-The score of a document equals the model's score of its title, see `dssm_tf.runtime.maxsim`, except
-that a query word is similar to itself and its `similar_words` most similar catalog words only.
-specification.md in the export defines the DSL for clients in other languages.
+The score of a document equals the model's score of its title, see `dssm_tf.runtime.maxsim`, with
+one difference: a query word is similar only to itself and to its `similar_words` most similar
+catalog words. specification.md in the export defines the DSL for clients in other languages.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.boosts import AppliedBoost, Boosts, parts_of_boosts
@@ -28,14 +25,13 @@ from dssm_tf.runtime.corrections import (
     may_be_corrected,
 )
 from dssm_tf.runtime.good_match import FIRST_TITLES, is_good_match
-from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
+from dssm_tf.runtime.maxsim import TITLE
 from dssm_tf.runtime.search_engine_files import (
-    PlacedTitles,
+    PinnedAndBlocked,
     SearchEngineFiles,
     read_search_engine,
 )
-from dssm_tf.runtime.similar_words import SimilarWords
-from dssm_tf.runtime.trained_ranker import Vectors
+from dssm_tf.runtime.similar_words import QueryWord, SimilarWords, query_word
 from dssm_tf.text.fields import split_mark
 
 FIELDS = "dssm"
@@ -43,7 +39,7 @@ FIELDS = "dssm"
 WORDS, NORM, PRIOR, VERSION = (f"{FIELDS}.{name}" for name in ("words", "norm", "prior", "version"))
 
 MAX_TERMS = 1000
-"""Default maximum of terms of a query. Engines allow 1,024, those of filters included."""
+"""Default maximum number of terms of a query. Engines allow 1,024, filters included."""
 _SMALLEST_BOOST = 1e-30  # float32 would round smaller ones to 0, and engines match a boost of 0
 
 PIN_STEP = 1000.0
@@ -51,14 +47,7 @@ PIN_STEP = 1000.0
 
 Json = dict[str, Any]
 Weights = tuple[float, float]
-"""The weights a and b, in queries and in titles."""
-
-
-class QueryWord(NamedTuple):
-    """The weight a of a query word, and its similar words with their similarities."""
-
-    weight: float
-    similar: dict[str, float]
+"""The weight of a pair in queries and its weight in titles."""
 
 
 class SearchEngineClient:
@@ -94,7 +83,7 @@ class SearchEngineClient:
         max_terms: int = MAX_TERMS,
         boosts: Boosts | None = None,
     ) -> Json:
-        """The query DSL of a query.
+        """Writes the query DSL of a query.
 
         Args:
             text: the user's query.
@@ -109,12 +98,12 @@ class SearchEngineClient:
             A query for the key `query` of a search; it matches nothing if the text has no word that
             is similar to a word of the catalog, and no pinned title.
         """
-        placed = self.title_rules.get(" ".join(self.vocabulary.words(text)))
-        if placed is None:
-            return _boosted(self._by_words(text, prior, max_terms), boosts or {})
-        terms = max(0, max_terms - len(placed.pinned) - bool(placed.blocked))
-        query = _boosted(self._by_words(text, prior, terms), boosts or {})
-        return _with_placed(query, placed)
+        titles = self._titles_with_rules(text)
+        if titles is None:
+            return _boosted(self._word_query(text, prior, max_terms), boosts or {})
+        max_terms = max(0, max_terms - len(titles.pinned) - bool(titles.blocked))
+        query = _boosted(self._word_query(text, prior, max_terms), boosts or {})
+        return _with_pinned_and_blocked(query, titles)
 
     def parts(
         self, text: str, hit: Json, prior: bool = True, boosts: Boosts | None = None
@@ -124,8 +113,8 @@ class SearchEngineClient:
         Args:
             text: the user's query.
             hit: a hit of the engine's answer, with `_score` and `_source`.
-            prior: whether the query added the prior.
-            boosts: those of the query.
+            prior: see `query`.
+            boosts: see `query`.
 
         Returns:
             `similarity`, the part of words and pairs; `prior`; `boost_FIELD` for each boost; and
@@ -143,13 +132,13 @@ class SearchEngineClient:
         parts = {"similarity": 0.0, "prior": 0.0}
         if prior and self.manifest.prior_weight:
             parts["prior"] = float(source[FIELDS]["prior"])
-        applied = [
+        applied_boosts = tuple(
             AppliedBoost(field, weight, _field_value(source, field))
             for field, weight in (boosts or {}).items()
-        ]
-        parts |= parts_of_boosts(tuple(applied))
-        if pinned := self._pinned(text, hit):
-            parts["pinned"] = pinned
+        )
+        parts |= parts_of_boosts(applied_boosts)
+        if pin_boost := self._pin_boost(text, hit):
+            parts["pinned"] = pin_boost
         parts["similarity"] = float(score) - sum(parts.values())
         return parts
 
@@ -161,15 +150,15 @@ class SearchEngineClient:
         Args:
             text: the user's query.
             hits: the first ten hits of the engine's answer, or all if there are fewer.
-            prior: whether the query added the prior.
-            boosts: those of the query.
+            prior: see `query`.
+            boosts: see `query`.
 
         Raises:
             UserError: a hit lacks its score or the model's fields.
         """
         words, cutoff = self.words(text), self.ranker.cutoff
         return bool(words) and any(
-            self._pinned(text, hit) > 0
+            self._pin_boost(text, hit) > 0
             or is_good_match(
                 cutoff,
                 self.parts(text, hit, prior, boosts)["similarity"],
@@ -179,33 +168,37 @@ class SearchEngineClient:
             for hit in hits[:FIRST_TITLES]
         )
 
-    def _pinned(self, text: str, hit: Json) -> float:
-        """What a rule by hand that pins a hit adds to its score; 0 if none does."""
-        placed = self.title_rules.get(" ".join(self.vocabulary.words(text)))
-        pinned = [] if placed is None else list(placed.pinned)
-        if hit.get("_id") not in pinned:
-            return 0.0
-        return PIN_STEP * (len(pinned) - pinned.index(hit["_id"]))
+    def _titles_with_rules(self, text: str) -> PinnedAndBlocked | None:
+        """The titles that rules pin or block for a query; None if there are none."""
+        return self.title_rules.get(" ".join(self.vocabulary.words(text)))
 
-    def _by_words(self, text: str, prior: bool, max_terms: int) -> Json:
-        """The same as `query`, without pinned and blocked titles."""
+    def _pin_boost(self, text: str, hit: Json) -> float:
+        """The part of the score that pins a hit; 0 if it is not pinned."""
+        titles = self._titles_with_rules(text)
+        if titles is None or hit.get("_id") not in titles.pinned:
+            return 0.0
+        return PIN_STEP * (len(titles.pinned) - titles.pinned.index(hit["_id"]))
+
+    def _word_query(self, text: str, prior: bool, max_terms: int) -> Json:
+        """The query DSL of a query, without boosts, pinned and blocked titles; see `query`."""
         words = {word: self.word(word) for word in self.words(text)}
         pairs = {pair: self.pairs[pair] for pair in self.pairs_of(text)}
-        total = sum(word.weight for word in words.values()) + sum(a for a, _ in pairs.values())
-        words, pairs = _shortened(words, pairs, max_terms // 2)
+        total = sum(word.weight for word in words.values())
+        total += sum(query_weight for query_weight, _ in pairs.values())
+        words, pairs = _most_similar(words, pairs, max_terms // 2)
         scale = self.manifest.query_side / total if total else 0.0
         clauses = []
-        best: dict[str, float] = {}
+        best: dict[str, float] = {}  # the highest similarity of each title word
         for weight, similar in words.values():
             clauses += _dis_max([_term(name, scale * weight * x) for name, x in similar.items()])
             best |= {name: max(x, best.get(name, 0.0)) for name, x in similar.items()}
-        clauses += [_term(pair, scale * a) for pair, (a, _) in pairs.items()]
+        clauses += [_term(pair, scale * query_weight) for pair, (query_weight, _) in pairs.items()]
         title_side = [_term(name, self.title_weight(name) * x) for name, x in best.items()]
-        title_side += [_term(pair, b) for pair, (_, b) in pairs.items()]
-        clauses += self._divided_by_title_weights(title_side)
+        title_side += [_term(pair, title_weight) for pair, (_, title_weight) in pairs.items()]
+        clauses += self._title_side_clauses(title_side)
         query = _any_of(clauses)
         if query and prior and self.manifest.prior_weight:
-            query = _with_field(query, {"field": PRIOR, "missing": 0}, "sum")
+            query = _with_field_value(query, {"field": PRIOR, "missing": 0}, "sum")
         return query or {"match_none": {}}
 
     def words(self, text: str) -> list[str]:
@@ -217,7 +210,7 @@ class SearchEngineClient:
         return self._model.frequencies.pairs_of(self.vocabulary.words(text))
 
     def word(self, word: str) -> QueryWord:
-        """The weight and the similar words of a query word: of the table, or by its letters."""
+        """The weight and the similar words of a query word, from the table or by its letters."""
         if (line := self._lines.get(word)) is None:
             return query_word(self._model, self.catalog, word, self._similar_words.of(word))
         weight, _, similar = line.split("\t")
@@ -225,27 +218,27 @@ class SearchEngineClient:
         return QueryWord(float(weight), dict(zip(parts[::2], map(float, parts[1::2]), strict=True)))
 
     def corrections(self, text: str) -> list[Correction]:
-        """The query words that are not known, and the known words that they may mean.
+        """The unknown words of a query, and the known words that they may mean.
 
-        `corrected_query` of `dssm_tf.runtime.corrections` writes the query with them.
+        `dssm_tf.runtime.corrections.corrected_query` applies them to the query.
         """
-        found = []
+        corrections = []
+        title_counts = self._model.frequencies.words
         for word in self.words(text):
             is_known = word in self._lines or any(self.ranker.search_rules.of_word(word))
             if is_known or not may_be_corrected(word):
                 continue
-            titles = self._model.frequencies.words
             similar = [
-                KnownWord(split_mark(known)[1], similarity, titles.get(known, 0))
+                KnownWord(split_mark(known)[1], similarity, title_counts.get(known, 0))
                 for known, similarity in self.word(word).similar.items()
                 if known != word
             ]
             correction = correct_word(word, similar)
-            found += [] if correction is None else [correction]
-        return found
+            corrections += [] if correction is None else [correction]
+        return corrections
 
     def title_weight(self, word: str) -> float:
-        """The weight b of a word of titles."""
+        """The weight of a word in titles, `b` of `dssm_tf.runtime.maxsim`."""
         if (line := self._lines.get(word)) is not None:
             return float(line.split("\t", 2)[1])
         return float(self._model.words([word]).weights[0, TITLE])
@@ -266,9 +259,9 @@ class SearchEngineClient:
             raise UserError("there is no such index; create it with settings_and_mapping.json.")
         for name, index in indexes.items():
             meta = index.get("mappings", {}).get("_meta", {}).get(FIELDS, {})
-            if (written_by := meta.get("version")) != version:
+            if (index_version := meta.get("version")) != version:
                 raise UserError(
-                    f"{name} has the fields of version {written_by or 'none'}, the table of "
+                    f"{name} has the fields of version {index_version or 'none'}, the table of "
                     f"expansions is of version {version}; use the export that the documents were "
                     "made with, or write them again with `dssm documents`."
                 )
@@ -284,53 +277,38 @@ class SearchEngineClient:
         same = {"term": {VERSION: self.manifest.version}}
         return {"query": {"bool": {"filter": [{"exists": {"field": VERSION}}], "must_not": [same]}}}
 
-    def _divided_by_title_weights(self, terms: list[Json | None]) -> list[Json | None]:
-        """The title side of the score as a clause; none without terms."""
+    def _title_side_clauses(self, terms: list[Json | None]) -> list[Json | None]:
+        """The title side of the score as a list of one clause; empty without terms.
+
+        The sum of the terms is divided by the sum of the weights of the title, by the field `norm`.
+        """
         query = _any_of(terms)
         if not query or not self.manifest.title_side:
             return []
         norm = {"field": NORM, "factor": self.manifest.title_side, "missing": 0}
-        return [_with_field(query, norm, "multiply")]
+        return [_with_field_value(query, norm, "multiply")]
 
 
-def query_word(
-    model: MaxSim, catalog: Sequence[str], word: str, similar: tuple[NDArray[np.intp], Vectors]
-) -> QueryWord:
-    """The weight and the similar words of a query word.
-
-    Args:
-        model: the model.
-        catalog: the words of the catalog, by row.
-        word: the query word. It is similar to itself, also if it is not in the catalog: a title
-            that was added later may have it.
-        similar: rows and similarities of similar catalog words, see `SimilarWords.of`.
-    """
-    vectors, weights = model.words([word])
-    same_word = {word: 1.0} if vectors.any() else {}
-    others = {catalog[row]: float(x) for row, x in zip(*similar, strict=True)}
-    return QueryWord(float(weights[0, QUERY]), same_word | others)
-
-
-def _shortened(
-    words: dict[str, QueryWord], pairs: dict[str, Weights], most: int
+def _most_similar(
+    words: dict[str, QueryWord], pairs: dict[str, Weights], limit: int
 ) -> tuple[dict[str, QueryWord], dict[str, Weights]]:
-    """The most similar words of a query and its pairs, at most a number of both together.
+    """The `limit` most similar of all similar words and pairs of a query.
 
-    Each of them is a term of the query side, and at most one of the title side. Those of equal
-    similarity are dropped from the end of the query; a pair has similarity 1 and follows all words.
+    Each of them is one term of the query side, and at most one of the title side. Of equally
+    similar ones, the last of the query are dropped. A pair has similarity 1 and follows all words.
     """
     entries = [(word, name, x) for word in words for name, x in words[word].similar.items()]
     entries += [(pair, pair, 1.0) for pair in pairs]
-    if len(entries) <= most:
+    if len(entries) <= limit:
         return words, pairs
     entries.sort(key=lambda entry: -entry[2])
-    kept = {entry[:2] for entry in entries[:most]}
+    selected = {(word, name) for word, name, _ in entries[:limit]}
     return (
         {
-            word: QueryWord(weight, {v: x for v, x in similar.items() if (word, v) in kept})
+            word: QueryWord(weight, {v: x for v, x in similar.items() if (word, v) in selected})
             for word, (weight, similar) in words.items()
         },
-        {pair: weights for pair, weights in pairs.items() if (pair, pair) in kept},
+        {pair: weights for pair, weights in pairs.items() if (pair, pair) in selected},
     )
 
 
@@ -343,7 +321,10 @@ def _term(term: str, score: float) -> Json | None:
 
 
 def _dis_max(terms: list[Json | None]) -> list[Json | None]:
-    """A clause with the largest of some scores; none without terms, which engines refuse."""
+    """The largest score of some terms, as a list of one clause; empty without terms.
+
+    Engines refuse a `dis_max` without queries.
+    """
     queries = list(filter(None, terms))
     return [{"dis_max": {"queries": queries}}] if queries else []
 
@@ -354,21 +335,21 @@ def _any_of(clauses: list[Json | None]) -> Json:
     return {"bool": {"should": should, "minimum_should_match": 1}} if should else {}
 
 
-def _with_placed(query: Json, placed: PlacedTitles) -> Json:
+def _with_pinned_and_blocked(query: Json, titles: PinnedAndBlocked) -> Json:
     """A query with pinned and blocked documents."""
     pins = [
         {
             "constant_score": {
                 "filter": {"ids": {"values": [pinned]}},
-                "boost": PIN_STEP * (len(placed.pinned) - row),
+                "boost": PIN_STEP * (len(titles.pinned) - row),
                 "_name": f"pinned {row + 1}",  # engines report one query per name
             }
         }
-        for row, pinned in enumerate(placed.pinned)
+        for row, pinned in enumerate(titles.pinned)
     ]
     body: Json = {"should": [query, *pins], "minimum_should_match": 1}
-    if placed.blocked:
-        body["must_not"] = [{"ids": {"values": list(placed.blocked)}}]
+    if titles.blocked:
+        body["must_not"] = [{"ids": {"values": list(titles.blocked)}}]
     return {"bool": body}
 
 
@@ -400,6 +381,12 @@ def _field_value(source: Json, field: str) -> float | None:
     return None if value is None else float(value)
 
 
-def _with_field(query: Json, factor: Json, mode: str) -> Json:
-    """A query whose score is changed by a number of the document."""
+def _with_field_value(query: Json, factor: Json, mode: str) -> Json:
+    """A query whose score is added to a number of the document, or multiplied by it.
+
+    Args:
+        query: the query.
+        factor: the body of `field_value_factor`: the field and a factor.
+        mode: `sum` or `multiply`.
+    """
     return {"function_score": {"query": query, "field_value_factor": factor, "boost_mode": mode}}

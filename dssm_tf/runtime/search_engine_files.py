@@ -6,7 +6,7 @@ expansions.tsv.gz   a line per known word, with the columns `word`, `query_weigh
                     `fridge 1 refrigerator 0.83`. The first `catalog_words` lines are the words of
                     the catalog, which queries are expanded to
 pairs.tsv.gz        a line per known pair, with the columns `pair`, `query_weight`, `title_weight`
-title_rules.json    for queries with rules by hand, see `PlacedTitles`
+title_rules.json    the pinned and blocked titles of queries, see `PinnedAndBlocked`
 model/              the compact model, see `compact_files`: letters of unknown words, and priors
 SHA256SUMS
 
@@ -17,7 +17,6 @@ not read here.
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 
 from dssm_tf.common.checksums import check_files
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.json_files import read_json
 from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.runtime.compact_files import (
     COMPACT,
@@ -53,7 +53,7 @@ PAIR_COLUMNS = ("pair", "query_weight", "title_weight")
 
 _NUMBER = r"\d{1,10}(?:\.\d+)?(?:e-\d{1,3})?"
 _SIMILAR = r"[^\s]+ (?:1|0(?:\.\d+)?|[1-9](?:\.\d+)?e-\d{1,3})"  # a word, and a number from 0 to 1
-_ROWS = {
+_ROW_PATTERNS = {
     EXPANSION_COLUMNS: re.compile(
         rf"[^\s]+\t{_NUMBER}\t{_NUMBER}\t(?:{_SIMILAR}(?: {_SIMILAR})*)?", re.ASCII
     ),
@@ -96,12 +96,12 @@ class Manifest:
     title_fields: tuple[str, ...]
 
 
-class PlacedTitles(NamedTuple):
-    """The titles that rules by hand pin to or block for a query, by the engine's `_id`.
+class PinnedAndBlocked(NamedTuple):
+    """The titles that rules by hand pin or block for a query, by the engine's `_id`.
 
     Attributes:
-        pinned: they come first, in this order.
-        blocked: they are left out.
+        pinned: titles that come first, in this order.
+        blocked: titles that are left out.
     """
 
     pinned: tuple[str, ...] = ()
@@ -114,10 +114,10 @@ class SearchEngineFiles(NamedTuple):
     Attributes:
         directory: the directory of the version.
         manifest: the content of manifest.json.
-        lines: for each known word the rest of its line of expansions.tsv.gz, catalog words first.
-        pairs: for each known pair its weights in queries and in titles.
+        lines: for each known word, the rest of its line of expansions.tsv.gz, catalog words first.
+        pairs: for each known pair, its weights in queries and in titles.
         ranker: the model.
-        title_rules: by the words of a query, joined by spaces.
+        title_rules: pinned and blocked titles by the words of a query, joined by spaces.
     """
 
     directory: Path
@@ -125,7 +125,7 @@ class SearchEngineFiles(NamedTuple):
     lines: dict[str, str]
     pairs: dict[str, tuple[float, float]]
     ranker: MaxSimRanker
-    title_rules: dict[str, PlacedTitles]
+    title_rules: dict[str, PinnedAndBlocked]
 
 
 def read_search_engine(directory: Path | str) -> SearchEngineFiles:
@@ -139,7 +139,7 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
         UserError: the directory does not exist or has another format, or a file was damaged or
             changed.
     """
-    directory = _find(Path(directory))
+    directory = _find_version(Path(directory))
     check_files(directory, (MANIFEST, EXPANSIONS, PAIRS, TITLE_RULES), _HINT)
     manifest = _read_manifest(directory / MANIFEST)
     ranker = load(directory / MODEL)
@@ -171,7 +171,7 @@ def read_search_engine(directory: Path | str) -> SearchEngineFiles:
 def version_of(model: Path) -> str:
     """The version of a compact model: 16 hexadecimal digits.
 
-    It is a hash of all that the fields of documents depend on.
+    It is a hash of the files from which the fields of documents are computed.
 
     Args:
         model: the directory of the compact model.
@@ -182,8 +182,8 @@ def version_of(model: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _find(path: Path) -> Path:
-    """The version that a path names, see `read_search_engine`."""
+def _find_version(path: Path) -> Path:
+    """The directory of the version to read, see `read_search_engine`."""
     version = newest_version(path)
     models = [child for child in path.glob("*") if versions_in(child)]
     if not (version / MANIFEST).exists() and len(models) == 1:
@@ -202,61 +202,53 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[str]:
         UserError: the file cannot be read, is far larger than its compressed form, or its header or
             a line is not as expected.
     """
-    most = _MAX_RATIO * path.stat().st_size
+    characters_left = _MAX_RATIO * path.stat().st_size
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-            header = file.readline(most).rstrip("\n")
+            header = file.readline(characters_left).rstrip("\n")
             if header != "\t".join(columns):
                 raise UserError(
                     f"{path} has the columns {header!r:.80}; expected {', '.join(columns)}. {_HINT}"
                 )
-            number = 2
-            while line := file.readline(most):  # a small file must not fill the memory
-                most -= len(line)
-                if most <= 0:
+            line_number = 2
+            while line := file.readline(characters_left):  # a small file must not fill the memory
+                characters_left -= len(line)
+                if characters_left <= 0:
                     raise UserError(f"{path} becomes too large when it is decompressed. {_HINT}")
                 row = line.rstrip("\n")
-                if not _ROWS[columns].fullmatch(row):
+                if not _ROW_PATTERNS[columns].fullmatch(row):
                     raise UserError(
-                        f"{path}:{number} is {row!r:.60}; expected {', '.join(columns)}, with a "
-                        f"tab between two columns. {_HINT}"
+                        f"{path}:{line_number} is {row!r:.60}; expected {', '.join(columns)}, with "
+                        f"a tab between two columns. {_HINT}"
                     )
                 yield row
-                number += 1
+                line_number += 1
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise UserError(f"{path} cannot be read: {error}. {_HINT}") from None
 
 
-def _read_title_rules(path: Path) -> dict[str, PlacedTitles]:
+def _read_title_rules(path: Path) -> dict[str, PinnedAndBlocked]:
     """Reads title_rules.json."""
-    content = _read_json(path)
+    content = read_json(path, _HINT)
     try:
         return {
-            query: PlacedTitles(_texts(placed["pinned"]), _texts(placed["blocked"]))
-            for query, placed in content.items()
+            query: PinnedAndBlocked(_texts(titles["pinned"]), _texts(titles["blocked"]))
+            for query, titles in content.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path} is not as expected ({error!r:.80}). {_HINT}") from None
 
 
-def _read_json(path: Path) -> Any:
-    """Reads JSON; the package of the runtime does not have `common.plain_data`."""
-    try:
-        return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON ({error}). {_HINT}") from None
-
-
 def _texts(values: Any) -> tuple[str, ...]:
     """A list of texts as a tuple; raises TypeError for other values."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise TypeError(f"{values!r:.40} is no list of texts")
+        raise TypeError(f"{values!r:.40} is not a list of texts")
     return tuple(values)
 
 
 def _read_manifest(path: Path) -> Manifest:
     """Reads and checks manifest.json."""
-    content = _read_json(path)
+    content = read_json(path, _HINT)
     version = content.get("format") if isinstance(content, dict) else None
     if version != FORMAT:
         raise UserError(

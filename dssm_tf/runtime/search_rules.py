@@ -97,7 +97,7 @@ class SearchRules:
         return rules
 
     def between(self, word: str, other: str) -> WordRule | None:
-        """The rule for two words; rules hold in all fields of a title."""
+        """The rule for two words, in any field of a title; None if there is none."""
         return self._rules_of_word.get(split_mark(word)[1], {}).get(split_mark(other)[1])
 
     def of_word(self, word: str, fields: int = 1) -> Iterator[tuple[str, float]]:
@@ -105,11 +105,11 @@ class SearchRules:
 
         Args:
             word: the word.
-            fields: the number of fields with words of their own, see `Rules.own_fields`.
+            fields: the number of fields with separate words, see `Rules.own_fields`.
         """
         for other, rule in self._rules_of_word.get(split_mark(word)[1], {}).items():
-            for number in range(fields):
-                yield mark_word(other, number), rule.similarity
+            for field_number in range(fields):
+                yield mark_word(other, field_number), rule.similarity
 
     def of_query(self, words: Sequence[str]) -> Sequence[TitleRule]:
         """The pinned and blocked titles of a query, in the order of the file."""
@@ -124,7 +124,7 @@ def read_rules(path: Path, vocabulary: Vocabulary) -> SearchRules:
 
     Args:
         path: the file.
-        vocabulary: of the model; its text rules make words of texts.
+        vocabulary: the vocabulary of the model, which splits texts into words.
 
     Raises:
         UserError: naming the file and the line: the file cannot be read, a rule is not valid, or
@@ -182,7 +182,7 @@ class _Parser:
         first, second = sorted(map(self._word, values[:2]))
         if first == second:
             raise ValueError(f"{values[0]!r} and {values[1]!r} are the same word, {first!r}")
-        self._refuse_second((first, second), number)
+        self._check_unique((first, second), number)
         similarity = _similarity(values[2]) if len(values) > 2 else 0.0
         self.words.append(WordRule((first, second), similarity, number))
 
@@ -192,21 +192,21 @@ class _Parser:
         if not words:
             raise ValueError(f"the query {query!r:.60} has no word")
         rule = TitleRule(" ".join(words), title, kind == PIN, number)
-        self._refuse_second((f"{rule.query}\t", rule.title), number)
+        self._check_unique((f"{rule.query}\t", rule.title), number)
         self.titles.append(rule)
 
     def _word(self, text: str) -> str:
         """The word of a cell."""
         words = self._vocabulary.words(text)
         if len(words) != 1:
-            first = " ".join(map(repr, words[:5]))
+            first_words = " ".join(map(repr, words[:5]))
             raise ValueError(
-                f"{text!r:.60} has {len(words)} words{f': {first}' if first else ''}; expected one "
-                "word, as the model splits texts"
+                f"{text!r:.60} has {len(words)} words{f': {first_words}' if first_words else ''}; "
+                "expected one word, as the model splits texts"
             )
         return words[0]
 
-    def _refuse_second(self, key: tuple[str, str], number: int) -> None:
+    def _check_unique(self, key: tuple[str, str], number: int) -> None:
         """Raises ValueError if an earlier line is about the same two words, or query and title."""
         if (earlier := self._lines.setdefault(key, number)) != number:
             names = " and ".join(repr(name.strip()) for name in key)

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.runtime.trained_ranker import Vectors
-from dssm_tf.runtime.vector_ranker import unit
+from dssm_tf.runtime.vector_ranker import normalize_vectors
 
 Steps = Sequence[Vectors]
-Arrays = Mapping[str, Vectors]
+NamedArrays = Mapping[str, Vectors]
 
 
 def pool(operation: np.ufunc, steps: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -42,7 +42,7 @@ class FeedForward:
 
     constant: Vectors = np.zeros(1, np.float32)
 
-    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: NamedArrays, tower: Mapping[str, Any]) -> None:
         self._bias = arrays["bias"]
         self._layers = [
             (arrays[f"semantic_{i}/kernel"], arrays[f"semantic_{i}/bias"])
@@ -68,12 +68,12 @@ class SumOfWords:
 
     constant: Vectors = np.zeros(1, np.float32)
 
-    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: NamedArrays, tower: Mapping[str, Any]) -> None:
         del arrays, tower
 
     def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, units)`."""
-        return pool(np.add, [unit(step) for step in steps])
+        return pool(np.add, [normalize_vectors(step) for step in steps])
 
 
 class Convolution:
@@ -88,7 +88,7 @@ class Convolution:
 
     constant: Vectors = np.zeros(1, np.float32)
 
-    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: NamedArrays, tower: Mapping[str, Any]) -> None:
         self._shape = (-1, tower["window"], tower["features"])
         reach = tower["window"] // 2
         shifts = (*range(-reach, 0), *range(1, reach + 1))
@@ -130,7 +130,7 @@ class Recurrence:
 
     def __init__(
         self,
-        arrays: Arrays,
+        arrays: NamedArrays,
         tower: Mapping[str, Any],
         cell: Any,
         directions: Sequence[str] = ("recurrence",),
@@ -164,7 +164,7 @@ class Recurrence:
 class _TanhCell:
     """`y(t) = tanh(W l(t) + W_rec y(t-1) + b)`."""
 
-    def __init__(self, arrays: Arrays, name: str, tower: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: NamedArrays, name: str, tower: Mapping[str, Any]) -> None:
         self.kernel = arrays[f"{name}/recurrent_kernel"]
 
     def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
@@ -181,7 +181,7 @@ class _TanhCell:
 class _LSTMCell:
     """One LSTM step; see `PeepholeLSTMCell`, whose blocks are o, f (if learned), i and g."""
 
-    def __init__(self, arrays: Arrays, name: str, tower: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: NamedArrays, name: str, tower: Mapping[str, Any]) -> None:
         self.kernel = arrays[f"{name}/recurrent_kernel"]
         self._forget_gate = tower["forget_gate"]
         self._peepholes = arrays.get(f"{name}/peephole_kernel", np.zeros((4, 1), np.float32))

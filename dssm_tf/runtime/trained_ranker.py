@@ -45,8 +45,8 @@ class TrainedRanker(ABC):
         vocabulary: its letter n-grams and text rules.
         prior_weight: weight of the title's log-prior, the log of its fraction of all clicks.
         mean_prior: the mean of `weighted_prior` over the clicked titles.
-        cutoff: similarities below this value are no good match, see `dssm_tf.runtime.good_match`;
-            -1 if training had too few validation queries.
+        cutoff: the lowest similarity of a good match, see `dssm_tf.runtime.good_match`; -1 if
+            training had too few validation queries.
         training_log: ids of the queries and pairs that it was trained on; None if unknown. Compact
             models have none.
     """
@@ -75,7 +75,7 @@ class TrainedRanker(ABC):
 
     @abstractmethod
     def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
-        """The scores without the prior; see `score_matrix`."""
+        """The scores without the prior and remembered clicks; see `score_matrix`."""
 
     @abstractmethod
     def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:

@@ -39,13 +39,13 @@ class VectorRanker(TrainedRanker):
         Returns:
             Scores float32 `(len(queries), len(titles))`.
         """
-        vectors, priors, shared = self._encode_distinct(texts_of("titles", titles))
-        return (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
+        vectors, priors, row_of_title = self._encode_distinct(texts_of("titles", titles))
+        return (self.encode_queries(queries) @ vectors.T + priors)[:, row_of_title]
 
     def similarity_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """The cosines of queries and titles, float32 `(len(queries), len(titles))`."""
-        vectors, _, shared = self._encode_distinct(texts_of("titles", titles))
-        return (self.encode_queries(queries) @ vectors.T)[:, shared]
+        vectors, _, row_of_title = self._encode_distinct(texts_of("titles", titles))
+        return (self.encode_queries(queries) @ vectors.T)[:, row_of_title]
 
     def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
         """Scores each title for its own query, float32 `(len(titles),)`.
@@ -87,8 +87,8 @@ class VectorRanker(TrainedRanker):
         Titles with the same normalized text share a column and so have equal scores; in a matrix
         product, equal columns can differ in the last bit.
         """
-        distinct, shared = self.vocabulary.rules.distinct(titles)
-        return self._encode("title", distinct), self._weighted_priors(distinct), shared
+        keys, row_of_title = self.vocabulary.rules.distinct(titles)
+        return self._encode("title", keys), self._weighted_priors(keys), row_of_title
 
 
 def require_vectors(ranker: object, source: object) -> VectorRanker:
@@ -120,7 +120,10 @@ def no_vectors(source: object) -> UserError:
     )
 
 
-def unit(vectors: Vectors) -> Vectors:
-    """Normalizes vectors to length 1; zero vectors stay, as in `normalize_vectors` of the model."""
+def normalize_vectors(vectors: Vectors) -> Vectors:
+    """Scales vectors `(vectors, dimension)` to length 1; a zero vector stays zero.
+
+    The same as `dssm_tf.scores.score.normalize_vectors`.
+    """
     squares = np.einsum("nd,nd->n", vectors, vectors)
     return vectors / np.sqrt(np.maximum(squares, 1e-12))[:, None]

@@ -16,13 +16,13 @@ _SIZES = {
     "words": ("units",), "dssm": (), "clsm": ("window", "features"), "rnn": ("hidden",),
     "lstm": ("cells",), "bilstm": ("cells",),
 }  # fmt: skip
-"""For each tower, its settings that are a size."""
+"""For each tower, its settings that are sizes."""
 _SWITCHES = ("peepholes", "forget_gate")
 _LARGEST_SIZE = 1 << 31
 
 
 def tower_problem(tower: Mapping[str, Any]) -> str | None:
-    """Says which setting of a known tower is missing or impossible; None if all are valid."""
+    """Describes a missing or impossible setting of a known tower; None if all are valid."""
     name = tower["name"]
     for key in _SIZES[name]:
         if not _is_size(tower.get(key)):
@@ -83,7 +83,7 @@ def weights_problem(
     tower_names: Sequence[str],
     rows: int,
 ) -> str | None:
-    """Says what is wrong with the arrays of weights.npz; None if they are valid.
+    """Describes the problem of the arrays of weights.npz; None if they are valid.
 
     Args:
         weights: arrays by tower and Keras name, such as `query_tower/hashing/kernel`.

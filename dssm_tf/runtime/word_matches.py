@@ -1,4 +1,4 @@
-"""The parts of a maxsim score: which words and pairs of a query and a title match, and how much."""
+"""The parts of a maxsim score: the matching words and pairs of a query and a title."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AppliedRule(NamedTuple):
         query_word: the word of the query.
         title_word: the word of the title.
         similarity: that of the rule; 0 if the words never match.
-        learned: the similarity without the rule.
+        learned: the similarity that the model learned, without the rule.
         line: the line of the rule in its file.
     """
 
@@ -68,7 +68,8 @@ class WordMatches(NamedTuple):
         query: each distinct word of the query, in order.
         title: each distinct word of the title, in order.
         pairs: the pairs of both texts, in the order of the query.
-        rules: the rules by hand for words of both texts, also those for words that match others.
+        rules: the rules by hand for a word of the query and one of the title, even if these words
+            match other words.
     """
 
     query: list[WordMatch]
@@ -99,7 +100,7 @@ def parts_of_score(
     Args:
         matches: the words and pairs that match.
         prior: the weighted log-prior of the title.
-        remembered_clicks: what the remembered clicks of the query add.
+        remembered_clicks: the part that the remembered clicks of the query add.
         boosts: the boosts of a search; their parts have names such as `boost_sales`.
     """
     return {
@@ -164,12 +165,12 @@ def word_matches(model: MaxSim, query: Sequence[str], title: Sequence[str]) -> W
 def _weights(
     model: MaxSim, features: WordFeatures, text: Sequence[str], side: int
 ) -> tuple[Floats, dict[str, float]]:
-    """What the distinct words and pairs of a text contribute to the score if they match fully.
+    """The contributions of the distinct words and pairs of a text to the score if all match fully.
 
     Args:
         model: the trained model.
-        features: of the distinct words.
-        text: the words in order.
+        features: the features of the distinct words.
+        text: the words of the text, in order.
         side: `QUERY` or `TITLE`.
     """
     pairs = model.frequencies.pairs_of(text)

@@ -13,6 +13,7 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.json_files import read_json
 
 _MIN_TITLES = 2
 _MAX_TITLES = 1 << 53  # larger whole numbers are not exact as floats
@@ -23,13 +24,13 @@ _UNKNOWN_WORD = 0.5
 class DocumentFrequencies:
     """Numbers of distinct titles that contain a word or a word pair.
 
-    A pair is two words that stand next to each other, joined by a space. No word contains a space,
-    so a pair never equals a word. Only pairs that occur in at least two titles are kept.
+    A pair is two neighboring words, joined by a space. No word contains a space, so a pair never
+    equals a word. The *known pairs* are those that occur in at least two titles.
 
     Args:
         titles: number of distinct titles.
         words: for each word, the number of titles that contain it.
-        pairs: for each kept pair, the number of titles that contain it.
+        pairs: for each known pair, the number of titles that contain it.
     """
 
     titles: int
@@ -59,8 +60,8 @@ class DocumentFrequencies:
             pairs.update({*map(" ".join, pairwise(title))})
         if not count:
             raise ValueError("Expected at least one title to count words in; received none.")
-        kept = {pair: number for pair, number in pairs.items() if number >= _MIN_TITLES}
-        return cls(count, dict(sorted(words.items())), dict(sorted(kept.items())))
+        known_pairs = {pair: number for pair, number in pairs.items() if number >= _MIN_TITLES}
+        return cls(count, dict(sorted(words.items())), dict(sorted(known_pairs.items())))
 
     def word_idf(self, word: str) -> float:
         """The inverse document frequency of a word, `ln(titles / df)`.
@@ -73,15 +74,15 @@ class DocumentFrequencies:
         return log(self.titles / self.words.get(word, _UNKNOWN_WORD))
 
     def pair_idf(self, pair: str) -> float:
-        """The inverse document frequency of a kept pair, `ln(titles / df)`.
+        """The inverse document frequency of a known pair, `ln(titles / df)`.
 
         Raises:
-            KeyError: the pair is not kept.
+            KeyError: the pair is unknown.
         """
         return log(self.titles / self.pairs[pair])
 
     def pairs_of(self, words: Sequence[str]) -> list[str]:
-        """The distinct kept pairs of a text, in the order in which they first occur.
+        """The distinct known pairs of a text, in the order in which they first occur.
 
         Args:
             words: the words of the text, in order.
@@ -108,19 +109,14 @@ class DocumentFrequencies:
             UserError: the file is missing, or a number is impossible.
         """
         hint = "Copy the directory again, or write it again."
-        try:
-            content = json.loads(Path(path).read_bytes())
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror}. {hint}") from None
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path} is not JSON ({error}). {hint}") from None
+        content = read_json(Path(path), hint)
         if problem := _problem(content):
             raise UserError(f"{path}: {problem}. {hint}")
         return cls(**content)
 
 
 def _problem(content: Any) -> str | None:
-    """Says what is wrong with the content of a file; None if it is valid."""
+    """Describes the problem of a file's content; None if it is valid."""
     names = ["pairs", "titles", "words"]
     if not isinstance(content, dict) or sorted(content) != names:
         return f"expected an object with {', '.join(names)}, received {_start(content)}"
@@ -136,13 +132,13 @@ def _problem(content: Any) -> str | None:
         if not word or " " in word:
             return f"the word {_start(word)} is empty or has a space"
     for pair, number in pairs.items():
-        most = min((words.get(word, 0) for word in pair.split(" ")), default=0)
-        if pair.count(" ") != 1 or not most:
+        rarer_count = min((words.get(word, 0) for word in pair.split(" ")), default=0)
+        if pair.count(" ") != 1 or not rarer_count:
             return f"the pair {_start(pair)} is not two of the words, joined by a space"
-        if type(number) is not int or not _MIN_TITLES <= number <= most:
+        if type(number) is not int or not _MIN_TITLES <= number <= rarer_count:
             return (
                 f"the pair {_start(pair)} is in {_start(number)} titles; expected {_MIN_TITLES} to "
-                f"{most}, the titles of its rarer word"
+                f"{rarer_count}, the titles of its rarer word"
             )
     return None
 

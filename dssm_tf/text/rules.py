@@ -127,7 +127,7 @@ class Rules:
         """The fingerprint of a text's key."""
         return fingerprint64(self.key(text))
 
-    def column(self, texts: Iterable[str]) -> NDArray[np.int64]:
+    def ids(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """The ids of texts, int64 `(texts,)`."""
         import numpy as np
 

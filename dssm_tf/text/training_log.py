@@ -34,15 +34,15 @@ class TrainingLog:
     def of_clicks(cls, clicks: Iterable[tuple[str, str, float]], rules: Rules) -> TrainingLog:
         """The log of rows `(query, title, clicks)`."""
         rows = list(clicks)
-        queries = rules.column(query for query, _, _ in rows)
-        titles = rules.column(title for _, title, _ in rows)
+        queries = rules.ids(query for query, _, _ in rows)
+        titles = rules.ids(title for _, title, _ in rows)
         return cls(rules, queries, combine64(queries, titles))
 
     def has_queries(self, queries: Sequence[str]) -> NDArray[np.bool_]:
         """Whether the log has each query, `(queries,)`."""
         import numpy as np
 
-        return np.isin(self.rules.column(queries), self.query_ids)
+        return np.isin(self.rules.ids(queries), self.query_ids)
 
     def has_pairs(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.bool_] | None:
         """Whether the log has each query with the title at its position; None if unknown.
@@ -58,8 +58,8 @@ class TrainingLog:
         """
         import numpy as np
 
-        query_ids = self.rules.column(queries)
+        query_ids = self.rules.ids(queries)
         if self.pair_ids is not None:
-            return np.isin(combine64(query_ids, self.rules.column(titles)), self.pair_ids)
+            return np.isin(combine64(query_ids, self.rules.ids(titles)), self.pair_ids)
         known = np.isin(query_ids, self.query_ids)
         return None if known.any() else known

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.json_files import read_json
 from dssm_tf.config import Config
 from dssm_tf.data.format import Title
 from dssm_tf.data.preprocessed import Preprocessed

@@ -104,12 +104,12 @@ def words_of(index: MaxSimIndex, queries: Path, others: Sequence[MaxSimIndex]) -
          if may_be_corrected(word) and index.has_word(word)}
     )  # fmt: skip
     errors = [(word, with_typo(word)) for word in known_words]
-    typed = [(word, error) for word, error in errors if not index.corrector.knows(error)]
+    typed = [(word, error) for word, error in errors if not index.corrector.is_known(error)]
     real: dict[str, set[str]] = {}
     for query, names in titles.items():
         of_titles = {word for name in names for word in split(name)}
         for word in split(query):
-            if may_be_corrected(word) and not index.corrector.knows(word):
+            if may_be_corrected(word) and not index.corrector.is_known(word):
                 real.setdefault(word, set()).update(of_titles)
     clean = {word for other in others for word in other.words}
     return Words(
@@ -118,7 +118,7 @@ def words_of(index: MaxSimIndex, queries: Path, others: Sequence[MaxSimIndex]) -
         [
             (word, [*index.corrector.similar_words(word)])
             for word in sorted(clean)
-            if may_be_corrected(word) and not index.corrector.knows(word)
+            if may_be_corrected(word) and not index.corrector.is_known(word)
         ],
         [
             (word, of_titles, [*index.corrector.similar_words(word)])

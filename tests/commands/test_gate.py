@@ -37,9 +37,9 @@ def write_model(name, learned=()):
     run = Path(name)
     run.mkdir(parents=True)
     (run / "config.yaml").touch()
-    queries = FOLDED.column(f"query {n}" for n in learned)
+    queries = FOLDED.ids(f"query {n}" for n in learned)
     np.save(run / "query_ids.npy", queries)
-    np.save(run / "pair_ids.npy", combine64(queries, FOLDED.column(f"title {n}" for n in learned)))
+    np.save(run / "pair_ids.npy", combine64(queries, FOLDED.ids(f"title {n}" for n in learned)))
     Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, dict.fromkeys(KINDS, ()), {}).save(run)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dssm_tf.common.errors import UserError
-from dssm_tf.common.plain_data import parse_yaml, read_json
+from dssm_tf.common.plain_data import parse_yaml
 
 
 def test_plain_documents_are_read():
@@ -36,18 +35,6 @@ def test_plain_documents_are_read():
 def test_yaml_that_is_not_plain_data_is_rejected(text, reason):
     with pytest.raises(ValueError, match=reason):
         parse_yaml(text)
-
-
-def test_json_is_read_or_rejected_with_one_line(tmp_path):
-    path = tmp_path / "a.json"
-    with pytest.raises(UserError, match=r"a\.json does not exist\. Fix it\."):
-        read_json(path, "Fix it.")
-    path.write_text('{"a": [1, null]}')
-    assert read_json(path, "Fix it.") == {"a": [1, None]}
-    for content in (b"", b"{", b"\xff\xfe{", b"[" * 1_000_000, b"9" * 10_000, b"\x00" * 8):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=r"a\.json is damaged, .* Fix it\."):
-            read_json(path, "Fix it.")
 
 
 def test_a_small_file_with_nested_aliases_is_refused_at_once():

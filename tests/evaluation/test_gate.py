@@ -90,7 +90,7 @@ def test_queries_of_which_one_model_has_learned_a_click_are_left_out_of_both():
 
 def test_queries_of_a_log_without_pairs_are_left_out():
     task = RankingTask(JUDGMENTS, CORPUS)
-    known = TrainingLog(FOLDED, FOLDED.column(["query 3", "query 4"]), None)
+    known = TrainingLog(FOLDED, FOLDED.ids(["query 3", "query 4"]), None)
     mask = unlearned_queries(task, [known])
     left_out = [task.queries[row] for row in np.flatnonzero(~mask)]
     assert sorted(left_out) == ["query 3", "query 4"]

@@ -8,7 +8,7 @@ import pytest
 from pytest import approx
 
 from dssm_tf.cli import main
-from dssm_tf.retrieval.hits import SHOWN
+from dssm_tf.retrieval.hits import SHOWN_CHARACTERS
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import open_index
 from dssm_tf.server.models import Model
@@ -134,10 +134,10 @@ def test_the_empty_page_has_example_queries_that_are_links(index):
 
 def test_long_titles_are_cut(index):
     page = page_of(index, "lid")
-    assert LONG[: SHOWN - 1] + "…" in " ".join(
+    assert LONG[: SHOWN_CHARACTERS - 1] + "…" in " ".join(
         page.html.replace("<mark>", "").replace("</mark>", "").split()
     )
-    assert "x" * SHOWN not in page.html
+    assert "x" * SHOWN_CHARACTERS not in page.html
 
 
 def test_a_title_of_a_megabyte_makes_a_small_page(index):

@@ -25,8 +25,8 @@ def query_examples(client: SearchEngineClient) -> dict[str, Any]:
     words = long_words[:: max(1, len(long_words) // _EXAMPLES)][:_EXAMPLES]
     first = words[0] if words else "hat"
     rules = client.ranker.search_rules
-    ruled = [word for rule in rules.words[:_EXAMPLES] for word in rule.words]
-    placed = [*client.title_rules][:_EXAMPLES]
+    words_with_rules = [word for rule in rules.words[:_EXAMPLES] for word in rule.words]
+    queries_with_rules = [*client.title_rules][:_EXAMPLES]
     queries: list[tuple[str, str, bool, int]] = [
         ("empty query", "", True, MAX_TERMS),
         ("no word", " - !? ", True, MAX_TERMS),
@@ -41,8 +41,8 @@ def query_examples(client: SearchEngineClient) -> dict[str, Any]:
         *(("a typing error", with_typo(word), True, MAX_TERMS) for word in words),
         *(("a pair", pair, True, MAX_TERMS) for pair in pairs),
         *(("a pair with a typing error", with_typo(pair), True, MAX_TERMS) for pair in pairs),
-        *(("a word of a rule", word, True, MAX_TERMS) for word in ruled),
-        *(("a pinned or blocked title", query, True, MAX_TERMS) for query in placed),
+        *(("a word of a rule", word, True, MAX_TERMS) for word in words_with_rules),
+        *(("a pinned or blocked title", query, True, MAX_TERMS) for query in queries_with_rules),
     ]
     writer = DocumentWriter(client, ("title",))
     titles = ["", *words, *pairs, " ".join([*pairs, *words, *words]), "A new zzyzx title"]

@@ -39,8 +39,8 @@ def verify_search_engine(directory: Path, trained: MaxSimRanker) -> None:
     titles = _some_titles(client)
     rules = files.ranker.search_rules
     trained = trained.with_rules(rules)
-    ruled = [word for rule in rules.words[:_TITLES] for word in rule.words]
-    texts = [*ADVERSARIAL, *titles, *ruled]
+    words_with_rules = [word for rule in rules.words[:_TITLES] for word in rule.words]
+    texts = [*ADVERSARIAL, *titles, *words_with_rules]
     queries = [*texts, *(with_typo(title) for title in titles)]
     words = sorted({word for text in texts for word in client.words(text)})
     model = files.ranker.maxsim

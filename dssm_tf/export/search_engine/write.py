@@ -1,4 +1,4 @@
-"""Writes the files of a search engine export beside its compact model."""
+"""Writes the files of a search engine export next to its compact model."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ from dssm_tf.runtime.compact_files import read_compact
 from dssm_tf.runtime.loading import load
 from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
-from dssm_tf.runtime.search_engine_client import (
-    FIELDS,
-    QueryWord,
-    SearchEngineClient,
-    query_word,
-)
+from dssm_tf.runtime.search_engine_client import FIELDS, SearchEngineClient
 from dssm_tf.runtime.search_engine_files import (
     EXPANSION_COLUMNS,
     EXPANSIONS,
@@ -36,7 +31,7 @@ from dssm_tf.runtime.search_engine_files import (
     Manifest,
     version_of,
 )
-from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
+from dssm_tf.runtime.similar_words import SIMILAR_WORDS, QueryWord, SimilarWords, query_word
 from dssm_tf.text.characters import TABLE as CHARACTERS
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import BOUNDARY
@@ -59,7 +54,7 @@ def write_search_engine(
     name: str | None = None,
     title_of_id: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes the files of an export beside its compact model.
+    """Writes the files of an export next to its compact model.
 
     Args:
         directory: the directory of the export; it has the compact model in `model/`.
@@ -73,16 +68,18 @@ def write_search_engine(
     if not isinstance(ranker, MaxSimRanker):
         raise ValueError(f"{directory / MODEL} is not a maxsim model.")
     model = ranker.maxsim
-    ruled = {word for rule in model.search_rules.words for word in rule.words}
-    catalog = sorted({*(model.frequencies.words if words is None else words), *ruled})
+    words_with_rules = {word for rule in model.search_rules.words for word in rule.words}
+    catalog = sorted({*(model.frequencies.words if words is None else words), *words_with_rules})
     vectors = model.words(catalog).vectors
-    # Without a vector, only a rule makes a word similar to others.
+    # A word without a vector is similar to others only by a rule.
     catalog = [
-        word for word, vector in zip(catalog, vectors, strict=True) if vector.any() or word in ruled
+        word
+        for word, vector in zip(catalog, vectors, strict=True)
+        if vector.any() or word in words_with_rules
     ]
     compact = read_compact(directory / MODEL)
     log_priors = [*compact.prior["log_priors"].tolist(), compact.settings["unseen"]]
-    weighted = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]
+    weighted_priors = [float(ranker.prior_weight) * log_prior for log_prior in log_priors]
     manifest = Manifest(
         format=FORMAT,
         version=version_of(directory / MODEL),
@@ -92,11 +89,11 @@ def write_search_engine(
         query_side=float(model.side_weights[QUERY]),
         title_side=float(model.side_weights[TITLE]),
         prior_weight=float(ranker.prior_weight),
-        prior_offset=min(weighted),
+        prior_offset=min(weighted_priors),
         title_fields=tuple(title_fields),
     )
     _write_json(directory / MANIFEST, asdict(manifest))
-    _write_json(directory / TITLE_RULES, _placed_titles(ranker, title_of_id or {}))
+    _write_json(directory / TITLE_RULES, _title_rules(ranker, title_of_id or {}))
     _write_json(directory / MAPPING, _settings_and_mapping(manifest.version))
     _write_expansions(directory, model, catalog, similar_words or None)
     pairs = [*model.frequencies.pairs]
@@ -123,13 +120,16 @@ def write_search_engine(
 def expansion_lines(
     model: MaxSim, catalog: Sequence[str], known: Sequence[str], similar_words: int | None
 ) -> Iterator[tuple[str, QueryWord, str]]:
-    """The similar words of known words, and the rest of their lines of expansions.tsv.gz.
+    """The similar words of known words, and their lines of expansions.tsv.gz.
 
     Args:
         model: the model.
         catalog: the words of the catalog.
         known: the words to expand.
         similar_words: number of similar catalog words of each word; None for all.
+
+    Yields:
+        The word, its similar words, and its line without its first cell, the word.
     """
     similar = SimilarWords(model, catalog, similar_words).of_each(known)
     title_weights = model.words(known).weights[:, TITLE].tolist()
@@ -145,7 +145,7 @@ def _write_expansions(
     """Writes the table of expansions and the synonyms; see `expansion_lines`."""
     known = [*catalog, *sorted({*model.frequencies.words} - {*catalog})]
     ngrams = model.vocabulary.whole_words
-    queried = {ngram.replace(BOUNDARY, "") for ngram in ngrams} - {*known}  # no title has them
+    query_only_words = {ngram.replace(BOUNDARY, "") for ngram in ngrams} - {*known}
     synonyms = []
 
     def rows() -> Iterator[str]:
@@ -156,7 +156,7 @@ def _write_expansions(
                 yield f"{word}\t{line}"
 
     _write_table(directory / EXPANSIONS, EXPANSION_COLUMNS, rows())
-    for word, entry, _ in expansion_lines(model, catalog, sorted(queried), similar_words):
+    for word, entry, _ in expansion_lines(model, catalog, sorted(query_only_words), similar_words):
         synonyms.extend(_synonym_rule(word, entry.similar))
     (directory / SYNONYMS).write_text("".join(f"{rule}\n" for rule in synonyms), "utf-8")
 
@@ -173,25 +173,26 @@ def _synonym_rule(word: str, similar: Mapping[str, float]) -> list[str]:
     return [f"{word} => {', '.join([word, *synonyms])}"] if synonyms else []
 
 
-def _placed_titles(
+def _title_rules(
     ranker: MaxSimRanker, title_of_id: Mapping[str, str]
 ) -> dict[str, dict[str, list[str]]]:
-    """The content of title_rules.json: the pinned and blocked titles of each query."""
+    """The content of title_rules.json: the ids of the pinned and blocked titles of each query."""
     key = ranker.vocabulary.rules.key
-    wanted = {key(rule.title) for rule in ranker.search_rules.titles}
-    ids_of: dict[str, list[str]] = {}
-    for doc_id, title in title_of_id.items() if wanted else ():
-        if (text := key(title)) in wanted:
-            ids_of.setdefault(text, []).append(doc_id)
-    placed: dict[str, dict[str, list[str]]] = {}
+    keys = {key(rule.title) for rule in ranker.search_rules.titles}
+    ids_of_key: dict[str, list[str]] = {}
+    for doc_id, title in title_of_id.items() if keys else ():
+        if (title_key := key(title)) in keys:
+            ids_of_key.setdefault(title_key, []).append(doc_id)
+    ids_of_query: dict[str, dict[str, list[str]]] = {}
     for rule in ranker.search_rules.titles:
-        ids_by_kind = placed.setdefault(rule.query, {"pinned": [], "blocked": []})
-        text = key(rule.title)
-        ids = [rule.title] if rule.title in title_of_id else ids_of.get(text, [rule.title])
-        taken = {*ids_by_kind["pinned"], *ids_by_kind["blocked"]}
+        ids_by_kind = ids_of_query.setdefault(rule.query, {"pinned": [], "blocked": []})
+        ids = [rule.title]
+        if rule.title not in title_of_id:  # the rule names the title by its text
+            ids = ids_of_key.get(key(rule.title), ids)
+        earlier_ids = {*ids_by_kind["pinned"], *ids_by_kind["blocked"]}
         kind = "pinned" if rule.pinned else "blocked"
-        ids_by_kind[kind] += [doc_id for doc_id in ids if doc_id not in taken]
-    return placed
+        ids_by_kind[kind] += [doc_id for doc_id in ids if doc_id not in earlier_ids]
+    return ids_of_query
 
 
 def _settings_and_mapping(version: str) -> dict[str, object]:

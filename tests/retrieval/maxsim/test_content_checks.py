@@ -71,7 +71,7 @@ def test_a_remembered_click_at_another_title_is_refused(index):
     remembered = RememberedClicks(
         queries=np.array([query_hash(["red", "shoe"])]),
         starts=np.array([0, 1]),
-        titles=rules.column([CORPUS[0].title]),
+        titles=rules.ids([CORPUS[0].title]),
         clicks=np.array([3]),
         log_sums=np.zeros(1),
         mu=4.0,

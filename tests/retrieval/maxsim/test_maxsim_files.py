@@ -159,7 +159,7 @@ def test_arrays_that_do_not_fit_each_other_are_named(index):
     swapped = np.append(swapped, arrays.word_titles[len(swapped) :]).astype(np.int32)
     assert problem_with(index, word_titles=swapped) == (
         "word_titles",
-        "its titles are not those that title_words has",
+        "its titles differ from those of title_words",
     )
     falling = changed(arrays.word_starts, 1, arrays.word_starts[2] + 1)
     assert problem_with(index, word_starts=falling)[0] == "word_starts"

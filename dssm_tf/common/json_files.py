@@ -1,0 +1,29 @@
+"""Reads JSON files; errors are one line. The package of the runtime has this module too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+
+
+def read_json(path: Path, hint: str) -> Any:
+    """Reads a JSON file.
+
+    Args:
+        path: the file.
+        hint: a sentence for the error message that says how to fix the problem.
+
+    Raises:
+        UserError: the file is missing or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist. {hint}") from None
+    except NotADirectoryError:
+        raise UserError(f"{path.parent} is a file. {hint}") from None
+    except (ValueError, RecursionError) as error:  # RecursionError: a million nested brackets
+        raise UserError(f"{path} is damaged, it is not JSON ({error}). {hint}") from None

@@ -1,0 +1,16 @@
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.json_files import read_json
+
+
+def test_json_is_read_or_rejected_with_one_line(tmp_path):
+    path = tmp_path / "a.json"
+    with pytest.raises(UserError, match=r"a\.json does not exist\. Fix it\."):
+        read_json(path, "Fix it.")
+    path.write_text('{"a": [1, null]}')
+    assert read_json(path, "Fix it.") == {"a": [1, None]}
+    for content in (b"", b"{", b"\xff\xfe{", b"[" * 1_000_000, b"9" * 10_000, b"\x00" * 8):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"a\.json is damaged, .* Fix it\."):
+            read_json(path, "Fix it.")

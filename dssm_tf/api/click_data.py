@@ -1,4 +1,4 @@
-"""Training with Keras's `fit`: preprocessed clicks as data sets, and saving the model as a run."""
+"""Training with Keras's `fit`: reads preprocessed clicks as data sets, saves the model as a run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class ClickData:
     They equal those of `dssm train` with the same configuration, including its sections `judgments`
     and `teacher`. Further features of `dssm train` are callbacks: `ranking_validation()`,
     `dssm_tf.training.early_stopping.BestWeights`, and `dssm_tf.training.checkpoint.Checkpoint`.
-    The final training on all records has no equivalent in `fit`, nor has the choice of a start by
-    validation: with `start.spelling: auto`, words are not spelled. To train on several devices
-    of one machine, create this object, call `build_model` and call `model.compile` inside a
-    strategy's scope.
+    Two features have no equivalent in `fit`: the final training on all records, and the choice of
+    the start by validation. So with `start.spelling: auto`, words are not spelled. To train on
+    several devices of one machine, create this object, call `build_model` and call `model.compile`
+    inside a strategy's scope.
 
     Args:
         directory: directory that `dssm preprocess` wrote.
@@ -48,12 +48,13 @@ class ClickData:
 
     Attributes:
         config: all settings.
-        vocabulary_size: number of letter n-grams and whole words, the rows of a first matrix.
+        vocabulary_size: number of letter n-grams and whole words; a tower's first matrix has a row
+            for each of them.
         steps: batches per epoch, for `steps_per_epoch`.
         validation_steps: batches of the validation split; None without one.
 
     Raises:
-        UserError: the directory or the configuration is unusable, or they do not suit each other
+        UserError: the directory or the configuration cannot be used, or they do not fit each other
             or the devices.
     """
 
@@ -120,17 +121,17 @@ class ClickData:
         )
 
     def build_model(self) -> Siamese:
-        """Creates the `keras.Model` to train, with the weights that its training starts with.
+        """Creates the `keras.Model` to train, with its initial weights.
 
-        They are random ones, changed as `training.idf_start` and the section `start` say, or those
-        of the earlier run `start`.
+        These are random weights, changed by the settings `training.idf_start` and `start`, or the
+        weights of the earlier run `start`.
 
         Sets Keras's random seed to `training.seed` first, so that the weights are reproducible. XLA
         compiles the training step only if `training.xla` makes all batches the same shape; on CPUs
         Keras also needs `compile(jit_compile=True)`.
 
         Returns:
-            A model from inputs to cosines float32 `(batch, 1 + negatives)`; see
+            A model from inputs to scores float32 `(batch, 1 + negatives)`, such as cosines; see
             `dssm_tf.model.siamese.Siamese`.
         """
         import keras
@@ -156,7 +157,7 @@ class ClickData:
         return model
 
     def _assign_start(self, model: Siamese) -> None:
-        """Changes the random weights of a model as the configuration says."""
+        """Changes the random weights of a model by `training.idf_start` and the section `start`."""
         from dssm_tf.training.model_state import assign_all
         from dssm_tf.training.start_vectors import NONE
         from dssm_tf.training.starts import spelled_weights, weights_of_vectors
@@ -229,7 +230,7 @@ class ClickData:
 
         Args:
             epochs: total number of epochs; each is shuffled by `training.seed` and its index.
-            first: number of epochs already trained, as `initial_epoch` of `fit`.
+            first: number of epochs that were trained before, as `initial_epoch` of `fit`.
 
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
@@ -281,20 +282,9 @@ class ClickData:
         refuse_existing(out)
         if not model.compiled:
             raise UserError("the model was not compiled; save a model that `fit` has trained.")
-        history = getattr(model, "history", None)
-        count = len(getattr(history, "epoch", ()))
-        # With `validation_freq`, the metrics of validation are there for some epochs only.
-        metrics = {
-            name: values
-            for name, values in getattr(history, "history", {}).items()
-            if len(values) == count
-        }
-        epochs = [
-            dict(zip(metrics, map(float, epoch), strict=True))
-            for epoch in zip(*metrics.values(), strict=True)
-        ]
-        finished = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
-        training = self.config.training.model_copy(update=finished)
+        epochs = _metrics_of_epochs(model)
+        settings = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
+        training = self.config.training.model_copy(update=settings)
         config = self.config.model_copy(update={"training": training})
         ranking_model = build_model(config, data.vocabulary.size)
         try:
@@ -320,6 +310,22 @@ class ClickData:
             compiled = json.dumps(dict(model.get_compile_config()), indent=2, default=str)
             with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
                 card.write(_COMPILED.format(compiled))
+
+
+def _metrics_of_epochs(model: Siamese) -> list[dict[str, float]]:
+    """The metrics of each epoch of the last `fit`; none if the model was not trained."""
+    history = getattr(model, "history", None)
+    epoch_count = len(getattr(history, "epoch", ()))
+    # With `validation_freq`, only some epochs have metrics of the validation; these are left out.
+    metrics = {
+        name: values
+        for name, values in getattr(history, "history", {}).items()
+        if len(values) == epoch_count
+    }
+    return [
+        dict(zip(metrics, map(float, epoch), strict=True))
+        for epoch in zip(*metrics.values(), strict=True)
+    ]
 
 
 _COMPILED = """

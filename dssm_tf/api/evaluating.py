@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.frames import DataFrame, TableSource, is_data_frame
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_judgments
-from dssm_tf.tables.layout import TITLE, Layout
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class EvaluationResult(Evaluation):
         systems: the names of the systems, in order.
         metrics: the names of the metrics, in order.
         values: `values[system][metric]` is float64 `(queries,)`, in the order of `task.query_ids`;
-            NaN for queries that means leave out.
+            NaN for queries that are not in the means.
         comparisons: a `Comparison` for each metric and each pair of systems, see
             `comparison_frame`.
         judged_only: the same systems measured on judged titles only, if requested.
@@ -53,15 +53,15 @@ class EvaluationResult(Evaluation):
         """The means, one row per system.
 
         Returns:
-            `system`; `queries`, the number of queries of the means; and for each metric `METRIC`,
+            `system`; `queries`, the number of queries in the means; and for each metric `METRIC`,
             its mean, with `METRIC_low` and `METRIC_high`, the 95 % interval over queries.
         """
         rows = []
         for system, cells in self.summary().rows_by_key("system", named=True).items():
             row: dict[str, Any] = {"system": system, "queries": self.measured_queries}
             for cell in cells:
-                ends = {f"{cell['metric']}_{end}": cell[end] for end in ("low", "high")}
-                row |= {cell["metric"]: cell["mean"], **ends}
+                interval = {f"{cell['metric']}_{end}": cell[end] for end in ("low", "high")}
+                row |= {cell["metric"]: cell["mean"], **interval}
             rows.append(row)
         return pl.DataFrame(rows)
 
@@ -69,8 +69,8 @@ class EvaluationResult(Evaluation):
         """The values of each query, one row per system and query.
 
         Returns:
-            `query_id`, `query`, `system`, and a column for each metric; null for queries that the
-            means leave out.
+            `query_id`, `query`, `system`, and a column for each metric; null for queries that are
+            not in the means.
         """
         queries = {"query_id": self.task.query_ids, "query": self.task.queries}
         frames = [
@@ -84,8 +84,8 @@ class EvaluationResult(Evaluation):
 
         Returns:
             `metric`; the systems `a` and `b`; `difference`, the mean of `a - b`, with `low` and
-            `high`, its 95 % interval; `p`; and `p_adjusted`, the p-value after Holm's adjustment
-            over all tests of the evaluation.
+            `high`, its 95 % interval; `p`, the p-value; and `p_adjusted`, the p-value after Holm's
+            adjustment over all tests of the evaluation.
         """
         schema = {
             "metric": pl.String, "a": pl.String, "b": pl.String, "difference": pl.Float64,
@@ -104,7 +104,7 @@ class EvaluationResult(Evaluation):
             metrics: names of the metrics; by default all.
 
         Returns:
-            A matplotlib figure, which notebooks display; `savefig` writes it.
+            A matplotlib figure. Notebooks display it, and its `savefig` writes it.
 
         Raises:
             UserError: there is no such metric.
@@ -255,8 +255,8 @@ def evaluate(
         about: for each system its costs and notes, see `SeedResult`.
         logs: for each system the log that it was trained on, if known; by default the attribute
             `training_log` of the model. The result counts the judged queries and pairs in it.
-        judged_only: whether to measure the systems on judged titles only, too; the result's
-            attribute `judged_only` has them.
+        judged_only: whether to measure the systems a second time, on judged titles only; the
+            attribute `judged_only` of the result has this measurement.
         progress: whether to show progress on standard error.
 
     Returns:
@@ -268,19 +268,19 @@ def evaluate(
             relevant title is not in the corpus, a metric does not exist, or a system's scores are
             not usable.
     """
-    metric_names(metrics)  # raises errors before tables are read
-    named = _named(models)
+    metric_names(metrics)  # checks the names before tables are read
+    named_systems = _systems_by_name(models)
     if title_fields is None:
-        title_fields = _title_fields(named.values())
+        title_fields = _title_fields(named_systems.values())
     layout = Layout(title_fields=tuple(title_fields))
     if isinstance(judgments, (str, Path)) or is_data_frame(judgments):
         judgments = read_judgments(judgments, layout)
     titles = None if corpus is None else read_titles(corpus, layout.corpus)
-    frames = {name: _run_of(run) for name, run in (runs or {}).items()}
-    systems = {name: _ranker(system, titles or judgments) for name, system in named.items()}
-    load_tensorflow()  # which computes NDCG, without its messages
+    scored_runs = {name: _run_of(run) for name, run in (runs or {}).items()}
+    systems = {name: _ranker(system, titles or judgments) for name, system in named_systems.items()}
+    load_tensorflow()  # NDCG needs it; loaded here, it prints no messages
     evaluation = measure(
-        systems, judgments, titles, metrics=metrics, runs=frames, about=about, logs=logs,
+        systems, judgments, titles, metrics=metrics, runs=scored_runs, about=about, logs=logs,
         judged_only=judged_only, progress=progress,
     )  # fmt: skip
     return _result(evaluation)
@@ -293,31 +293,28 @@ def _result(evaluation: Evaluation) -> EvaluationResult:
     return EvaluationResult(**values)
 
 
-def _named(models: System | Sequence[System] | Mapping[str, System]) -> dict[str, System]:
-    """The systems by name."""
+def _systems_by_name(models: System | Sequence[System] | Mapping[str, System]) -> dict[str, System]:
+    """The systems by name; raises UserError if two have the same name."""
     if isinstance(models, Mapping):
         return dict(models)
-    several: Sequence[Any] = models if isinstance(models, (list, tuple)) else [models]
-    named: dict[str, System] = {}
-    for system in several:
+    systems: Sequence[Any] = models if isinstance(models, (list, tuple)) else [models]
+    by_name: dict[str, System] = {}
+    for system in systems:
         name = Path(system).name if isinstance(system, (str, Path)) else system.name
-        if name in named:
+        if name in by_name:
             raise UserError(
                 f"two systems are called {name!r}; give a dictionary of systems by name."
             )
-        named[name] = system
-    return named
+        by_name[name] = system
+    return by_name
 
 
-def _title_fields(systems: Any) -> tuple[str, ...]:
-    """The title fields of the first model; `title` without a model."""
-    from dssm_tf.export.load import find_model, model_title_fields
+def _title_fields(systems: Iterable[System]) -> tuple[str, ...]:
+    """The title fields of the first system that is a trained model; `title` without one."""
+    from dssm_tf.export.load import model_title_fields
 
-    for system in systems:
-        path = system.path if isinstance(system, Model) else system
-        if isinstance(path, (str, Path)) and find_model(Path(path)) is not None:
-            return model_title_fields(Path(path))
-    return (TITLE,)
+    paths = (system.path if isinstance(system, Model) else system for system in systems)
+    return model_title_fields(*(Path(path) for path in paths if isinstance(path, (str, Path))))
 
 
 def _ranker(system: System, titles: Sequence[CorpusTitle | Judgment]) -> Ranker:
@@ -332,7 +329,7 @@ def _ranker(system: System, titles: Sequence[CorpusTitle | Judgment]) -> Ranker:
 
 
 def _run_of(run: Run | DataFrame) -> Run:
-    """A run as scores by query id and doc id."""
+    """The scores of a run, by query id and doc id."""
     if not is_data_frame(run):
         return run
     table = pyterrier_frame(run, "qid", "docno")

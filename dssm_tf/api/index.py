@@ -1,16 +1,18 @@
-"""`dssm_tf.Index`: a corpus that a model searches."""
+"""`dssm_tf.Index`: searches a corpus with a model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, Protocol, TypedDict, overload
 
 import polars as pl
+from typing_extensions import Unpack
 
 from dssm_tf.api.inputs import (
     Corpus,
     Frame,
+    model_layout,
     pyterrier_frame,
     pyterrier_ranks,
     query_list,
@@ -32,8 +34,15 @@ Filters = Mapping[str, str | float | Sequence[str | float] | Mapping[str, float]
 Boosts = Mapping[str, float]
 
 
+class SearchOptions(TypedDict, total=False):
+    """Keyword arguments of `Index.search`, for its overloads."""
+
+    filters: Filters | None
+    boosts: Boosts | None
+
+
 class LoadedModel(Protocol):
-    """A `dssm_tf.Model`: a ranker and its directory."""
+    """A ranker and its directory, such as a `dssm_tf.Model`."""
 
     @property
     def ranker(self) -> Any:
@@ -47,7 +56,7 @@ class LoadedModel(Protocol):
 
 
 class Index:
-    """A corpus that is indexed for search by a model. `Index.build` and `Index.open` create one.
+    """A corpus that is indexed for searches with a model. `Index.build` and `Index.open` create it.
 
     The scores are those of the model. Several threads may search at once.
     """
@@ -73,20 +82,20 @@ class Index:
             model: a trained model, or the directory of one.
             corpus: a table (file or data frame) with doc_id, title; a list of
                 `dssm_tf.CorpusTitle`; or a list of texts, whose ids are their positions.
-            kind: for a cosine model: exact compares all titles, fast searches a graph, auto is
-                exact up to 100,000 titles.
-            queries: for a fast index, queries to measure its recall on; by default made from
-                titles.
-            similar_words: for a maxsim model, the number of similar words of a query word by which
-                the titles to score are found; 16 by default.
+            kind: for a cosine model: `exact` compares all titles, `fast` searches a graph, `auto`
+                is exact up to 100,000 titles.
+            queries: for a fast index, queries on which its recall is measured; by default queries
+                made from titles.
+            similar_words: for a maxsim model, the number of similar words per query word that a
+                search uses to find candidate titles; 16 by default.
             rules: for a maxsim model, a file of rules by hand (docs/rules.md).
-            layout: encoding and column names of the file; by default the title fields are those
+            layout: encoding and column names of the file. By default, the title fields are those
                 that the model was trained on.
 
         Raises:
             UserError: an input cannot be used.
         """
-        from dssm_tf.export.load import apply_rules, find_model, load, model_title_fields
+        from dssm_tf.export.load import apply_rules, load
         from dssm_tf.retrieval.opening import build_index, name_fields
 
         if isinstance(model, (str, Path)):
@@ -95,8 +104,7 @@ class Index:
         else:
             path, ranker = model.path, model.ranker
         if layout is None:
-            known = path is not None and find_model(path) is not None
-            layout = Layout(title_fields=model_title_fields(*([path] if path and known else [])))
+            layout = model_layout(path)
         titles = read_titles(corpus, layout.corpus)
         ranker = apply_rules(ranker, optional_path(rules))
         index = build_index(ranker, path or ranker.name, titles, kind, queries, similar_words)
@@ -131,23 +139,11 @@ class Index:
         return f"<dssm_tf.Index of {len(self):,} titles, model {self.model.name!r}>"
 
     @overload
-    def search(
-        self,
-        queries: Frame,
-        k: int = 10,
-        *,
-        filters: Filters | None = None,
-        boosts: Boosts | None = None,
-    ) -> Frame: ...
+    def search(self, queries: Frame, k: int = 10, **options: Unpack[SearchOptions]) -> Frame: ...
 
     @overload
     def search(
-        self,
-        queries: str | Iterable[str],
-        k: int = 10,
-        *,
-        filters: Filters | None = None,
-        boosts: Boosts | None = None,
+        self, queries: str | Iterable[str], k: int = 10, **options: Unpack[SearchOptions]
     ) -> pl.DataFrame: ...
 
     def search(
@@ -180,24 +176,17 @@ class Index:
         """
         if k < 1:
             raise UserError(f"k is {k}; expected at least 1.")
-        accepted = {
-            name: values
-            if isinstance(values, Mapping)
-            else [values]
-            if isinstance(values, (str, int, float))
-            else list(values)
-            for name, values in (filters or {}).items()
-        }
+        conditions = {name: _condition(values) for name, values in (filters or {}).items()}
         if is_data_frame(queries):
             topics = pyterrier_frame(queries, "qid", "query")
-            hits = self._hits(topics["query"].to_list(), k, accepted, boosts)
+            hits = self._hits(topics["query"].to_list(), k, conditions, boosts)
             result = (
                 hits.rename({"doc_id": "docno", "title": "text"})
-                .with_columns(qid=topics["qid"].gather(hits["number"]))
+                .with_columns(qid=topics["qid"].gather(hits["query_index"]))
                 .select("qid", "query", "docno", "text", "score", pyterrier_ranks())
             )
             return same_library(queries, result)
-        return self._hits(query_list(queries), k, accepted, boosts).select(*HITS)
+        return self._hits(query_list(queries), k, conditions, boosts).select(*HITS)
 
     transform = search
     """PyTerrier's name of a function from frames to frames."""
@@ -205,22 +194,22 @@ class Index:
     def _hits(
         self, queries: Sequence[str], k: int, filters: Any, boosts: Boosts | None
     ) -> pl.DataFrame:
-        """The titles of each query, with the column `number`, the query's position."""
+        """The titles of each query, with the index of the query as the column `query_index`."""
         from dssm_tf.retrieval.opening import search_index
 
-        rows = [
-            (number, query, rank, hit.doc_id, hit.title, hit.score)
-            for number, query in enumerate(queries)
-            for rank, hit in enumerate(
-                search_index(self._index, query, k, filters or None, boosts).rankings["semantic"], 1
-            )
-        ]
-        return pl.DataFrame(rows, {"number": pl.Int64, **HITS}, orient="row")
+        rows = []
+        for query_index, query in enumerate(queries):
+            result = search_index(self._index, query, k, filters or None, boosts)
+            rows += [
+                (query_index, query, rank, hit.doc_id, hit.title, hit.score)
+                for rank, hit in enumerate(result.rankings["semantic"], 1)
+            ]
+        return pl.DataFrame(rows, {"query_index": pl.Int64, **HITS}, orient="row")
 
     def save(self, path: AnyPath) -> None:
         """Writes the index for `Index.open`, `dssm search --index` and `dssm serve --index`.
 
-        The directory is complete or not there at all.
+        If writing fails, no directory is left.
 
         Args:
             path: directory to write; it must not exist.
@@ -234,3 +223,10 @@ class Index:
                 "build the index again."
             )
         self._index.save(path, self._model_path)
+
+
+def _condition(values: Any) -> Any:
+    """A filter as an index takes it: the limits of a number, or a list of accepted values."""
+    if isinstance(values, Mapping):
+        return values
+    return [values] if isinstance(values, (str, int, float)) else list(values)

@@ -1,8 +1,9 @@
-"""Arguments and results of the public interface: texts, tables and data frames."""
+"""Converts arguments and results of the public interface: texts, tables and data frames."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
@@ -23,6 +24,17 @@ Frame = TypeVar("Frame", bound=DataFrame)
 Corpus = TableSource | Sequence[CorpusTitle] | Sequence[str]
 """Titles: a table with doc_id and title; a list of `CorpusTitle`; or a list of texts, whose ids are
 their positions."""
+
+
+def model_layout(path: Path | None) -> Layout:
+    """The default layout of tables for a model: the title fields are those of its training data.
+
+    Args:
+        path: the directory of the model; None if it has none.
+    """
+    from dssm_tf.export.load import model_title_fields
+
+    return Layout(title_fields=model_title_fields(*([] if path is None else [path])))
 
 
 def query_list(queries: str | Iterable[str]) -> list[str]:

@@ -6,16 +6,18 @@ import shutil
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from dssm_tf.api.index import Filters, Index
 from dssm_tf.api.inputs import (
     Corpus,
     Frame,
+    model_layout,
     pyterrier_frame,
     pyterrier_ranks,
     query_list,
@@ -45,6 +47,13 @@ RANKED = {
 Floats = NDArray[np.floating[Any]]
 
 
+class SearchOptions(TypedDict, total=False):
+    """Keyword arguments of `Model.search`, for its overloads."""
+
+    corpus: Corpus | None
+    filters: Filters | None
+
+
 class Model:
     """A trained model; `dssm_tf.train` and `dssm_tf.load` return one.
 
@@ -52,7 +61,7 @@ class Model:
     Scores of different queries are not comparable. Any string is valid, also an empty one.
 
     Attributes:
-        path: the directory of the model: a run, an export or a compact model; None if it has none.
+        path: the directory of the model: a run, an export or a compact model; None without one.
     """
 
     path: Path | None
@@ -76,7 +85,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name in tables."""
+        """The name of the model in tables."""
         return str(self.ranker.name)
 
     @property
@@ -91,19 +100,19 @@ class Model:
         return log
 
     def __repr__(self) -> str:
-        ranker, parts = self.ranker, [repr(self.name)]
+        ranker, facts = self.ranker, [repr(self.name)]
         if isinstance(ranker, TrainedRanker):
             from dssm_tf.runtime.vector_ranker import VectorRanker
 
-            parts.append(f"score {'cosine' if isinstance(ranker, VectorRanker) else 'maxsim'}")
-            parts.append(f"{len(ranker.vocabulary.ngrams):,} letter n-grams")
+            facts.append(f"score {'cosine' if isinstance(ranker, VectorRanker) else 'maxsim'}")
+            facts.append(f"{len(ranker.vocabulary.ngrams):,} letter n-grams")
         else:
-            parts.append("baseline")
+            facts.append("baseline")
         titles = self._corpus if self._index is None else self._index
         if isinstance(titles, (list, tuple, Index)):
-            parts.append(f"{len(titles):,} titles to search")
-        parts.append("temporary, see save" if self._is_temporary else f"path {self.path}")
-        return f"<dssm_tf.Model {', '.join(parts)}>"
+            facts.append(f"{len(titles):,} titles to search")
+        facts.append("temporary, see save" if self._is_temporary else f"path {self.path}")
+        return f"<dssm_tf.Model {', '.join(facts)}>"
 
     def score(self, queries: str | Iterable[str], titles: Iterable[str]) -> Floats:
         """Scores titles.
@@ -126,10 +135,20 @@ class Model:
         return scores
 
     def score_pairs(self, queries: Iterable[str], titles: Iterable[str]) -> Floats:
-        """Scores each title for its own query, `(titles,)`."""
+        """Scores each title for its own query, `(titles,)`.
+
+        Args:
+            queries: texts, one for each title.
+            titles: texts.
+
+        Raises:
+            ValueError: the numbers of queries and titles differ.
+        """
         queries, titles = texts_of("queries", queries), texts_of("titles", titles)
         if len(queries) != len(titles):
-            raise ValueError(f"{len(queries)} queries and {len(titles)} titles; expected as many.")
+            raise ValueError(
+                f"{len(queries)} queries and {len(titles)} titles; expected one query per title."
+            )
         if hasattr(self.ranker, "score_pairs"):
             scores: Floats = self.ranker.score_pairs(queries, titles)
             return scores
@@ -170,26 +189,27 @@ class Model:
             return same_library(queries, self._rank_rows(queries, k))
         if titles is None:
             raise UserError("titles is missing; use search to rank a corpus.")
-        texts, distinct = list(texts_of("titles", titles)), query_list(queries)
-        scores = np.asarray(self.ranker.score_matrix(distinct, texts), np.float64)
+        title_list, queries = list(texts_of("titles", titles)), query_list(queries)
+        scores = np.asarray(self.ranker.score_matrix(queries, title_list), np.float64)
         rows = [
-            (query, rank, texts[position], row[position], position)
-            for query, row in zip(distinct, scores, strict=True)
-            for rank, position in enumerate(np.argsort(-row, kind="stable")[:k].tolist(), 1)
+            (query, rank, title_list[position], of_query[position], position)
+            for query, of_query in zip(queries, scores, strict=True)
+            for rank, position in enumerate(np.argsort(-of_query, kind="stable")[:k].tolist(), 1)
         ]
         return pl.DataFrame(rows, RANKED, orient="row")
 
     def _rank_rows(self, frame: DataFrame, k: int | None) -> pl.DataFrame:
+        """The rows of a PyTerrier frame, ranked for each query; queries keep their order."""
         table = pyterrier_frame(frame, "qid", "query", "docno", "text").drop(
             "score", "rank", strict=False
         )
         scores = self.score_pairs(table["query"].to_list(), table["text"].to_list())
         ranked = (
             table.with_columns(score=pl.Series(np.asarray(scores, np.float64)))
-            .with_row_index("first")
-            .with_columns(pl.col("first").min().over("qid"))
-            .sort("first", "score", descending=[False, True], maintain_order=True)
-            .drop("first")
+            .with_row_index("first_row")
+            .with_columns(pl.col("first_row").min().over("qid"))
+            .sort("first_row", "score", descending=[False, True], maintain_order=True)
+            .drop("first_row")
             .with_columns(pyterrier_ranks())
         )
         return ranked if k is None else ranked.filter(pl.col("rank") < k)
@@ -201,7 +221,7 @@ class Model:
         """Indexes a corpus.
 
         Args:
-            corpus: see `Index.build`; None for the corpus of the training.
+            corpus: see `Index.build`; None for the titles of the training data.
             **options: see `Index.build`.
         """
         if corpus is None:
@@ -209,23 +229,11 @@ class Model:
         return Index.build(self, corpus, **options)
 
     @overload
-    def search(
-        self,
-        queries: Frame,
-        k: int = 10,
-        *,
-        corpus: Corpus | None = None,
-        filters: Filters | None = None,
-    ) -> Frame: ...
+    def search(self, queries: Frame, k: int = 10, **options: Unpack[SearchOptions]) -> Frame: ...
 
     @overload
     def search(
-        self,
-        queries: str | Iterable[str],
-        k: int = 10,
-        *,
-        corpus: Corpus | None = None,
-        filters: Filters | None = None,
+        self, queries: str | Iterable[str], k: int = 10, **options: Unpack[SearchOptions]
     ) -> pl.DataFrame: ...
 
     def search(
@@ -241,8 +249,8 @@ class Model:
         Args:
             queries: see `Index.search`.
             k: maximum number of titles per query.
-            corpus: titles to search in this and later searches, see `Index.build`; by default
-                those of the training. The first search indexes them.
+            corpus: titles to search, now and in later searches, see `Index.build`; by default those
+                of the training data. The first search indexes them.
             filters: see `Index.search`.
 
         Raises:
@@ -282,7 +290,7 @@ class Model:
     def save(self, path: AnyPath) -> None:
         """Writes the model, with the corpus of its searches, for `dssm_tf.load` and all commands.
 
-        The directory is complete or not there at all.
+        If writing fails, no directory is left.
 
         Args:
             path: directory to write; it must not exist.
@@ -294,7 +302,7 @@ class Model:
         refuse_existing(path)
         titles = None
         if self._corpus is not None:
-            titles = read_titles(self._corpus, layout_of(self.path))
+            titles = read_titles(self._corpus, model_layout(self.path).corpus)
         from dssm_tf.export.load import find_model
 
         location = None if self.path is None else find_model(self.path)
@@ -303,7 +311,7 @@ class Model:
                 self.ranker.save(folder)
             elif location.kind == "run":
                 shutil.copytree(self.path, folder, dirs_exist_ok=True)
-            else:  # the name of an export is that of the directory of its versions
+            else:  # an export has the name of the directory that contains its versions
                 shutil.copytree(location.path, folder / "1")
             if titles is not None:
                 write_titles(folder / CORPUS, titles)
@@ -330,16 +338,8 @@ def explain(model: Any, query: str, title: str) -> Explanation:
     return explain_score(model.ranker if isinstance(model, Model) else model, query, title)
 
 
-def layout_of(path: Path | None) -> Any:
-    """The layout of a corpus for a model: its title fields are those of the training."""
-    from dssm_tf.export.load import model_title_fields
-    from dssm_tf.tables.layout import Layout
-
-    return Layout(title_fields=model_title_fields(*([path] if path else []))).corpus
-
-
 def write_titles(path: Path, titles: Iterable[CorpusTitle]) -> None:
-    """Writes a corpus as a Parquet file."""
+    """Writes a corpus as a Parquet file, with the columns `doc_id` and `title`."""
     frame = pl.DataFrame([*titles], ["doc_id", "title"], orient="row")
     with atomic_write(path, "wb") as file:
         frame.write_parquet(file)
@@ -350,13 +350,13 @@ def load(path: AnyPath, name: str | None = None, *, corpus: Corpus | None = None
 
     Args:
         path: directory that `dssm_tf.train`, `Model.save`, a command or a baseline's `save` wrote.
-            For an export or a compact model, the directory of a version, or of the model to load
-            its newest version.
+            For an export or a compact model, the directory of a version, or that of the model,
+            whose newest version is then loaded.
         name: the name in tables; by default the tower's name, or that of the model's directory.
             For a baseline with files of another program, such as skip-thought's weights, the
             baseline's name.
-        corpus: titles for `Model.search`; by default those of the training if they were saved with
-            the model, or those of the index.
+        corpus: titles for `Model.search`; by default those of the training data if they were saved
+            with the model, or those of the index.
 
     Returns:
         The model. A run and an export load TensorFlow, which takes seconds; a compact model loads
@@ -366,29 +366,19 @@ def load(path: AnyPath, name: str | None = None, *, corpus: Corpus | None = None
         UserError: the directory does not exist, contains no model or an unfinished run, or a file
             was damaged or changed.
     """
-    from dssm_tf.export.load import find_model
+    from dssm_tf.export.load import find_model_or_index
     from dssm_tf.export.load import load as load_ranker
-    from dssm_tf.runtime.compact_files import INDEX_MODEL
-
-    path = Path(path)
-    location = find_model(path)
-    index = None
-    if location is not None:
-        directory = location.path
-        if corpus is None and (path / CORPUS).exists():
-            corpus = saved_corpus(path / CORPUS)
-    elif (path / INDEX_MODEL).is_dir():
-        directory = path / INDEX_MODEL
-    else:
-        directory = path
-    ranker = load_ranker(path, name)
-    if location is None and directory != path and corpus is None:
-        index = Index.open(path)
-    return Model(lambda: ranker, directory, corpus, index)
-
-
-def saved_corpus(path: Path) -> Corpus:
-    """The titles of `write_titles`."""
     from dssm_tf.tables.judgments import read_corpus
 
-    return read_corpus(path)
+    path = Path(path)
+    ranker = load_ranker(path, name)
+    location = find_model_or_index(path)
+    if location is None:  # a baseline
+        return Model(lambda: ranker, path, corpus)
+    index = None
+    if corpus is None:
+        if location.in_index:
+            index = Index.open(path)
+        elif (path / CORPUS).exists():
+            corpus = read_corpus(path / CORPUS)
+    return Model(lambda: ranker, location.path, corpus, index)

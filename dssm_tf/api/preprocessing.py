@@ -82,14 +82,15 @@ def preprocess(
         output: directory to write.
         input: click logs: files, globs, directories or data frames with query, title and optionally
             clicks and the other columns of `dssm preprocess`.
-        corpus: titles to rank: the same with title.
+        corpus: titles to rank, in the same forms, with title.
         runner: any Beam runner.
         quiet: whether to write nothing to standard error.
         **settings: the other flags of `dssm preprocess`, such as `min_clicks=2`. `columns` may be a
             mapping, such as `{"query": "search_term"}`, and `title_fields` a list.
 
     Raises:
-        UserError: bad input or settings; no output is left.
+        UserError: an input or a setting cannot be used; no output is left.
+        TypeError: there is no such setting.
     """
     from pydantic import ValidationError
 
@@ -105,9 +106,9 @@ def preprocess(
                 **{name: _flag_value(value) for name, value in settings.items()},
             )  # fmt: skip
         except ValidationError as error:
-            first = error.errors()[0]
+            problem = error.errors()[0]
             raise UserError(
-                f"{first['loc'][-1]} is {first['input']!r:.80}; {first['msg'].lower()}."
+                f"{problem['loc'][-1]} is {problem['input']!r:.80}; {problem['msg'].lower()}."
             ) from None
         _run(options, beam_flags, runner, quiet)
 
@@ -121,12 +122,12 @@ def layout_of_settings(settings: PreprocessSettings) -> Layout:
     """The layout of the files of `preprocess`."""
     from dssm_tf.text.fields import parse_fields
 
-    value = {name: _flag_value(setting) for name, setting in settings.items()}
+    flags = {name: _flag_value(value) for name, value in settings.items()}
     return Layout(
-        value.get("encoding", "utf-8"),
-        parse_fields(value.get("title_fields", TITLE)),
-        parse_columns(value.get("columns", "")),
-        parse_columns(value.get("corpus_columns", ""), "--corpus-columns"),
+        flags.get("encoding", "utf-8"),
+        parse_fields(flags.get("title_fields", TITLE)),
+        parse_columns(flags.get("columns", "")),
+        parse_columns(flags.get("corpus_columns", ""), "--corpus-columns"),
     )
 
 
@@ -141,23 +142,28 @@ def _flag_value(value: Any) -> Any:
 
 @contextmanager
 def _files(tables: Tables, name: str) -> Iterator[tuple[str, ...]]:
-    """The paths of tables; data frames are temporary Parquet files."""
+    """The paths of tables; data frames are written to temporary Parquet files.
+
+    Args:
+        tables: see `Tables`.
+        name: name of the temporary files.
+    """
     with tempfile.TemporaryDirectory(prefix="dssm-") as folder:
         paths = []
-        for number, table in enumerate(table_list(tables)):
+        for index, table in enumerate(table_list(tables)):
             if isinstance(table, (str, Path)):
                 paths.append(os.fspath(table))
                 continue
-            path = Path(folder) / f"{name}{number or ''}.parquet"
+            path = Path(folder) / f"{name}{index or ''}.parquet"
             path.write_bytes(parquet_of(table).getvalue())
             paths.append(str(path))
         yield tuple(paths)
 
 
 def _run(options: PreprocessOptions, flags: Sequence[str], runner: str, quiet: bool) -> None:
-    """Runs preprocess, inside IPython in a separate process.
+    """Runs preprocess; inside IPython, in a separate process.
 
-    In IPython, Beam imports parts of its extra `interactive`, which this package does not need.
+    There, Beam imports parts of its extra `interactive`, which this package does not install.
     """
     if "IPython" not in sys.modules or sys.modules["IPython"].get_ipython() is None:
         from pipelines.preprocess import preprocess as run
@@ -177,9 +183,9 @@ def _run(options: PreprocessOptions, flags: Sequence[str], runner: str, quiet: b
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     }
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["preprocess failed"]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or ["preprocess failed"]
         raise UserError(lines[-1].removeprefix("dssm preprocess: "))
     with quiet_output(quiet):
-        say(*done.stderr.splitlines(), to=sys.stderr)
+        say(*process.stderr.splitlines(), to=sys.stderr)

@@ -63,30 +63,30 @@ def train(
         model = dssm_tf.train(clicks=clicks, corpus=corpus)           # from tables
         model = dssm_tf.train(data="DATA", out="RUN")                 # from preprocessed data
 
-    The first form preprocesses the tables as `dssm preprocess` does. The second one trains on
-    preprocessed data as `dssm train` does. Uses all local GPUs, and several machines through
-    TF_CONFIG. Run the same call again to resume an interrupted run in `out`; a finished run does
+    The first form preprocesses the tables as `dssm preprocess` does. The second form trains on
+    preprocessed data as `dssm train` does. Training uses all local GPUs, and several machines
+    through TF_CONFIG. To resume an interrupted run in `out`, repeat the call; a finished run does
     not change.
 
     Args:
         clicks: click logs: files, globs, directories or data frames (pandas, Polars, PyArrow) with
             query, title and optionally clicks and the other columns of `dssm preprocess`.
-        corpus: titles to rank: the same with doc_id, title. Without clicks, titles are all that is
-            learned from. `Model.search` searches them if they are one table with doc_id; otherwise
-            it searches all titles of the data, with their indices as ids.
-        data: directory of the preprocessed data. With `clicks` or `corpus` it is written, or
-            temporary by default; otherwise it is read.
+        corpus: titles to rank, in the same forms, with doc_id, title. Without clicks, the model
+            learns from these titles alone. `Model.search` searches them if they are one table with
+            doc_id; otherwise it searches all titles of the data, with their indices as ids.
+        data: directory of the preprocessed data. With `clicks` or `corpus` it is written, by
+            default to a temporary directory; otherwise it is read.
         out: directory of the run; temporary by default, see `Model.save`.
         config: a YAML file; the name of a configuration in the package, such as `dssm`; a
             dictionary; or a `dssm_tf.config.Config`. By default `maxsim`, or the configuration of
             `start`.
         overrides: settings such as `"training.epochs=5"`, as `dssm train --set`.
-        judgments: also learn from this table of query, title, grade; with the override
-            `training.clicks=false` only from it. A data frame is kept as `OUT.judgments.parquet`.
-        teacher: also learn from this table of query, title, score of another model; see
+        judgments: a table of query, title, grade to learn from too; with the override
+            `training.clicks=false`, only from it. A data frame is saved as `OUT.judgments.parquet`.
+        teacher: a table of query, title, score of another model to learn from too; see
             `dssm teach`.
-        start: a finished run to start from, as `dssm train --from`; the data must be from
-            `preprocess` with `vocabulary_from=RUN`, which the first form sets.
+        start: a finished run to start from, as `dssm train --from`. The data must be from
+            `preprocess` with `vocabulary_from=RUN`; the first form sets it.
         tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
         tower: a function from a vocabulary size to a custom tower, which replaces the
             configuration's. Its class extends `dssm_tf.towers.tower.Tower` and is registered
@@ -100,8 +100,8 @@ def train(
             as `min_clicks=2` or `columns={"query": "search_term"}`.
 
     Returns:
-        The trained model. On the workers of TF_CONFIG other than the first, its weights are loaded
-        when it is used.
+        The trained model. On all workers of TF_CONFIG but the first, its weights are loaded when it
+        is first used.
 
     Raises:
         UserError: an input cannot be used; training fails if the model does not learn, see
@@ -120,11 +120,11 @@ def train(
         )
     folder = Path(tempfile.mkdtemp(prefix="dssm-"))
     try:
-        lists = {
-            "judgments": _as_file(judgments, _beside(out, folder, "judgments")),
-            "teacher": _as_file(teacher, _beside(out, folder, "teacher")),
+        tables = {
+            "judgments": _as_file(judgments, _frame_path(out, folder, "judgments")),
+            "teacher": _as_file(teacher, _frame_path(out, folder, "teacher")),
         }
-        resolved = resolve_settings(config, overrides, start, lists)
+        resolved = resolve_settings(config, overrides, start, tables)
         run = folder / "run" if out is None else Path(out)
         records = folder / "data" if data is None else Path(data)
         with quiet_output(quiet):
@@ -143,7 +143,7 @@ def train(
             write_titles(run / CORPUS, titles)
         model = Model(_loader(run), run, titles, is_temporary=out is None)
         if result is not None:
-            _ = model.ranker
+            _ = model.ranker  # loads the model now, so that its errors are raised here
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -220,13 +220,19 @@ def resolve_settings(
     return read_config(raw, overrides)
 
 
-def _beside(out: AnyPath | None, folder: Path, name: str) -> Path:
-    """The file of a data frame; the run's configuration names it."""
+def _frame_path(out: AnyPath | None, folder: Path, name: str) -> Path:
+    """The file for a data frame: next to the run, whose configuration names it.
+
+    Args:
+        out: the directory of the run; None if it is temporary.
+        folder: the temporary directory.
+        name: the section of the configuration that reads the file.
+    """
     return folder / f"{name}.parquet" if out is None else Path(f"{out}.{name}.parquet")
 
 
 def _as_file(table: TableSource | None, path: Path) -> AnyPath | None:
-    """The path of a table; a data frame is written to `path`."""
+    """The path of a table's file; a data frame is written to `path` first."""
     if table is None or isinstance(table, (str, Path)):
         return table
     with atomic_write(path, "wb") as file:
@@ -235,7 +241,7 @@ def _as_file(table: TableSource | None, path: Path) -> AnyPath | None:
 
 
 def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[CorpusTitle] | None:
-    """The titles of a corpus of one file or data frame; None if it is another or has no ids."""
+    """The titles of a corpus that is one file or one data frame with ids; otherwise None."""
     tables = table_list(corpus)
     if len(tables) != 1:
         return None
@@ -246,8 +252,8 @@ def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[Corpu
     with open_table(table, layout=layout) as opened:
         if opened.names and "doc_id" not in opened.names:
             return None
-        names_in_rows = not opened.names
-    if names_in_rows:
+        has_header = bool(opened.names)
+    if not has_header:  # each row of JSON names its cells
         ids = read(table, [raw("doc_id", required=False)], layout)["doc_id"]
         if (ids.fill_null("") == "").any():
             return None

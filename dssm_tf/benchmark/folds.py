@@ -57,7 +57,7 @@ def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
     If means differ only by rounding, the first setting wins.
 
     Args:
-        values: a metric, `(settings, queries)`, NaN for queries that means leave out.
+        values: a metric, `(settings, queries)`, NaN for queries not in the means.
         fold: `(queries,)`, see `assign_folds`.
 
     Returns:

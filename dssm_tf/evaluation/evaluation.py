@@ -47,7 +47,7 @@ class SeedResult:
 
     Attributes:
         seed: None for a system that is not random.
-        values: one column per metric, one row per query; NaN for queries that means leave out.
+        values: one column per metric, one row per query; NaN for queries not in the means.
         run: the first titles of each query: `query`, `title`, `score`, `rank`. With up to 10,000
             queries, it is deep enough for every metric; see `evaluate.saved_ranks`. A large run is
             mapped from a temporary file.

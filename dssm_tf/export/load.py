@@ -1,4 +1,4 @@
-"""Loads a ranker from a directory of any kind. Compact models load without TensorFlow."""
+"""Loads a ranker from a directory of any kind. Compact models are loaded without TensorFlow."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ class ModelLocation(NamedTuple):
     Attributes:
         kind: `run`, `export` (a SavedModel) or `compact`.
         path: directory of the run, or of a version of an export.
+        in_index: whether it is the compact model of a search index.
     """
 
     kind: str
     path: Path
+    in_index: bool = False
 
     @property
     def run_files(self) -> Path:
-        """The directory of the run's files, or of the copies of some in an export."""
+        """The directory of the run's files; for an export, of the copies of some of them."""
         return self.path / EXTRA if self.kind == "export" else self.path
 
 
@@ -58,12 +60,24 @@ def find_model(path: Path) -> ModelLocation | None:
     return find_model(models[0]) if len(models) == 1 else None
 
 
+def find_model_or_index(path: Path) -> ModelLocation | None:
+    """Finds the model of a directory as `find_model` does, or the model of a search index.
+
+    Args:
+        path: see `find_model`; or a directory that `dssm index` wrote.
+    """
+    location = find_model(path)
+    if location is None and (path / INDEX_MODEL / COMPACT).exists():
+        return ModelLocation("compact", path / INDEX_MODEL, in_index=True)
+    return location
+
+
 def model_title_fields(*models: Path) -> tuple[str, ...]:
     """The columns that are joined to a title in the training data of a model.
 
     Args:
-        models: directories; the first run or export determines the result. Without any, it is
-            `title`.
+        models: directories. The first that contains a trained model determines the result; without
+            any, it is `title`.
     """
     for location in map(find_model, models):
         if location is not None and (location.run_files / SPEC).exists():
@@ -72,29 +86,20 @@ def model_title_fields(*models: Path) -> tuple[str, ...]:
 
 
 def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[Any]:
-    """Loads a ranker: a run, an export, a compact model, that of an index, or a saved baseline.
+    """Loads a ranker: a trained model, that of a search index, or a saved baseline.
 
     Args:
-        path: directory that `dssm train`, `dssm export` or a baseline's `save` wrote. For an export
-            or a compact model, the directory of a version, or of the model to load its newest
-            version. From a directory that `dssm index` wrote, its compact model is loaded.
-        name: the ranker's name in tables; by default the tower's name, or that of the model's
-            directory. For a baseline with files of another program, such as skip-thought's
-            weights, the baseline's name.
+        path: see `dssm_tf.load`.
+        name: see `dssm_tf.load`.
 
     Returns:
-        The ranker. A run and an export load TensorFlow, which takes seconds; a compact model loads
-        only NumPy.
+        The ranker that `dssm_tf.load` wraps.
 
     Raises:
-        UserError: the directory does not exist, contains no model or an unfinished run, or a file
-            was damaged or changed.
+        UserError: see `dssm_tf.load`.
     """
     path = local_path(path)
-    location = find_model(path)
-    in_index = location is None and (path / INDEX_MODEL / COMPACT).exists()
-    if in_index:
-        location = ModelLocation("compact", path / INDEX_MODEL)
+    location = find_model_or_index(path)
     if location is None:
         from dssm_tf.systems import BASELINES
 
@@ -117,7 +122,7 @@ def load(path: Path | str, name: str | None = None) -> TrainedRanker | Baseline[
         )
     ranker = _load_ranker(location)
     ranker.training_log = training_log(location.run_files)
-    if name or not (in_index or location.kind == "run"):
+    if name or not (location.in_index or location.kind == "run"):
         ranker.name = name or location.path.resolve().parent.name
     return ranker
 

@@ -252,8 +252,8 @@ def _titles_with_ids(corpus: Tables, settings: PreprocessSettings) -> list[Corpu
     with open_table(table, layout=layout) as opened:
         if opened.names and "doc_id" not in opened.names:
             return None
-        has_header = bool(opened.names)
-    if not has_header:  # each row of JSON names its cells
+        has_known_columns = bool(opened.names)
+    if not has_known_columns:  # the first JSON object is malformed; others may have ids
         ids = read(table, [raw("doc_id", required=False)], layout)["doc_id"]
         if (ids.fill_null("") == "").any():
             return None

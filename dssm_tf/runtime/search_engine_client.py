@@ -26,12 +26,13 @@ from dssm_tf.runtime.corrections import (
 )
 from dssm_tf.runtime.good_match import FIRST_TITLES, is_good_match
 from dssm_tf.runtime.maxsim import TITLE
+from dssm_tf.runtime.query_words import QueryWord, query_word
 from dssm_tf.runtime.search_engine_files import (
     PinnedAndBlocked,
     SearchEngineFiles,
     read_search_engine,
 )
-from dssm_tf.runtime.similar_words import QueryWord, SimilarWords, query_word
+from dssm_tf.runtime.similar_words import SimilarWords
 from dssm_tf.text.fields import split_mark
 
 FIELDS = "dssm"

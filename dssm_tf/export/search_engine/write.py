@@ -18,6 +18,7 @@ from dssm_tf.runtime.compact_files import read_compact
 from dssm_tf.runtime.loading import load
 from dssm_tf.runtime.maxsim import QUERY, TITLE, MaxSim
 from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
+from dssm_tf.runtime.query_words import QueryWord, query_word
 from dssm_tf.runtime.search_engine_client import FIELDS, SearchEngineClient
 from dssm_tf.runtime.search_engine_files import (
     EXPANSION_COLUMNS,
@@ -31,7 +32,7 @@ from dssm_tf.runtime.search_engine_files import (
     Manifest,
     version_of,
 )
-from dssm_tf.runtime.similar_words import SIMILAR_WORDS, QueryWord, SimilarWords, query_word
+from dssm_tf.runtime.similar_words import SIMILAR_WORDS, SimilarWords
 from dssm_tf.text.characters import TABLE as CHARACTERS
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import BOUNDARY

@@ -7,8 +7,8 @@ const IDF_DIVISOR = 5;
 
 const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
 
-/** An array of a type such as Int16Array from its bytes in base64. */
-function numbers(text, Type) {
+/** Decodes an array of a type such as Int16Array from its bytes in base64. */
+function decodeArray(text, Type) {
   const characters = atob(text);
   const bytes = new Uint8Array(characters.length);
   for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
@@ -22,8 +22,8 @@ function dot(first, second) {
 }
 
 /**
- * Rounds parts so that they add up to their rounded total, by largest remainders, as
- * dssm_tf/common/rounding.py does.
+ * Rounds parts to a number of digits, so that they add up to their rounded total. Rounds up those
+ * with the largest remainders, as dssm_tf/common/rounding.py does.
  */
 function roundedParts(parts, total, digits) {
   const scale = 10 ** digits;
@@ -44,22 +44,25 @@ class MaxSim {
     this.data = data;
     this.words = new Words(data.rules, data.characters);
     this.ids = new Map(data.ngrams.map((ngram, index) => [ngram, index]));
-    this.rows = numbers(data.rows, Int16Array);
-    this.scales = numbers(data.scales, Float32Array);
-    this.importance = numbers(data.importance, Float32Array);
-    this.wordTitles = new Map(Object.entries(data.word_titles));
-    this.pairTitles = new Map(Object.entries(data.pair_titles));
-    this.known = new Map(); // features of words
-    this.similar = new Map(); // similar words of words
+    this.rows = decodeArray(data.rows, Int16Array);
+    this.scales = decodeArray(data.scales, Float32Array);
+    this.importance = decodeArray(data.importance, Float32Array);
+    this.wordTitles = new Map(Object.entries(data.word_titles)); // number of titles by word
+    this.pairTitles = new Map(Object.entries(data.pair_titles)); // number of titles by known pair
+    this.cachedFeatures = new Map(); // by word
+    this.cachedSimilarWords = new Map(); // by word
     this.titles = data.titles.map((title, index) => ({ ...this.read(title, TITLE), prior: data.priors[index] }));
     this.titleWords = [...new Set(this.titles.flatMap(({ words }) => words))];
   }
 
-  /** The distinct words and pairs of a text with their weights, and the sum of all weights. */
+  /**
+   * The distinct words and pairs of a text with their weights, and the number by which a weight is
+   * multiplied to become a part of the score.
+   */
   read(text, side) {
-    const all = this.words.of(text);
-    const words = [...new Set(all)];
-    const neighbors = new Set(all.slice(1).map((word, index) => `${all[index]} ${word}`));
+    const allWords = this.words.of(text);
+    const words = [...new Set(allWords)];
+    const neighbors = new Set(allWords.slice(1).map((word, index) => `${allWords[index]} ${word}`));
     const pairs = [...neighbors].filter((pair) => this.pairTitles.has(pair));
     const weights = words.map((word) => this.features(word).weights[side]);
     const pairWeights = pairs.map((pair) => {
@@ -72,8 +75,8 @@ class MaxSim {
 
   /** The unit vector of a word, and its weights in queries and titles. */
   features(word) {
-    if (!this.known.has(word)) this.known.set(word, this.computeFeatures(word));
-    return this.known.get(word);
+    if (!this.cachedFeatures.has(word)) this.cachedFeatures.set(word, this.computeFeatures(word));
+    return this.cachedFeatures.get(word);
   }
 
   computeFeatures(word) {
@@ -95,10 +98,10 @@ class MaxSim {
     };
   }
 
-  /** The similarities above 0 of a word and the words of the titles, by word. */
+  /** The similarities of a word with words of titles, by these words; similarities of 0 are left out. */
   similarWords(word) {
-    if (!this.similar.has(word)) this.similar.set(word, this.computeSimilarWords(word));
-    return this.similar.get(word);
+    if (!this.cachedSimilarWords.has(word)) this.cachedSimilarWords.set(word, this.computeSimilarWords(word));
+    return this.cachedSimilarWords.get(word);
   }
 
   computeSimilarWords(word) {
@@ -115,7 +118,7 @@ class MaxSim {
   /**
    * Ranks all titles, the best first. Titles with equal scores stay in the order of the data.
    *
-   * @returns {object[]} for each title `title`, `score`, `prior` and its other parts, see `match`.
+   * @returns {object[]} for each title, the result of `match`.
    */
   rank(text) {
     const query = this.read(text, QUERY);
@@ -125,17 +128,22 @@ class MaxSim {
   }
 
   /**
-   * The parts of the score of a title, which add up to it: each word of the query and of the title
-   * with its most similar word of the other text, the pairs of both texts, and the prior.
+   * The score of a title and its parts, which add up to it: each word of the query and of the title
+   * with its most similar word of the other text, the pairs of both texts, and the prior. `adds` is
+   * the number that a word or a pair adds to the score.
+   *
+   * @param {object} query the result of `read`.
+   * @param {Map[]} similar for each word of the query, the result of `similarWords`.
+   * @param {object} title the result of `read`, with `prior`.
    */
   match(query, similar, title) {
     const queryWords = query.words.map((word) => ({ word, match: null, similarity: 0, adds: 0 }));
     const titleWords = title.words.map((word) => ({ word, match: null, similarity: 0, adds: 0 }));
-    for (const [row, asked] of queryWords.entries()) {
-      for (const found of titleWords) {
-        const similarity = similar[row].get(found.word) ?? 0;
-        if (similarity > asked.similarity) Object.assign(asked, { match: found.word, similarity });
-        if (similarity > found.similarity) Object.assign(found, { match: asked.word, similarity });
+    for (const [row, queryWord] of queryWords.entries()) {
+      for (const titleWord of titleWords) {
+        const similarity = similar[row].get(titleWord.word) ?? 0;
+        if (similarity > queryWord.similarity) Object.assign(queryWord, { match: titleWord.word, similarity });
+        if (similarity > titleWord.similarity) Object.assign(titleWord, { match: queryWord.word, similarity });
       }
     }
     for (const [words, { scale, weights }] of [[queryWords, query], [titleWords, title]]) {
@@ -153,7 +161,7 @@ class MaxSim {
     return { title: title.text, score, prior: title.prior, queryWords, titleWords, pairs };
   }
 
-  /** Whether a title has all words of the query, or reaches the model's cut-off without its prior. */
+  /** Whether a title is a good match, by the rule of dssm_tf/runtime/good_match.py. */
   isGood({ score, prior, queryWords, titleWords }) {
     const words = new Set(titleWords.map(({ word }) => word));
     return score - prior >= this.data.cutoff || queryWords.every(({ word }) => words.has(word));

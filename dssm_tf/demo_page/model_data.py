@@ -1,7 +1,7 @@
-"""A maxsim model and its titles as JSON, for the script of the page.
+"""Turns a maxsim model and its titles into plain data, for the script of the page.
 
-Rows of the kernel are rounded to 16 bits with one scale per row. A component then changes by at
-most 1/65534 of the largest one of its row, so a similarity changes by about 1e-5.
+Rows of the kernel are rounded to 16 bits with one scale per row. A number of a row changes by at
+most 1/65534 of the largest number of the row, so a similarity changes by about 1e-5.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from dssm_tf.runtime.maxsim_ranker import MaxSimRanker
 from dssm_tf.text.characters import TABLE
 
 LARGEST = 32767
-"""The largest number of a rounded row."""
+"""The largest absolute number of a rounded row, in 16 bits."""
 
 
 def model_data(ranker: MaxSimRanker, titles: Sequence[str]) -> dict[str, Any]:
-    """The numbers of a model that its score needs, and the titles to rank.
+    """The numbers that the score of a model needs, and the titles to rank.
 
     Args:
         ranker: a model without hash buckets, separate fields, rules and remembered clicks.
-        titles: the titles; of those with equal scores, the page shows earlier ones first.
+        titles: the titles. Titles with equal scores stay in this order.
+
+    Returns:
+        Plain data for JSON; arrays are little-endian numbers in base64.
 
     Raises:
         ValueError: the model has a part that the script does not compute.
@@ -65,5 +68,10 @@ def model_data(ranker: MaxSimRanker, titles: Sequence[str]) -> dict[str, Any]:
 
 
 def _base64(array: NDArray[np.floating[Any]], dtype: str) -> str:
-    """The numbers in base64, in a type of little-endian numbers, row after row."""
+    """The numbers of an array in base64, row after row.
+
+    Args:
+        array: the array.
+        dtype: the type of the encoded numbers, such as `<f4`.
+    """
     return b64encode(np.ascontiguousarray(array, dtype).tobytes()).decode("ascii")

@@ -1,12 +1,12 @@
 "use strict";
 // The search box of the page. Texts become text nodes and attributes only, never HTML.
 
-const SHOWN = 3;
-const DIGITS = 3;
-const MARKED = 0.2; // the lowest similarity of a marked word; the table under "Why?" has all
+const RESULTS = 3; // the number of displayed titles
+const DIGITS = 3; // after the point
+const MIN_MARKED_SIMILARITY = 0.2; // of a marked word; the table under "Why?" has all words
 const MINUS = "\u2212";
 const model = new MaxSim(JSON.parse(document.getElementById("data").textContent));
-const box = document.getElementById("q");
+const searchBox = document.getElementById("q");
 const message = document.getElementById("status");
 const results = document.getElementById("results");
 const examples = [...document.querySelectorAll(".examples button")];
@@ -19,26 +19,28 @@ function element(name, attributes, ...children) {
   return created;
 }
 
+/** A number with its sign. */
 function signed(value) {
   return (value < 0 ? MINUS : "+") + Math.abs(value).toFixed(DIGITS);
 }
 
-function plain(value, digits) {
-  return (value < 0 ? MINUS : "") + Math.abs(value).toFixed(digits);
+/** A number with a sign only if it is below 0. */
+function unsigned(value) {
+  return (value < 0 ? MINUS : "") + Math.abs(value).toFixed(DIGITS);
 }
 
 function markedWords(hit) {
-  return hit.queryWords.filter(({ similarity }) => similarity >= MARKED);
+  return hit.queryWords.filter(({ similarity }) => similarity >= MIN_MARKED_SIMILARITY);
 }
 
 /** The title with its matched words marked: solid if the query has the word, dashed if it is similar. */
 function markedTitle(hit) {
-  const asked = new Set(hit.queryWords.map(({ word }) => word));
+  const queryWords = new Set(hit.queryWords.map(({ word }) => word));
   const matched = new Set(markedWords(hit).map(({ match }) => match));
   const parts = hit.title.split(/\s+/).flatMap((part) => {
     const words = model.words.of(part).filter((word) => matched.has(word));
     if (!words.length) return [part, " "];
-    const kind = words.some((word) => asked.has(word)) ? "same" : "near";
+    const kind = words.some((word) => queryWords.has(word)) ? "same" : "near";
     return [element("mark", { class: kind }, part), " "];
   });
   return element("span", { class: "title" }, ...parts);
@@ -54,7 +56,7 @@ function wordLine(hit) {
   return element("div", { class: "words" }, ...words);
 }
 
-/** The parts of a score in groups, each a heading and rows of cells with what they add, not rounded. */
+/** The parts of a score in groups: a heading, and rows of cells with the exact number that they add. */
 function groupsOf(hit) {
   const words = (list) => {
     const matched = list.filter(({ match }) => match !== null);
@@ -79,7 +81,7 @@ function row([heading, ...cells], ...others) {
   return element("tr", {}, head, ...cells.map((cell) => element("td", {}, cell)), ...others);
 }
 
-/** The table of all parts of a score. The shown numbers add up to the shown score. */
+/** The table of all parts of a score. The displayed numbers add up to the displayed score. */
 function explanation(hit) {
   const groups = groupsOf(hit);
   const parts = groups.flatMap(([, rows]) => rows.map(([, adds]) => adds));
@@ -95,12 +97,12 @@ function explanation(hit) {
     }));
   });
   const names = ["word", "matches", "similarity", "adds"].map((name) => element("th", { scope: "col" }, name));
-  const foot = row(["score"], element("td", { class: "adds" }, plain(hit.score, DIGITS)));
+  const foot = row(["score"], element("td", { class: "adds" }, unsigned(hit.score)));
   const [head, sum] = [element("thead", {}, element("tr", {}, ...names)), element("tfoot", {}, foot)];
   return element("table", { class: "why" }, head, ...bodies, sum);
 }
 
-function item(hit, index) {
+function resultItem(hit, index) {
   const details = element("details", {}, element("summary", {}, "Why?"));
   const fill = () => { if (!details.querySelector("table")) details.append(explanation(hit)); };
   details.addEventListener("toggle", fill);
@@ -109,13 +111,13 @@ function item(hit, index) {
     fill();
   }
   const rank = element("span", { class: "rank" }, String(index + 1));
-  const score = element("span", { class: "score" }, plain(hit.score, DIGITS));
+  const score = element("span", { class: "score" }, unsigned(hit.score));
   const head = element("div", { class: "head" }, rank, markedTitle(hit), score);
   return element("li", {}, head, wordLine(hit), details);
 }
 
-function sentence(words, hits, milliseconds) {
-  if (!box.value.trim()) return "Type a question, or choose an example.";
+function statusMessage(words, hits, milliseconds) {
+  if (!searchBox.value.trim()) return "Type a question, or choose an example.";
   if (!words.length) return "The question has no word.";
   if (!hits.length) return "Nothing was found: no title has a word that is similar to a word of the question.";
   if (!hits.some((hit) => model.isGood(hit))) return "No good match was found. These titles are the closest ones.";
@@ -125,31 +127,31 @@ function sentence(words, hits, milliseconds) {
 
 function search() {
   const started = performance.now();
-  const words = model.words.of(box.value);
-  const found = words.length ? model.rank(box.value) : [];
-  const matched = found.filter((hit) => hit.queryWords.some(({ match }) => match !== null));
-  const hits = matched.slice(0, SHOWN);
-  message.textContent = sentence(words, hits, performance.now() - started);
-  results.replaceChildren(...hits.map(item));
-  for (const button of examples) button.setAttribute("aria-pressed", button.value === box.value);
+  const words = model.words.of(searchBox.value);
+  const ranking = words.length ? model.rank(searchBox.value) : [];
+  const matched = ranking.filter((hit) => hit.queryWords.some(({ match }) => match !== null));
+  const hits = matched.slice(0, RESULTS);
+  message.textContent = statusMessage(words, hits, performance.now() - started);
+  results.replaceChildren(...hits.map(resultItem));
+  for (const button of examples) button.setAttribute("aria-pressed", button.value === searchBox.value);
 }
 
-box.addEventListener("input", search);
+searchBox.addEventListener("input", search);
 document.getElementById("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   search();
 });
 for (const button of examples) {
   button.addEventListener("click", () => {
-    box.value = button.value;
+    searchBox.value = button.value;
     search();
   });
 }
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || document.activeElement === box || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key !== "/" || document.activeElement === searchBox || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
-  box.focus();
-  box.select();
+  searchBox.focus();
+  searchBox.select();
 });
-if (!box.value) box.value = examples[0]?.value ?? "";
+if (!searchBox.value) searchBox.value = examples[0]?.value ?? "";
 search();

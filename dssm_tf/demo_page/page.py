@@ -1,4 +1,4 @@
-"""The page of the demo as one HTML file, without a server or any request."""
+"""Renders the page of the demo as one HTML file, which sends no requests."""
 
 from __future__ import annotations
 
@@ -19,19 +19,24 @@ SCRIPTS = ("words.js", "maxsim.js", "page.js")
 
 
 class Example(NamedTuple):
-    """A query to try, and a note beside it, or an empty string."""
+    """A query to try.
+
+    Attributes:
+        query: the query.
+        note: a note next to the query; empty for none.
+    """
 
     query: str
     note: str = ""
 
 
 class MeasuredSystem(NamedTuple):
-    """A row of the table.
+    """A row of the table of measured systems.
 
     Attributes:
         name: name of the system.
-        description: what it does, in a few words.
-        values: a number for each column.
+        description: describes the system in a few words.
+        values: a number for each column, as text.
     """
 
     name: str
@@ -48,21 +53,21 @@ class SimilarPair(NamedTuple):
 
 
 class DemoResults(NamedTuple):
-    """What the page says about the demo.
+    """The results of the demo, which the page shows.
 
     Attributes:
         numbers: the counts of the data, by their labels.
         clicks: number of clicks.
         titles: number of titles.
-        measured: number of queries that were measured.
+        measured: number of queries of the measurement.
         seconds: duration of the training.
-        pairs: similar words that were learned.
+        pairs: similar words that the model learned.
         columns: headings of the table.
         systems: rows of the table; the first is the model of the page.
-        interval: the largest half-width of the 95 % intervals, in points.
-        note: a sentence about the table, or an empty string.
-        next_command: what to run on one's own log first.
-        use_commands: what to run afterwards.
+        interval: the largest half-width of the 95 % intervals, in percentage points.
+        note: a sentence about the table; empty for none.
+        next_command: the first command to run on the user's log.
+        use_commands: the commands to run afterwards.
         commands: the commands that the demo ran.
     """
 
@@ -87,10 +92,10 @@ def render(
     """Renders the page as HTML.
 
     Args:
-        results: what the page says about the demo.
+        results: the results of the demo.
         ranker: the model that the page searches with.
-        titles: the titles to search; of those with equal scores, earlier ones come first.
-        examples: queries to try; the page shows the results of the first one.
+        titles: the titles to search. Titles with equal scores stay in this order.
+        examples: queries to try; at first, the page shows the results of the first one.
     """
     fields = {
         "clicks": f"{results.clicks:,}",
@@ -111,7 +116,7 @@ def render(
         ),
         "heads": "".join(f'<th scope="col">{escape(name)}</th>' for name in results.columns),
         "rows": "\n".join(
-            _row(system, is_shown=number == 0) for number, system in enumerate(results.systems)
+            _row(system, is_page_model=index == 0) for index, system in enumerate(results.systems)
         ),
         "next": escape(results.next_command),
         "use": escape("\n".join(results.use_commands)),
@@ -130,15 +135,15 @@ def _example(example: Example) -> str:
     return f'<li><button type="button" value="{query}">{query}{tag}</button></li>'
 
 
-def _row(system: MeasuredSystem, is_shown: bool) -> str:
+def _row(system: MeasuredSystem, is_page_model: bool) -> str:
     cells = "".join(f"<td>{escape(value)}</td>" for value in system.values)
     head = f"{escape(system.name)}<small>{escape(system.description)}</small>"
-    shown = ' class="shown"' if is_shown else ""
-    return f'<tr{shown}><th scope="row">{head}</th>{cells}</tr>'
+    highlight = ' class="shown"' if is_page_model else ""
+    return f'<tr{highlight}><th scope="row">{head}</th>{cells}</tr>'
 
 
 def _content_security_policy(scripts: Sequence[str]) -> str:
-    """Allows these scripts and no request, even if text of the data were read as HTML."""
+    """The policy that allows these scripts and no requests, even if a text were read as HTML."""
     hashes = (b64encode(sha256(f"\n{script}".encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{value}'" for value in hashes)
     return (

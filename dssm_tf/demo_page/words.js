@@ -2,7 +2,7 @@
 // Splits texts into words and letter n-grams, by the rules of dssm_tf/text: the same table of
 // characters, the same order of steps. All lengths count code points, as Python does.
 
-/** The code points of "first last step" in hexadecimal numbers. */
+/** The code points from `first` to `last`, inclusive, in steps; all are hexadecimal numbers. */
 function codePoints(first, last, step) {
   const codes = [];
   for (let code = parseInt(first, 16); code <= parseInt(last, 16); code += parseInt(step, 16)) codes.push(code);
@@ -15,6 +15,7 @@ function characterClass(first, last, step) {
   return codePoints(first, last, step).map((code) => `\\u{${code.toString(16)}}`).join("");
 }
 
+/** Splits texts into words, and words into letter n-grams. */
 class Words {
   /**
    * @param {object} rules `keep_accents`, `max_words`, `max_letters` and `letter_ngrams`.
@@ -33,14 +34,14 @@ class Words {
         continue;
       }
       for (const code of codePoints(first, last, step)) {
-        const moved = String.fromCodePoint(code + (Number(value) || 0));
+        const mapped = String.fromCodePoint(code + (Number(value) || 0));
         if (rule === "lower") {
           // Accent rules come first in the table: a capital maps as its small letter does.
-          this.characters.set(code, this.characters.get(moved.codePointAt(0)) ?? moved);
-        } else if (rule === "width") this.characters.set(code, moved);
+          this.characters.set(code, this.characters.get(mapped.codePointAt(0)) ?? mapped);
+        } else if (rule === "width") this.characters.set(code, mapped);
         else if (rule === "separator") this.characters.set(code, " ");
-        else if (rule === "voiced") this.voiced.set(String.fromCodePoint(code, 0x3099), moved);
-        else if (rule === "semivoiced") this.voiced.set(String.fromCodePoint(code, 0x309a), moved);
+        else if (rule === "voiced") this.voiced.set(String.fromCodePoint(code, 0x3099), mapped);
+        else if (rule === "semivoiced") this.voiced.set(String.fromCodePoint(code, 0x309a), mapped);
         else if (rule === "deleted" || !rules.keep_accents) this.characters.set(code, value || "");
       }
     }

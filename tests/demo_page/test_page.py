@@ -45,7 +45,7 @@ def browser(shared_browser, address):
 
 def ask(browser, query: str) -> None:
     """Types a query into the empty search box."""
-    browser.run("box.value = ''; box.focus()")
+    browser.run("searchBox.value = ''; searchBox.focus()")
     if query:
         browser.type(query)
     else:
@@ -66,7 +66,7 @@ def test_the_page_is_well_formed_and_texts_are_escaped(html):
 
 
 def test_the_results_of_the_first_example_are_shown_at_once(browser):
-    assert browser.run("box.value") == "red shoe"
+    assert browser.run("searchBox.value") == "red shoe"
     assert browser.run("document.querySelectorAll('#results > li').length") == 3
     assert browser.run("document.querySelector('#results details').open")
     assert browser.run("document.querySelector('#results mark').textContent") in (
@@ -162,12 +162,12 @@ def test_the_page_works_with_the_keyboard(browser):
     browser.run("document.activeElement.blur()")
     browser.press("/")
     assert browser.run("document.activeElement.id") == "q"
-    assert browser.run("box.value") == "red shoe"  # without the slash
+    assert browser.run("searchBox.value") == "red shoe"  # without the slash
     browser.press("Tab")
     browser.press("Tab")
     assert browser.run("document.activeElement.value") == "runing shoess"
     browser.press("Enter")
-    assert browser.run("box.value") == "runing shoess"
+    assert browser.run("searchBox.value") == "runing shoess"
     assert browser.run("document.activeElement.getAttribute('aria-pressed')") == "true"
     browser.press("Tab")
     browser.press("Tab")

@@ -64,7 +64,10 @@ class Connections:
         self._receiving.pop(connection, None)
 
     def respond(self, connection: LimitedProtocol) -> None:
-        """Counts the bytes of a written response until the client has read them."""
+        """Counts the bytes of a written response until the client has read them.
+
+        If clients leave too many bytes unread, the connections with most of them are closed.
+        """
         if connection.transport.get_write_buffer_size() <= _BUFFER_BYTES:
             return
         self._unread.setdefault(connection, monotonic())
@@ -81,16 +84,16 @@ class Connections:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Closes connections that have been idle, receiving or unread for too long."""
-        oldest = monotonic() - 2 * self._limits.seconds
+        earliest = monotonic() - 2 * self._limits.seconds
         for connections in (self._idle, self._receiving, self._unread):
             for connection, since in list(connections.items()):
                 if connections is self._unread:
                     if not connection.transport.get_write_buffer_size():
                         connections.pop(connection)
                         continue
-                elif since > oldest:
+                elif since > earliest:
                     break
-                if since <= oldest:
+                if since <= earliest:
                     connection.transport.abort()
         self._sweeper = loop.call_later(_SWEEP_SECONDS, self._sweep, loop)
 

@@ -45,7 +45,7 @@ REASONS = {
     TOO_LARGE: "too_large", WRONG_TYPE: "content_type", CLIENT_CLOSED: "client_closed",
     FAILED: "failed", BUSY: "busy", DEADLINE: "deadline",
 }  # fmt: skip
-"""The reason of each kind of refusal in the metrics."""
+"""The name of each kind of refusal in the metrics."""
 
 
 class Refusal(Exception):

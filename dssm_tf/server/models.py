@@ -15,6 +15,9 @@ from dssm_tf.server.limits import NOT_FOUND, Refusal
 if TYPE_CHECKING:
     from dssm_tf.retrieval.opening import AnyIndex
 
+WARM_UP_QUERY = "wizard of oz"
+"""A query that is computed before a model or an index is served, because the first one is slow."""
+
 
 class Model(NamedTuple):
     """A served model.
@@ -38,7 +41,7 @@ class Snapshot:
         versions: the models by name and version.
         labels: version numbers by label.
         failures: the messages about versions that could not be loaded, by name and version.
-        index: the index that is searched, and its model; None for none.
+        index: the index of searches, and its model; None if the server has no index.
     """
 
     versions: Mapping[str, Mapping[int, Model]]
@@ -54,13 +57,13 @@ class Snapshot:
             versions.setdefault(model.name, {})[model.version] = model
         if index is None:
             return cls(versions)
-        named = versions.get(index.model.name)
-        model = max(named.values()) if named else Model(index.model.name, 1, index.model)
+        same_name = versions.get(index.model.name)
+        model = max(same_name.values()) if same_name else Model(index.model.name, 1, index.model)
         return cls(versions, index=(index, model))
 
     @property
     def rankers(self) -> dict[tuple[str, int], int]:
-        """The identity of each ranker by name and version; equal if the same models are served."""
+        """The `id()` of each ranker by name and version; equal if the same models are served."""
         return {
             (name, version): id(model.ranker)
             for name, versions in self.versions.items()
@@ -70,7 +73,7 @@ class Snapshot:
     @property
     def models(self) -> list[Model]:
         """The newest version of each model."""
-        return [named[max(named)] for named in self.versions.values()]
+        return [models[max(models)] for models in self.versions.values()]
 
     def versions_of(self, name: str) -> Mapping[int, Model]:
         """The versions of a model; raises Refusal if there is none."""
@@ -123,7 +126,7 @@ def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, i
 
     Args:
         path: see `open_models`.
-        others: numbers of older versions that are added where they exist.
+        others: numbers of older versions to add for each model that has them.
     """
     path = path.absolute()
     versions = []
@@ -131,9 +134,9 @@ def newest_versions(path: Path, others: Sequence[int] = ()) -> list[tuple[str, i
     candidates = (path, *sorted(path.glob("[!.]*")))
     for directory in [folder for folder in candidates if versions_in(folder)] or [path]:
         newest = newest_version(directory)
-        numbered = newest.name.isdecimal()
-        name = newest.parent.name if numbered else newest.name
-        versions.append((name, int(newest.name) if numbered else 1, newest))
+        is_numbered = newest.name.isdecimal()
+        name = newest.parent.name if is_numbered else newest.name
+        versions.append((name, int(newest.name) if is_numbered else 1, newest))
         for number in others:
             older = directory / str(number)
             if older != newest and older.is_dir():
@@ -148,6 +151,6 @@ def load_version(name: str, version: int, directory: Path) -> Model:
         UserError: the directory has no model, or a file is damaged.
     """
     ranker = load_model(directory)
-    texts = ["", "a", "x" * 1000, "wizard of oz"]
-    ranker.score_matrix(texts, texts)  # the first call is slow; no request should wait for it
+    texts = ["", "a", "x" * 1000, WARM_UP_QUERY]
+    ranker.score_matrix(texts, texts)
     return Model(name, version, ranker)

@@ -28,8 +28,8 @@ class OriginCheck:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         # Only the host is compared, because a proxy may speak https.
-        own = origin is None or origin.partition("://")[2] == headers.get("host")
-        if own or "*" in self._origins or origin in self._origins:
+        is_same_site = origin is None or origin.partition("://")[2] == headers.get("host")
+        if is_same_site or "*" in self._origins or origin in self._origins:
             await self._app(scope, receive, send)
         else:
             message = (

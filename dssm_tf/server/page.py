@@ -10,7 +10,6 @@ from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -23,14 +22,14 @@ from dssm_tf.reports.page import document
 from dssm_tf.retrieval.hits import SYSTEMS, SearchResult
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex
+from dssm_tf.server.explaining import explain_title
 from dssm_tf.server.limits import NOT_FOUND, Refusal
 from dssm_tf.server.scheduler import Blocks
+from dssm_tf.server.search_schema import MAX_QUERY_LENGTH
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import one_line
 
 _RESULTS = 10  # titles per ranking
-_MAX_QUERY_LENGTH = 1000  # characters
-_MAX_EXPLAINED_WORDS = 64  # of the query and the title together
 
 _SCRIPT = (files("dssm_tf.server") / "search.js").read_text("utf-8")
 _STYLE = Markup((files("dssm_tf.server") / "search.css").read_text("utf-8"))
@@ -57,23 +56,23 @@ _TEMPLATES.filters["merged"] = lambda first, second: {
 }
 
 
-def search_route(service: Service) -> Route:
+def page_route(service: Service) -> Route:
     """The route `GET /`. Searches are subject to the limits of the service."""
 
     async def get(request: Request) -> Response:
         snapshot = service.snapshot
         arguments = [request.query_params.get(name, "") for name in ("q", "why", "in", "bm25")]
 
-        is_poor: list[bool] = []
+        poor_searches: list[bool] = []
 
         def blocks() -> Blocks[str]:
             yield from ()
             if snapshot.index is None:
                 raise Refusal(NOT_FOUND, "no index is served; start the server with --index.")
-            return render(snapshot.index[0], *arguments, report=is_poor.append)
+            return render(snapshot.index[0], *arguments, report=poor_searches.append)
 
         page = await service.handle("page", lambda: service.compute("page", 0, blocks))
-        service.metrics.count_search(any(is_poor))
+        service.metrics.count_search(any(poor_searches))
         return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)
@@ -96,9 +95,9 @@ def render(
         why: the doc id of the hit to explain; empty for none.
         system: the ranking of the hit to explain.
         bm25: not empty to add the ranking of BM25.
-        report: called with whether the search has no good match; not called without a query.
+        report: called with whether the search has no good match, if there is a query.
     """
-    query = one_line(query).strip()[:_MAX_QUERY_LENGTH]
+    query = one_line(query).strip()[:MAX_QUERY_LENGTH]
     result = index.search(query, _RESULTS) if query else SearchResult({}, "")
     if query:
         report(bool(result.note))
@@ -111,7 +110,7 @@ def render(
         query=query, result=result, rankings=rankings, hits=any(rankings.values()), names=SYSTEMS,
         split=index.model.vocabulary.words, opened=(why, system or next(iter(rankings), "")),
         explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
-        max_length=_MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
+        max_length=MAX_QUERY_LENGTH, titles=len(index), model=index.model.name,
         bm25="1" if bm25 else "", examples=index.example_queries,
     )  # fmt: skip
     title = f"{query[:60]} - search" if query else "Search"
@@ -120,18 +119,8 @@ def render(
 
 def _why(index: AnyIndex, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
-    from dssm_tf.analysis.explanation import explain
-
-    ranker: Any = index.model
-    if system == "bm25" and not isinstance(index, MaxSimIndex):
-        ranker = index.bm25
     try:
-        words = index.model.vocabulary.rules.words
-        if len(words(query)) + len(words(title)) > _MAX_EXPLAINED_WORDS:
-            raise UserError(
-                f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained here."
-            )
-        explanation = explain(ranker, query, title)
+        explanation = explain_title(index, system, query, title)
         summary = f"{explanation.score_breakdown()}."
         lines = [summary, *explanation.sentences(), *explanation.notes, explanation.method]
         items = Markup("").join(Markup("<li>{}</li>").format(line) for line in lines)

@@ -71,24 +71,33 @@ def compute(
         name: [text[:_MAX_TEXT_BYTES].decode("utf-8", "replace") for text in inputs[name]]
         for name in expected
     }
-    counts = {name: [_words(text) for text in texts[name]] for name in expected}
-    if (words := sum(map(sum, counts.values()))) > limits.words:
+    word_counts = {name: [_count_words(text) for text in texts[name]] for name in expected}
+    if (words := sum(map(sum, word_counts.values()))) > limits.words:
         raise Refusal(INVALID, f"inputs: {words:,} words; at most {limits.words:,} are allowed.")
+    ranker = model.ranker
     if len(expected) == 1:
+        (name,) = expected
         max_numbers = limits.buffer_bytes // 2 // number_bytes
-        return (
-            yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, max_numbers)
-        )
-    return (yield from _score(model.ranker, texts["queries"], texts["titles"], counts["titles"]))
+        return (yield from _encode(ranker, name, texts[name], word_counts[name], max_numbers))
+    return (yield from _score(ranker, texts["queries"], texts["titles"], word_counts["titles"]))
 
 
 def _encode(
     ranker: TrainedRanker,
     name: str,
     texts: list[str],
-    counts: Mapping[str, Sequence[int]],
+    word_counts: Sequence[int],
     max_numbers: int,
 ) -> Blocks[Vectors]:
+    """Vectors of texts.
+
+    Args:
+        ranker: the model.
+        name: the name of the input, `queries` or `titles`.
+        texts: the texts.
+        word_counts: their numbers of words.
+        max_numbers: maximum number of numbers in the answer.
+    """
     if not isinstance(ranker, VectorRanker):
         raise Refusal(
             INVALID,
@@ -97,7 +106,7 @@ def _encode(
         )
     encode = getattr(ranker, f"encode_{name}")
     vectors = []
-    for start, end in _blocks(counts[name]):
+    for start, end in _blocks(word_counts):
         if start:
             yield
         vectors.append(encode(texts[start:end], prior=True))
@@ -112,8 +121,9 @@ def _encode(
 
 
 def _score(
-    ranker: TrainedRanker, queries: list[str], titles: list[str], counts: Sequence[int]
+    ranker: TrainedRanker, queries: list[str], titles: list[str], word_counts: Sequence[int]
 ) -> Blocks[Vectors]:
+    """Scores of titles, whose numbers of words are `word_counts`."""
     if len(queries) not in (1, len(titles)):
         raise Refusal(
             INVALID,
@@ -123,7 +133,7 @@ def _score(
     if len(set(queries)) == 1:  # clients that batch repeat the query
         queries = queries[:1]
     scores = []
-    for start, end in _blocks(counts):
+    for start, end in _blocks(word_counts):
         if start:
             yield
         block_queries = queries if len(queries) == 1 else queries[start:end]
@@ -131,28 +141,28 @@ def _score(
     return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
 
-def _blocks(counts: Sequence[int]) -> list[tuple[int, int]]:
-    """The ranges of the blocks, at least one.
+def _blocks(word_counts: Sequence[int]) -> list[tuple[int, int]]:
+    """The start and the end of each block of texts; at least one block.
 
     Args:
-        counts: the number of words of each text.
+        word_counts: the number of words of each text.
 
     >>> _blocks([1] * 3), _blocks([2000, 2000, 1])
     ([(0, 3)], [(0, 1), (1, 3)])
     """
     starts, words = [0], 0
-    for position, count in enumerate(counts):
+    for position, count in enumerate(word_counts):
         if words and (words + count > _BLOCK_WORDS or position - starts[-1] >= _BLOCK_TEXTS):
             starts.append(position)
             words = 0
         words += count
-    return list(zip(starts, [*starts[1:], len(counts)], strict=True))
+    return list(zip(starts, [*starts[1:], len(word_counts)], strict=True))
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     """The approximate number of words. Each letter outside ASCII also counts as one.
 
-    >>> _words("red  shoe"), _words("虎 ラーメン"), _words("")
+    >>> _count_words("red  shoe"), _count_words("虎 ラーメン"), _count_words("")
     (2, 7, 0)
     """
     count = len(text.split())

@@ -21,13 +21,18 @@ from typing import Generic, NamedTuple, TypeVar
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version
 from dssm_tf.retrieval.opening import AnyIndex, open_index
-from dssm_tf.server.models import Model, Snapshot, load_version, newest_versions
+from dssm_tf.server.models import (
+    WARM_UP_QUERY,
+    Model,
+    Snapshot,
+    load_version,
+    newest_versions,
+)
 
 _LOG = logging.getLogger("dssm_tf.server")
 _T = TypeVar("_T")
-_Files = tuple[tuple[str, int, int, int], ...]
-
-_WARM_UP = "wizard of oz"
+_FileStates = tuple[tuple[str, int, int, int], ...]
+"""The name, inode, size and modification time of each file."""
 
 
 class Source(NamedTuple):
@@ -42,26 +47,33 @@ class _Watched(Generic[_T]):
     """A version and the states of its files.
 
     Attributes:
-        last: the files at the last poll.
-        loaded: the files that `content` was loaded from.
-        failed: the files of the last load that failed; None after a success.
+        last: the states of the files at the last poll.
+        loaded: the states of the files from which `content` was loaded.
+        failed: the states of the files of the last load that failed; None after a success.
         message: the error of that load.
         content: the loaded model or index; None before the first load.
         loads: the number of loads.
     """
 
-    last: _Files | None = None
-    loaded: _Files | None = None
-    failed: _Files | None = None
+    last: _FileStates | None = None
+    loaded: _FileStates | None = None
+    failed: _FileStates | None = None
     message: str = ""
     content: _T | None = None
     loads: int = 0
 
-    def load(self, name: str, number: int, files: _Files, read: Callable[[], _T]) -> None:
-        """Loads a version; an error is logged and kept as `message`."""
+    def load(self, name: str, number: int, files: _FileStates, read: Callable[[], _T]) -> None:
+        """Loads a version; an error is logged and stored in `message`.
+
+        Args:
+            name: the name of the model, for the log.
+            number: the number of the version, for the log.
+            files: the states of its files.
+            read: loads the content.
+        """
         try:
             content = read()
-        except Exception as error:  # whatever a damaged file raises must not end the server
+        except Exception as error:  # a damaged file must not end the server
             self.failed = files
             self.message = str(error) if isinstance(error, UserError) else type(error).__name__
             _LOG.error("version %d of %s is refused: %s", number, name, self.message)
@@ -125,7 +137,7 @@ class Repository:
         return changed
 
     def _read(self, first: bool, now: bool) -> Snapshot:
-        """Loads changed versions and returns the snapshot to serve."""
+        """Loads changed versions and returns the snapshot to serve; see `_update`."""
         self._failures = {}
         versions: dict[str, dict[int, Model]] = {}
         index = None if self.index is None else self._read_index(self.index, first, now)
@@ -152,7 +164,7 @@ class Repository:
 
         def read() -> AnyIndex:
             index = open_index(directory, mapped=False, rules=self.rules)
-            index.search(_WARM_UP)  # the first search compiles functions
+            index.search(WARM_UP_QUERY)  # compiles functions
             return index
 
         version = number or watched.loads + 1
@@ -196,7 +208,17 @@ class Repository:
         first: bool,
         now: bool,
     ) -> None:
-        """Loads a version if its files changed."""
+        """Loads a version if its files have changed.
+
+        Args:
+            watched: the version.
+            paths: its files or directories.
+            name: the name of the model, for messages.
+            number: the number of the version, for messages.
+            read: loads the content.
+            first: whether the server starts; an error is then raised.
+            now: whether to load files that have just changed, and to try failed ones again.
+        """
 
         def read_unchanged() -> _T:
             content = read()
@@ -205,7 +227,8 @@ class Repository:
             return content
 
         files = _files_of(paths)
-        is_stable, watched.last = files == watched.last, files
+        is_stable = files == watched.last
+        watched.last = files
         if first:
             watched.content, watched.loaded = read_unchanged(), files
             watched.loads += 1
@@ -220,11 +243,8 @@ def _identity(snapshot: Snapshot) -> object:
     return snapshot.rankers, snapshot.failures, snapshot.index and id(snapshot.index[0])
 
 
-def _files_of(paths: Sequence[Path]) -> _Files | None:
-    """The names, inodes, sizes and times of files, and of all files below directories.
-
-    None after an error.
-    """
+def _files_of(paths: Sequence[Path]) -> _FileStates | None:
+    """The states of files, and of all files below directories; None after an error."""
     files = []
     try:
         for top in paths:

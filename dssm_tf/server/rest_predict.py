@@ -1,4 +1,4 @@
-"""Bodies of Predict requests in JSON, by rows or by columns, as TensorFlow Serving has them."""
+"""Answers Predict requests in JSON, in the row and column formats of TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dssm_tf.server.models import Model
 from dssm_tf.server.predict import compute, signature_of
 from dssm_tf.server.scheduler import Blocks
 
-_LARGE = 1 << 18  # bytes; JSON can take many times its size in memory, so one at a time is parsed
+# Bodies with more bytes are parsed one at a time: JSON can take many times its size in memory.
+_LARGE = 1 << 18
 _LARGE_LOCK = Lock()
 _BLOCK_NUMBERS = 1 << 16  # of an answer
 _NUMBER_BYTES = 22  # of a float32 in JSON, at most
@@ -124,7 +125,13 @@ def _check_count(name: str, values: list[Any], limits: Limits) -> None:
 
 
 def _text(name: str, position: int | None, value: Any) -> bytes:
-    """A text, or the bytes of `{"b64": ...}`."""
+    """The bytes of a text, or of `{"b64": ...}`.
+
+    Args:
+        name: the name of the field, for the message.
+        position: the position in a list; None if it is not in a list.
+        value: the value of the request.
+    """
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str):
@@ -132,5 +139,5 @@ def _text(name: str, position: int | None, value: Any) -> bytes:
             return b64decode(value["b64"], validate=True)
         except ValueError:
             pass
-    where = name if position is None else f"{name}.{position}"
-    raise Refusal(INVALID, f'{where}: expected a string, or {{"b64": BASE64}}.')
+    field = name if position is None else f"{name}.{position}"
+    raise Refusal(INVALID, f'{field}: expected a string, or {{"b64": BASE64}}.')

@@ -2,11 +2,11 @@
 // The server renders the first view, which works without this script: it has a form and links. Later
 // views are rendered here from the JSON of POST /v1/search, with the same elements.
 const NAMES = { semantic: "Model", bm25: "BM25" };
-const TITLES = 10;
+const TITLES = 10; // per ranking
 const box = document.getElementById("q");
 const failed = document.getElementById("failed");
 const about = document.querySelector(".about").firstChild.textContent.trim();
-const opening = document.getElementById("examples-template");
+const examplesTemplate = document.getElementById("examples-template");
 let controller = new AbortController();
 let timer = 0;
 
@@ -18,11 +18,14 @@ function element(name, attributes = {}, ...children) {
   return created;
 }
 
+// The address of a state: the query `q`, `bm25` to show the ranking of BM25, and the id `why` of the
+// title to explain with its ranking `in`.
 function addressOf(state) {
-  const kept = Object.entries(state).filter(([name, value]) => value || name === "why");
-  return "/?" + new URLSearchParams(kept);
+  const parameters = Object.entries(state).filter(([name, value]) => value || name === "why");
+  return "/?" + new URLSearchParams(parameters);
 }
 
+// The state of an address, from its part after the question mark.
 function stateOf(search) {
   const parameters = new URLSearchParams(search);
   const state = { q: parameters.get("q") || "", bm25: parameters.get("bm25") || "" };
@@ -33,7 +36,7 @@ function stateOf(search) {
   return state;
 }
 
-async function ask(request, signal) {
+async function postSearch(request, signal) {
   const answer = await fetch("/v1/search", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -48,13 +51,13 @@ async function ask(request, signal) {
 // The rankings of a state, and the explanation of the title that `why` names.
 async function search(state, signal) {
   const query = state.q.slice(0, box.maxLength);
-  const shown = state.bm25 ? ["semantic", "bm25"] : ["semantic"];
-  const requests = shown.map((ranking) => ask({ query, ranking, k: TITLES }, signal));
-  const explaining = { query, ranking: state.in, k: 1, explain: true, filters: { doc_id: [state.why] } };
-  const explained = state.why === undefined ? null : ask(explaining, signal);
+  const names = state.bm25 ? ["semantic", "bm25"] : ["semantic"];
+  const requests = names.map((ranking) => postSearch({ query, ranking, k: TITLES }, signal));
+  const explainRequest = { query, ranking: state.in, k: 1, explain: true, filters: { doc_id: [state.why] } };
+  const explainAnswer = state.why === undefined ? null : postSearch(explainRequest, signal);
   const answers = await Promise.all(requests);
-  const found = (await explained)?.results.find((result) => result.doc_id === state.why);
-  return { answers, explanation: found?.explanation };
+  const explained = (await explainAnswer)?.results.find((result) => result.doc_id === state.why);
+  return { answers, explanation: explained?.explanation };
 }
 
 function short(similarity) {
@@ -102,7 +105,7 @@ function explanationOf(explanation) {
   return element("ul", {}, lines.map((line) => element("li", {}, line)));
 }
 
-function hit(result, ranking, rank, state, explanation) {
+function resultItem(result, ranking, rank, state, explanation) {
   const id = `${ranking}-${rank}`;
   const isOpen = explanation && state.why === result.doc_id && state.in === ranking;
   const title = result.title_parts.flatMap((part) => [
@@ -131,7 +134,7 @@ function section(answer, state, explanation, hasHeading) {
   const name = NAMES[answer.ranking];
   const heading = hasHeading ? element("h2", {}, name) : "";
   const items = answer.results.map((result, index) =>
-    hit(result, answer.ranking, index + 1, state, explanation));
+    resultItem(result, answer.ranking, index + 1, state, explanation));
   const list = items.length ? element("ol", {}, items) : element("p", { class: "state soft" }, "No results.");
   return element("section", { id: answer.ranking, "aria-label": name }, heading, list);
 }
@@ -144,15 +147,16 @@ function rankings(answers, state, explanation) {
   return several ? [element("nav", { class: "jumps" }, links), all] : [all];
 }
 
-function render(state, found) {
+// The results of a search as an element; examples if `searched` is null.
+function render(state, searched) {
   const results = element("div", { id: "results" });
   const line = element("p", { class: "soft about" }, about);
   results.append(line);
-  if (!found) {
-    results.append(opening.content.cloneNode(true));
+  if (!searched) {
+    results.append(examplesTemplate.content.cloneNode(true));
     return results;
   }
-  const { answers, explanation } = found;
+  const { answers, explanation } = searched;
   const target = addressOf({ q: state.q, bm25: state.bm25 ? "" : "1" });
   const text = state.bm25 ? "Hide BM25" : "Compare with BM25";
   line.append(" ", element("a", { id: "compare", href: target }, text));
@@ -167,25 +171,25 @@ function render(state, found) {
   }
   results.append(...rules.map((rule) => element("p", { class: "soft" }, rule)));
   if (!answers.some((answer) => answer.results.length)) return results;
-  const shown = rankings(answers, state, explanation);
+  const elements = rankings(answers, state, explanation);
   if (note) {
     const summary = element("summary", {}, "Show the best titles anyway");
-    const poor = element("details", { id: "poor" }, summary, shown);
+    const poor = element("details", { id: "poor" }, summary, elements);
     poor.open = Boolean(explanation);
     results.append(poor);
   } else {
-    results.append(...shown);
+    results.append(...elements);
   }
   return results;
 }
 
-// Scrolls as little as possible. A hit with an explanation may be higher than the window: then its
-// title is visible.
+// Scrolls as little as possible to show a result. If it is higher than the window, its title is shown.
 function reveal(item) {
   item?.scrollIntoView({ block: "nearest" });
   item?.querySelector(".title")?.scrollIntoView({ block: "nearest" });
 }
 
+// Searches and renders an address. `push`: whether it becomes a new entry of the browser's history.
 async function show(address, push) {
   controller.abort();
   const current = (controller = new AbortController());
@@ -194,12 +198,12 @@ async function show(address, push) {
   const state = stateOf(new URL(address, location.href).search);
   const title = state.q ? `${state.q.slice(0, 60)} - search` : "Search";
   try {
-    const found = state.q.trim() ? await search(state, current.signal) : null;
+    const searched = state.q.trim() ? await search(state, current.signal) : null;
     if (current.signal.aborted) return;
     const focusedId = document.activeElement && document.activeElement.id;
-    const unfolded = document.querySelector("#poor[open]") && document.title === title;
-    results.replaceWith(render(state, found));
-    if (unfolded && document.getElementById("poor")) document.getElementById("poor").open = true;
+    const isUnfolded = document.querySelector("#poor[open]") && document.title === title;
+    results.replaceWith(render(state, searched));
+    if (isUnfolded && document.getElementById("poor")) document.getElementById("poor").open = true;
     document.title = title;
     failed.textContent = "";
     history[push ? "pushState" : "replaceState"](null, "", address);
@@ -220,7 +224,7 @@ function addressOfQuery(query) {
   return addressOf({ q: query.trim(), bm25: query.trim() && stateOf(location.search).bm25 });
 }
 
-function read(search) {
+function fillBox(search) {
   box.value = stateOf(search).q;
 }
 
@@ -239,43 +243,45 @@ document.addEventListener("click", (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const address = new URL(link.href);
-  read(address.search);
+  fillBox(address.search);
   link.focus();
   show(address.pathname + address.search, true);
 });
 
 window.addEventListener("popstate", () => {
-  read(location.search);
+  fillBox(location.search);
   show(location.pathname + location.search, false);
 });
 
-function hits(section) {
+function visibleLinks(section) {
   return [...section.querySelectorAll("a.why")].filter((link) => link.checkVisibility());
 }
 
-function move(event) {
-  const columns = [...document.querySelectorAll(".systems section")].filter((section) => hits(section)[0]);
+// The link or box that an arrow key moves the focus to; null or undefined if there is none.
+function nextFocus(event) {
+  const sections = [...document.querySelectorAll(".systems section")];
+  const columns = sections.filter((section) => visibleLinks(section).length);
   const column = columns.findIndex((section) => section.contains(document.activeElement));
   if (!columns.length) return null;
-  if (column < 0) return event.key === "ArrowDown" ? hits(columns[0])[0] : null;
-  const index = hits(columns[column]).indexOf(document.activeElement);
+  if (column < 0) return event.key === "ArrowDown" ? visibleLinks(columns[0])[0] : null;
+  const index = visibleLinks(columns[column]).indexOf(document.activeElement);
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (step) {
     const neighbor = columns[column + step];
-    return neighbor && hits(neighbor)[Math.min(index, hits(neighbor).length - 1)];
+    return neighbor && visibleLinks(neighbor)[Math.min(index, visibleLinks(neighbor).length - 1)];
   }
-  return hits(columns[column])[index + (event.key === "ArrowDown" ? 1 : -1)] || box;
+  return visibleLinks(columns[column])[index + (event.key === "ArrowDown" ? 1 : -1)] || box;
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const typing = document.activeElement === box;
-  if ((event.key === "/" && !typing) || event.key === "Escape") {
+  const isTyping = document.activeElement === box;
+  if ((event.key === "/" && !isTyping) || event.key === "Escape") {
     event.preventDefault();
     box.focus();
     box.select();
-  } else if (event.key === "ArrowDown" || (event.key.startsWith("Arrow") && !typing)) {
-    const next = move(event);
+  } else if (event.key === "ArrowDown" || (event.key.startsWith("Arrow") && !isTyping)) {
+    const next = nextFocus(event);
     if (!next) return;
     event.preventDefault();
     next.focus();

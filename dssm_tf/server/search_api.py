@@ -14,6 +14,7 @@ from dssm_tf.retrieval.hits import AnyHit, LexicalHit, MatchHit
 from dssm_tf.retrieval.maxsim_index import MaxSimIndex
 from dssm_tf.retrieval.opening import AnyIndex, search_index
 from dssm_tf.retrieval.records import hit_record
+from dssm_tf.server.explaining import explain_title
 from dssm_tf.server.limits import INVALID, Refusal
 from dssm_tf.server.search_schema import (
     MAX_EXPLAINED_TITLES,
@@ -26,7 +27,6 @@ from dssm_tf.tables.cells import one_line, shown_text
 from dssm_tf.text.fields import split_mark
 
 _MAX_TITLE_LENGTH = 1000  # characters of a title in a response
-_MAX_EXPLAINED_WORDS = 64  # of the query and the title together
 
 
 def parse_json(raw: bytes) -> SearchRequest:
@@ -60,10 +60,10 @@ def parse_parameters(parameters: Mapping[str, str]) -> SearchRequest:
 
 
 def _refusal(error: ValidationError) -> Refusal:
-    """The first error of a request, in one line."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(map(str, first["loc"])) or "the body"
-    return Refusal(INVALID, f"{field:.200}: {first['msg']}.")
+    """The first problem of a request, in one line."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(map(str, problem["loc"])) or "the body"
+    return Refusal(INVALID, f"{field:.200}: {problem['msg']}.")
 
 
 def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchResponse:
@@ -75,7 +75,7 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
         request: the search.
 
     Raises:
-        Refusal: a filter is not one of this index.
+        Refusal: a filter or a boost is not one of this index.
     """
     query = one_line(request.query).strip()
     filters = {name: _values(values) for name, values in request.filters.items()}
@@ -93,8 +93,8 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
     hits = rankings[ranking]
     results = [_result(index, query, hit) for hit in hits]
     if request.explain:
-        for shown, hit in zip(results[:MAX_EXPLAINED_TITLES], hits, strict=False):
-            shown.explanation = _explanation(index, ranking, query, hit)
+        for result_of_hit, hit in zip(results[:MAX_EXPLAINED_TITLES], hits, strict=False):
+            result_of_hit.explanation = _explanation(index, ranking, query, hit)
     return SearchResponse(
         query=query, model=index.model.name, version=version, ranking=ranking,
         no_good_match=bool(result.note), note=result.note, did_you_mean=result.did_you_mean,
@@ -106,7 +106,7 @@ def search(index: AnyIndex, version: int, request: SearchRequest) -> SearchRespo
 def _values(
     values: str | float | Sequence[str | float] | Limits,
 ) -> Sequence[str | float] | dict[str, float]:
-    """A filter of a request as an index reads it."""
+    """A filter of a request as an index takes it."""
     if isinstance(values, Limits):
         return values.model_dump(exclude_none=True)
     return [values] if isinstance(values, (str, float, int)) else values
@@ -121,10 +121,10 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
     if isinstance(hit, MatchHit):
         record["applied_rules"] = list(map(one_line, hit.applied_rules()))
         record["shown_parts"] = hit.parts()
-        for word, shown in zip(record["words"], hit.matched_words(split), strict=True):
+        for word, match in zip(record["words"], hit.matched_words(split), strict=True):
             word["word"] = split_mark(word["word"])[1]  # without the mark of its field
             word["match"] = word["match"] and split_mark(word["match"])[1]
-            word |= {"spelled": shown.match, "is_same": shown.is_same, "rule": shown.rule}
+            word |= {"spelled": match.match, "is_same": match.is_same, "rule": match.rule}
     elif isinstance(hit, LexicalHit):
         record["parts"] = {"bm25": hit.score}
     else:
@@ -133,18 +133,11 @@ def _result(index: AnyIndex, query: str, hit: AnyHit) -> Result:
 
 
 def _explanation(index: AnyIndex, ranking: str, query: str, hit: AnyHit) -> dict[str, Any]:
-    """The explanation of a title as plain data; `error` if it has none."""
-    from dssm_tf.analysis.explanation import explain
+    """The explanation of a title as plain data; with only `error` if there is none."""
     from dssm_tf.analysis.match_explanation import MatchExplanation
 
-    ranker: Any = index.model
-    if ranking == "bm25" and not isinstance(index, MaxSimIndex):
-        ranker = index.bm25
-    words = index.model.vocabulary.rules.words
-    if len(words(query)) + len(words(hit.title)) > _MAX_EXPLAINED_WORDS:
-        return {"error": f"Only pairs with at most {_MAX_EXPLAINED_WORDS} words are explained."}
     try:
-        explanation = explain(ranker, query, hit.title)
+        explanation = explain_title(index, ranking, query, hit.title)
         if isinstance(explanation, MatchExplanation) and isinstance(hit, MatchHit):
             explanation = replace(explanation, boosts=hit.boosts)
         summary = f"{explanation.score_breakdown()}."

@@ -18,7 +18,7 @@ import uvicorn
 from dssm_tf.common.errors import UserError
 from dssm_tf.server.http_protocol import limited_protocol
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
-from dssm_tf.server.models import Model, Snapshot
+from dssm_tf.server.models import WARM_UP_QUERY, Model, Snapshot
 from dssm_tf.server.rest import rest_app
 from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
@@ -79,7 +79,7 @@ class Server:
     def __enter__(self) -> Server:
         _allow_files(2 * self.limits.connections + _SPARE_FILES)
         if self.index is not None:
-            self.index.search("wizard of oz")  # the first search compiles functions
+            self.index.search(WARM_UP_QUERY)  # compiles functions
         snapshot = Snapshot.of(self.models, self.index)
         if self.repository is not None:
             snapshot = self.repository.snapshot
@@ -131,10 +131,10 @@ class Server:
     async def _run(self, started: Future[None]) -> None:
         service, page_routes = self._service, []
         if service.snapshot.index is not None:  # importing the page takes long
-            from dssm_tf.server.page import search_route
+            from dssm_tf.server.page import page_route
             from dssm_tf.server.search_routes import search_api_routes
 
-            page_routes = [search_route(service), *search_api_routes(service)]
+            page_routes = [page_route(service), *search_api_routes(service)]
         hosts = ["127.0.0.1", "localhost", self.host, *self.hosts]
         idle = int(2 * self.limits.seconds)
         self._rest = uvicorn.Server(uvicorn.Config(

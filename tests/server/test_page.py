@@ -199,7 +199,7 @@ def test_the_line_of_a_hit_and_its_explanation_have_the_same_parts_of_the_score(
 
 def test_texts_too_long_to_explain_have_a_message(search):
     text = search("red " * 100, why="t1", system="semantic").texts["results"]
-    assert "Only pairs with at most 64 words are explained here." in text
+    assert "Only pairs with at most 64 words are explained." in text
 
 
 def test_a_corpus_of_one_title_can_be_searched(index):

@@ -91,7 +91,15 @@ def read_arrays(path: Path, hint: str) -> dict[str, NDArray[Any]]:
 
 
 def read_one_by_one(path: Path, hint: str) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Reads an `.npz` file as `read_arrays` does, but each array only when it is asked for."""
+    """Reads the arrays of an `.npz` file one after another, each when the iterator reaches it.
+
+    Args:
+        path: see `read_arrays`.
+        hint: see `read_arrays`.
+
+    Yields:
+        The name of an array, and the array.
+    """
     with _explained_errors(path, "an archive of arrays", hint), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         size, unpacked = path.stat().st_size, sum(member.file_size for member in members)
@@ -119,19 +127,19 @@ def _read_header(file: IO[bytes], size: int) -> _Header:
     """Reads a header; raises ValueError unless numbers of exactly the rest of the file follow.
 
     Args:
-        file: at its start.
-        size: number of bytes of the file.
+        file: a file, at its start.
+        size: the size of the file in bytes.
     """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"it is of version {version}; expected 1.0 or 2.0")
-    read = (
+    parse_header = (
         np.lib.format.read_array_header_1_0
         if version == (1, 0)
         else np.lib.format.read_array_header_2_0
     )
     try:
-        header = _Header(*read(file))
+        header = _Header(*parse_header(file))
     except (MemoryError, RecursionError):  # of Python's parser
         raise ValueError("its header is nested too deeply") from None
     if header.dtype.kind not in "biuf":

@@ -14,14 +14,19 @@ CHECKSUMS = "SHA256SUMS"
 """The file with the checksums of a directory, in the format of `sha256sum -c`."""
 
 
-def write_checksums(directory: Path, names: Iterable[str], manifest: str = CHECKSUMS) -> None:
+def write_checksums(
+    directory: Path, names: Iterable[str] | None = None, manifest: str = CHECKSUMS
+) -> None:
     """Writes the checksums of files. Call it after all files are written.
 
     Args:
         directory: the directory of the files.
-        names: the files, relative to the directory, such as `variables/variables.index`.
+        names: the files, relative to the directory, such as `variables/variables.index`; None for
+            all files below it except the checksum file.
         manifest: name of the checksum file. Artifacts that share a directory need different names.
     """
+    if names is None:
+        names = {*files_in(directory)} - {manifest}
     with atomic_write(directory / manifest) as file:
         file.writelines(f"{_sha256(directory / name)}  {name}\n" for name in sorted(names))
 
@@ -40,7 +45,7 @@ def check_files(
 
     Args:
         directory: the directory of the files.
-        names: the files, relative to the directory; None for all that have a checksum.
+        names: the files, relative to the directory; None for all files with a checksum.
         hint: a sentence for the error message that says how to fix the problem.
         manifest: name of the checksum file.
 

@@ -59,16 +59,18 @@ def run(
     if isinstance(command, Mapping) and arguments and arguments[0] in command:
         return run(f"{name} {arguments[0]}", command[arguments[0]], arguments[1:])
     app = _app(name, command)
-    if _HELP.intersection(arguments):  # first, because resolving the flags doubles the time
+    if _HELP.intersection(arguments):  # without parsing, which would double the time
         return run_command(name, lambda: app.help_print([]))
     try:
         function, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except (CycloptsError, UserError) as error:
         reason = _reason(error)
-        named = re.findall(r"--[\w-]+", reason)
-        typed = [argument.partition("=")[0] for argument in arguments]
-        others = [flag for flag in typed if flag not in named]
-        similar = [get_close_matches(flag, others, n=1, cutoff=0.8) for flag in named]
+        flags_in_reason = re.findall(r"--[\w-]+", reason)
+        typed_flags = [argument.partition("=")[0] for argument in arguments]
+        other_flags = [flag for flag in typed_flags if flag not in flags_in_reason]
+        similar = [
+            get_close_matches(flag, other_flags, n=1, cutoff=0.8) for flag in flags_in_reason
+        ]
         if first := next(filter(None, similar), None):
             reason += f" Is {first[0]} a typing error?"
         sys.stderr.write(f"{name}: {reason} (`{name} --help` shows all flags.)\n")
@@ -151,7 +153,7 @@ def output_level(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _default_in_help(default: Any) -> Any:
-    """The default as the help shows it; None to show no default."""
+    """The default to show in the help; None to show none."""
     return None if default is False or default in (None, "", ()) else default
 
 

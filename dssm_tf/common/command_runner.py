@@ -24,7 +24,7 @@ _EXTERNAL_ERRORS = {
 }
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _MAX_LENGTH = 600  # characters of an error line
-_MAX_USER_LENGTH = 3000  # of one of this package, whose end says how to fix it
+_MAX_USER_LENGTH = 3000  # characters of a UserError, whose end says how to fix it
 
 
 def run_command(name: str, run: Callable[[], Any]) -> int:
@@ -70,7 +70,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
 
 
 class _CtrlC:
-    """Raises KeyboardInterrupt at the first Ctrl-C; the second one ends the process at once.
+    """Raises KeyboardInterrupt at the first Ctrl-C; a second one ends the process at once.
 
     Python drops an exception that is raised in a destructor or in a callback from C. TensorFlow
     runs both while it traces a step, so the first KeyboardInterrupt may be lost or replaced by

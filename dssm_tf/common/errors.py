@@ -29,9 +29,9 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     (" Did you mean 'lstm'?", '')
     """
     known, word = list(known), str(word)
-    near = get_close_matches(word, known, n=1, cutoff=0.7)
-    near = near or [name for name in known if word and name.startswith(word)]
-    return f" Did you mean {near[0]!r}?" if near else ""
+    similar = get_close_matches(word, known, n=1, cutoff=0.7)
+    similar = similar or [name for name in known if word and name.startswith(word)]
+    return f" Did you mean {similar[0]!r}?" if similar else ""
 
 
 def check_name(kind: str, name: str, known: Iterable[str]) -> None:

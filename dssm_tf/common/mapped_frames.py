@@ -1,4 +1,4 @@
-"""Large data frames in temporary files, so that the operating system can reclaim their memory."""
+"""Moves large data frames to temporary files, so that the system can reclaim their memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that a process has freed, but not yet returned to the operating system."""
+"""Returns memory that a process has freed to the operating system."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 def rounded_parts(parts: Mapping[str, float], total: float, digits: int) -> dict[str, float]:
     """Rounds numbers so that they add up to their rounded total.
 
-    All are rounded down, then those that lose most are rounded up (the largest remainders).
+    All are rounded down; then those with the largest remainders are rounded up instead.
 
     Args:
         parts: numbers that add up to about `total`.

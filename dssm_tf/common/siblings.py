@@ -1,4 +1,4 @@
-"""Imports the packages `pipelines` and `serving` from beside this package."""
+"""Imports the packages `pipelines` and `serving`, which are next to this package."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _DIRECTORY = Path(__file__).resolve().parents[2]
 def import_siblings() -> None:
     """Imports `pipelines` and `serving` from the directory of `dssm_tf`.
 
-    `python -m`, notebooks and the interpreter put the current directory first in `sys.path`, where
-    a folder of one of these names would be found instead.
+    `python -m`, notebooks and the interpreter put the current directory first in `sys.path`. A
+    folder with the name of a package would be imported from there instead.
 
     Raises:
-        UserError: another package of one of these names is imported already.
+        UserError: another package with one of the names is imported already.
     """
     for name in ("pipelines", "serving"):
         if name in sys.modules:
@@ -34,7 +34,7 @@ def import_siblings() -> None:
 
 
 def _check_sibling(name: str) -> None:
-    """Raises UserError if an imported package is not the one beside `dssm_tf`."""
+    """Raises UserError if an imported package is not the one next to `dssm_tf`."""
     file = getattr(sys.modules[name], "__file__", None)
     if file is None or Path(file).resolve().parents[1] != _DIRECTORY:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Output of commands."""
+"""Prints the output of commands, by its level."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def say(*lines: str, to: IO[str] | None = None, level: int = logging.INFO) -> No
     Args:
         *lines: the lines.
         to: another stream.
-        level: INFO for progress and summaries, WARNING for warnings, which are printed to standard
-            error if summaries are not printed, and `RESULT` for what the command was asked for.
+        level: INFO for progress and summaries; WARNING for warnings, which are printed to standard
+            error if summaries are not printed; `RESULT` for the result of the command.
     """
     if level < log_level():
         return

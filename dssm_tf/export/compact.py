@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf import runtime
-from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import SPEC
 from dssm_tf.export.load import find_model, load
@@ -111,7 +111,7 @@ def set_rules(directory: Path, text: str) -> None:
     (directory / RULES).unlink(missing_ok=True)
     if text:
         (directory / RULES).write_text(text, "utf-8", newline="")
-    write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
+    write_checksums(directory)
 
 
 def add_remembered_clicks(directory: Path, remembered: RememberedClicks | None) -> None:
@@ -124,7 +124,7 @@ def add_remembered_clicks(directory: Path, remembered: RememberedClicks | None) 
     (directory / REMEMBERED_CLICKS).unlink(missing_ok=True)
     if remembered is not None:
         remembered.save(directory)
-    write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
+    write_checksums(directory)
 
 
 def copy_compact(model: Path, directory: Path) -> None:
@@ -198,7 +198,7 @@ def write_compact(
     np.savez(directory / PRIOR, titles=fingerprints[order], log_priors=log_priors[order])
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
-    write_checksums(directory, files_in(directory))
+    write_checksums(directory)
     verify(runtime.load(directory), ranker)
 
 
@@ -227,7 +227,15 @@ def _maxsim_weights(ranker: MaxSimRun, table: TableName) -> tuple[dict[str, Any]
 def _rounded(
     kernel: NDArray[np.float32], table: TableName
 ) -> tuple[NamedArrays, NDArray[np.float32]]:
-    """A first matrix as it is stored, as `kernel` and for int8 `scale`; and its rounded values."""
+    """Rounds a first matrix to a number type.
+
+    Args:
+        kernel: the matrix; its row of padding is set to 0.
+        table: the number type.
+
+    Returns:
+        The arrays to store: `kernel`, and `scale` for int8. The rounded values as float32.
+    """
     kernel[0] = 0.0  # the row of padding, which Keras never reads
     if table == "int8":
         scale = np.abs(kernel).max(axis=1, keepdims=True) / 127

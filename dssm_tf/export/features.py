@@ -1,10 +1,10 @@
-"""The score of a model and its parts as features for learning to rank, in SVMlight's format.
+"""Writes the score of a model and its parts as features for learning to rank, for SVMlight.
 
     # 1:score 2:query_words 3:title_words 4:pairs 5:prior 6:remembered_clicks
     3 qid:1 1:0.912 2:0.701 3:0.131 4:0.08 5:0 6:0 # q17<tab>sku4
 
-A line has the grade as label, the number of the query, the features, and as a comment the ids of
-query and title. Lines of a query follow each other.
+A line has the grade as label, the number of the query, the features, and a comment with the ids of
+query and title. The lines of a query follow each other.
 """
 
 from __future__ import annotations
@@ -61,6 +61,6 @@ def _features(ranker: TrainedRanker, query: str, titles: Sequence[str]) -> Itera
 
 
 def _cells(row: Sequence[float]) -> str:
-    """Numbered features."""
+    """The features of a line, such as `1:0.912 2:0.701`."""
     values = (0.0 if abs(value) < _ZERO else value for value in row)
     return " ".join(f"{number}:{value:.7g}" for number, value in enumerate(values, 1))

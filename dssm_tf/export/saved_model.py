@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from dssm_tf.character_ops import normalize
-from dssm_tf.common.checksums import check_files, files_in, write_checksums
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.forks import ForkCheck
 from dssm_tf.common.json_files import read_json
@@ -148,7 +148,7 @@ def export_saved_model(run: Path | str, out: Path | str, name: str | None = None
             shutil.copyfile(run / file, extra / file)
         ranking = {name: getattr(ranker, name) for name in SETTING_NAMES}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
-        write_checksums(temporary, files_in(temporary))
+        write_checksums(temporary)
         verify(load_export(temporary), ranker)
     return target
 

@@ -1,9 +1,10 @@
-"""Checks what a SavedModel can do before TensorFlow loads it.
+"""Checks that a SavedModel can only compute, before TensorFlow loads it.
 
 TensorFlow's operations can read and write any file of the process, and functions of some objects
-run while a model is loaded. So `saved_model.pb` is parsed as a message, and only these may occur:
-operations of `OPERATIONS`, which compute; variables; functions; and in the two functions that
-TensorFlow writes for checkpoints, `CHECKPOINT_OPERATIONS`. Nothing else may call these two.
+run while a model is loaded. So `saved_model.pb` is parsed as a message. It may contain only
+variables, functions, and operations of `OPERATIONS`, which compute. The two functions that
+TensorFlow writes for checkpoints may also contain `CHECKPOINT_OPERATIONS`; no other function may
+call them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SplitV Sqrt SquaredDifference StatelessWhile StopGradient TensorListConcatV2 Ten
 TensorListPopBack TensorListPushBack TensorScatterAdd TensorStridedSliceUpdate Tan Xdivy Xlogy
 """
 OPERATIONS = frozenset(_USED.split() + _OF_OTHER_TOWERS.split())
-"""What exports of this package use, and more that towers of your own may use."""
+"""The operations that exports of this package use, and others that custom towers may use."""
 
 CHECKPOINT_OPERATIONS = frozenset(
     {
@@ -77,7 +78,7 @@ def check_saved_model(version: Path) -> None:
 
 
 def _problem(saved: Any) -> str | None:
-    """What a SavedModel message contains that exports do not; None if there is nothing."""
+    """Describes a part of a SavedModel message that no export contains; None if there is none."""
     if len(saved.meta_graphs) != 1 or not saved.meta_graphs[0].HasField("object_graph_def"):
         return "expected one graph with objects"  # TensorFlow would run its initialization
     meta = saved.meta_graphs[0]
@@ -85,7 +86,7 @@ def _problem(saved: Any) -> str | None:
 
 
 def _object_problem(objects: Any) -> str | None:
-    """The first object that is no variable, function or container, or has code to run on load."""
+    """Describes an object that is no variable, function or container, or runs code on load."""
     for node in objects.nodes:
         kind = node.WhichOneof("kind")
         if kind == "user_object":
@@ -103,36 +104,33 @@ def _object_problem(objects: Any) -> str | None:
 
 
 def _graph_problem(meta: Any) -> str | None:
-    """The first operation that is not allowed where it is; None if there is none."""
+    """Describes an operation that is not allowed in its function; None if there is none."""
     functions = meta.graph_def.library.function
     if meta.graph_def.library.gradient or meta.graph_def.library.registered_gradients:
         return "it has gradients"
-    checkpoint = {
+    checkpoint_functions = {
         function.signature.name
         for function in functions
         if function.signature.name.startswith(_CHECKPOINT_FUNCTIONS)
     }
-    graphs = [(frozenset[str](), meta.graph_def.node)]
+    graphs = [(OPERATIONS, meta.graph_def.node)]
     for function in functions:
-        of_checkpoint = function.signature.name in checkpoint
-        graphs.append(
-            (
-                CHECKPOINT_OPERATIONS if of_checkpoint else frozenset(),
-                function.node_def,
-            )
-        )
+        allowed = OPERATIONS
+        if function.signature.name in checkpoint_functions:
+            allowed = OPERATIONS | CHECKPOINT_OPERATIONS
+        graphs.append((allowed, function.node_def))
         called = set(_called(function.node_def)) | set(_called([function]))
-        if forbidden := called & checkpoint:
+        if forbidden := called & checkpoint_functions:
             return f"a function calls {min(forbidden)[:60]!r}"
-    for more, nodes in graphs:
+    for allowed, nodes in graphs:
         for node in nodes:
-            if node.op not in OPERATIONS and node.op not in more:
+            if node.op not in allowed:
                 return f"it contains the operation {node.op[:60]!r}"
     return None
 
 
 def _called(nodes: Iterable[Any]) -> Iterator[str]:
-    """The names of the functions in the attributes of operations, and all operations' names."""
+    """The names of operations, and of the functions in their attributes."""
     for node in nodes:
         yield getattr(node, "op", "")
         for value in node.attr.values():

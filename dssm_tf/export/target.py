@@ -21,7 +21,7 @@ def new_version(out: Path | str, name: str, marker: str) -> Iterator[tuple[Path,
 
     Args:
         out: directory of models.
-        name: of the model.
+        name: the name of the model.
         marker: a file that only exports of this format contain.
 
     Raises:
@@ -47,6 +47,6 @@ def new_version(out: Path | str, name: str, marker: str) -> Iterator[tuple[Path,
             yield directory, target
     except BaseException:
         for path in missing:
-            with suppress(OSError):  # it is not empty, or was never made
+            with suppress(OSError):  # it is not empty, or does not exist
                 path.rmdir()
         raise

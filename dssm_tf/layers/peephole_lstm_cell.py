@@ -27,8 +27,8 @@ class PeepholeLSTMCell(keras.layers.Layer):
     Args:
         units: number of cells.
         peepholes: whether the gates read the cell state; without peepholes, `W_p` is zero.
-        forget_gate: whether `f(t)` is learned. Without it, `f(t)` is 1 (the variant of P16 sec. V)
-            and has no parameters: matrices have three blocks of `units` columns instead of four.
+        forget_gate: whether `f(t)` is learned. Without it, `f(t)` is 1 (Palangi et al. 2016, sec.
+            V) and has no parameters: matrices have three blocks of `units` columns instead of four.
         forget_bias: added to the initial `b_2`. With a positive bias, the first words of a text
             influence the vector from the first update on.
         recurrent_initializer: initializes the four `W_rec`, `(units, 4 * units)`. The paper has

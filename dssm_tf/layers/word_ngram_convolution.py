@@ -69,14 +69,14 @@ class WordNgramConvolution(keras.layers.Layer):
         middle = self.window // 2
         blocks = ops.split(words, self.window, axis=-1)
         total = blocks[middle]
-        outside = []
+        outside_by_shift = []
         for shift in (*range(-middle, 0), *range(1, middle + 1)):
             total = total + _shift(blocks[middle + shift], shift)
-            outside.append(ops.logical_not(_shift(present, shift)))
-        if not outside:
+            outside_by_shift.append(ops.logical_not(_shift(present, shift)))
+        if not outside_by_shift:
             return total
         # Positions outside the text have `<s>`; their blocks are zero.
-        is_outside = ops.cast(ops.stack(outside, axis=-1), total.dtype)
+        is_outside = ops.cast(ops.stack(outside_by_shift, axis=-1), total.dtype)
         return total + ops.matmul(is_outside, self.padding_word)
 
     def get_config(self) -> dict[str, Any]:

@@ -18,9 +18,10 @@ class WordRecurrence(keras.layers.RNN):
     read, and the state before them is a constant. Padding words at any position leave the state
     unchanged and are not counted. The output itself does not depend on the truncation.
 
-    P16 eq. 7 sums the error signals of the steps tau = 0 .. T back from the last word. In appendix
-    D, tau runs to the length of the text; the last term is then before the first word, and empty.
-    T steps are therefore T words, and a text of at most T words has its full gradient.
+    Equation 7 of the paper sums the error signals of the steps tau = 0 .. T back from the last
+    word. In appendix D, tau runs to the length of the text; the last term is then before the first
+    word, and empty. T steps are therefore T words, and a text of at most T words has its full
+    gradient.
 
     Args:
         cell: the layer that computes one step.
@@ -73,13 +74,13 @@ class WordRecurrence(keras.layers.RNN):
             return super().call(sequences, initial_state, mask, training)
         if mask is None:
             mask = ops.ones(ops.shape(sequences)[:2], "bool")
-        # `remaining`: words from each one to the last one read, both included.
-        count = ops.cast(mask, "int32")
-        read = ops.cumsum(count, axis=1)
+        # `remaining`: the number of words from each word to the last one read, both included.
+        is_word = ops.cast(mask, "int32")
+        words_so_far = ops.cumsum(is_word, axis=1)
         if self.go_backwards:
-            remaining = read
+            remaining = words_so_far
         else:
-            remaining = ops.sum(count, axis=1, keepdims=True) - read + count
+            remaining = ops.sum(is_word, axis=1, keepdims=True) - words_so_far + is_word
         recent = ops.logical_and(mask, remaining <= self.bptt_steps)
         earlier = ops.logical_and(mask, ops.logical_not(recent))
         if initial_state is None:

@@ -21,7 +21,7 @@ def pair_score_function(
 
     Returns:
         A function from queries string `(n,)` or `(1,)` and titles string `(n,)` to scores float32
-        `(n,)`. Each distinct query is compared with all titles of its own only.
+        `(n,)`. A query is compared with its own titles only, once per distinct query.
     """
 
     def score(queries: tf.Tensor, titles: tf.Tensor) -> tf.Tensor:
@@ -49,7 +49,7 @@ def pair_score_function(
 
 
 def _select(batch: TextBatch, rows: tf.Tensor) -> TextBatch:
-    """The text batch of some of the texts, with their own distinct words only.
+    """The text batch of some of the texts, which has only the distinct words of these texts.
 
     Args:
         batch: a text batch with one token matrix.
@@ -58,6 +58,7 @@ def _select(batch: TextBatch, rows: tf.Tensor) -> TextBatch:
     tokens = tf.gather(batch["tokens"], rows)
     words, index = tf.unique(tf.concat([[0], tf.reshape(tokens, [-1])], 0))
     texts = tf.size(batch["tokens"][:, 0])
+    # The new index of each text; -1 for texts that are not selected.
     new_text = tf.scatter_nd(rows[:, None], 1 + tf.range(tf.size(rows)), texts[None]) - 1
     # The last pair is padding; its text is the number of texts.
     text, id = tf.unstack(batch["pairs"][:-1], axis=1)

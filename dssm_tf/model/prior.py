@@ -1,4 +1,4 @@
-"""The log-prior of titles: how likely a title is clicked for any query."""
+"""The log-prior of titles: the log of the probability that a click is on a title."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TITLES = "titles.tsv"
 WEIGHTS = "model.weights.h5"
 QUERY_IDS = "query_ids.npy"
 PAIR_IDS = "pair_ids.npy"
-EXTRA = "assets.extra"  # folder of an export with copies of the run's files
+EXTRA = "assets.extra"  # folder of an export that has copies of some of the run's files
 RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"
@@ -49,7 +49,9 @@ def read_ranking(path: Path) -> dict[str, Any]:
     ranking = read_json(path, _REBUILD_HINT)
     validation = ranking.get("validation", {}) if isinstance(ranking, dict) else None
     if not isinstance(validation, dict):
-        raise UserError(f"{path} has no settings; expected a JSON object. {_REBUILD_HINT}")
+        raise UserError(
+            f"{path}: expected a JSON object in which validation is an object. {_REBUILD_HINT}"
+        )
     check_number(path, "prior_weight", ranking.get("prior_weight"), 0.0, LARGEST_WEIGHT)
     largest = float(np.finfo(np.float32).max)
     check_number(path, "cutoff", validation.get("cutoff", -1.0), -largest, largest)
@@ -81,8 +83,8 @@ def load_titles(directory: Path) -> list[Title]:
     from dssm_tf.tables import columns  # imports Arrow, so only when needed
     from dssm_tf.tables.read import read
 
-    wanted = [columns.raw("title"), columns.count("clicks"), columns.count("queries")]
-    rows = read(Path(directory) / TITLES, wanted)
+    schema = [columns.raw("title"), columns.count("clicks"), columns.count("queries")]
+    rows = read(Path(directory) / TITLES, schema)
     return [*map(Title._make, rows.select("title", "clicks", "queries").iter_rows())]
 
 
@@ -144,6 +146,6 @@ def check_run(run: Path) -> None:
 
 
 def _files(run: Path) -> tuple[str, ...]:
-    """The checked files of a run, with those that only some runs have."""
-    others = [name for name in (EARLIER_RUN, FREQUENCIES, PAIR_IDS) if (run / name).exists()]
-    return (*_CHECKED, *others)
+    """The files of a run that have a checksum."""
+    optional = [name for name in (EARLIER_RUN, FREQUENCIES, PAIR_IDS) if (run / name).exists()]
+    return (*_CHECKED, *optional)

@@ -1,4 +1,4 @@
-"""A trained model as a `Ranker`: raw texts in, vectors and scores out."""
+"""A ranker for runs whose model has a vector per text: raw texts in, vectors and scores out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Encoder:
 
     Args:
         model: a `Siamese`.
-        vocabulary: the one that its towers were trained with.
+        vocabulary: the vocabulary that its towers were trained with.
         batch_size: texts encoded at once.
 
     Attributes:
@@ -70,7 +70,7 @@ def text_scorer(
 
     Args:
         model: a `Siamese`.
-        vocabulary: the one that it is trained with.
+        vocabulary: the vocabulary that it is trained with.
         frequencies: document frequencies of the training data, if the score reads words.
     """
     if frequencies is None:
@@ -146,7 +146,7 @@ class SemanticRanker(VectorRanker):
         self.cutoff = cutoff
         self.encoder = Encoder(model, vocabulary)
         self._check_not_forked = ForkCheck()
-        self._titles = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
+        self._cached_encode = lru_cache(CACHED_TITLE_LISTS)(super()._encode_distinct)
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
@@ -196,4 +196,4 @@ class SemanticRanker(VectorRanker):
         return weighted
 
     def _encode_distinct(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
-        return self._titles(tuple(titles))
+        return self._cached_encode(tuple(titles))

@@ -18,11 +18,11 @@ from dssm_tf.text.vocabulary import Vocabulary
 
 Matrix = NDArray[np.float32]
 
-_CACHED_WORDS = 500  # few words of the validation queries are repeated
+_CACHED_WORDS = 500  # a small cache, because validation queries repeat few words
 
 
 class TextScores(Protocol):
-    """The scores of some queries and titles, computed when they are asked for."""
+    """The scores of some queries and titles, computed on demand."""
 
     def scores(self, rows: slice) -> Matrix:
         """Scores float32 `(queries, titles)` of some of the queries."""
@@ -65,7 +65,7 @@ class WordScorer:
 
     Args:
         model: a `Siamese` with the score `maxsim`.
-        vocabulary: the one that it is trained with.
+        vocabulary: the vocabulary that it is trained with.
         frequencies: document frequencies of the training data.
     """
 
@@ -81,7 +81,8 @@ class WordScorer:
     def compare(self, queries: Sequence[str], titles: Sequence[str]) -> IndexScores:
         """See `TextScorer`.
 
-        The postings of the last titles are kept, because each epoch is validated on the same ones.
+        The postings of the last titles are cached, because each epoch is validated on the same
+        titles.
         """
         words = self.vocabulary.words
         if self._postings is None or tuple(titles) != self._titles:
@@ -105,7 +106,7 @@ def numpy_maxsim(
 
     Args:
         model: the Keras model.
-        vocabulary: the one that it is trained with.
+        vocabulary: the vocabulary that it is trained with.
         frequencies: document frequencies of the training data.
         cached_words: see `dssm_tf.runtime.maxsim.MaxSim`.
 

@@ -99,10 +99,10 @@ class TrainedRun:
         Args:
             name: the model's name; by default that of the tower, or of a score that reads words.
         """
-        weight, chosen = self.ranking["prior_weight"], self.ranking.get("validation", {})
+        prior_weight = self.ranking["prior_weight"]
         return {
             "name": name or self.config.model_name,
-            "prior_weight": weight,
-            "mean_prior": weight * self.prior.mean,
-            "cutoff": chosen.get("cutoff", -1.0),
+            "prior_weight": prior_weight,
+            "mean_prior": prior_weight * self.prior.mean,
+            "cutoff": self.ranking.get("validation", {}).get("cutoff", -1.0),
         }

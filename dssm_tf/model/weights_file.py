@@ -14,7 +14,7 @@ _HINT = "Train the run again."
 
 
 def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None:
-    """Compares the size of a file of weights with its configuration, and its arrays with the file.
+    """Checks that a file of weights is large enough for its configuration, and has all its arrays.
 
     HDF5 can compress arrays, and can refer to other files; Keras writes neither.
 
@@ -48,7 +48,7 @@ def check_weights_file(path: Path, config: Config, vocabulary_size: int) -> None
 
 
 def _tower_bytes(config: Config, vocabulary_size: int) -> int:
-    """The size of the weights of the towers in float32; 0 for a tower of the user's own."""
+    """The size of the weights of the towers in float32, in bytes; 0 for custom towers."""
     tower = config.model_dump(mode="json")["tower"]
     if tower["name"] == "custom":
         return 0
@@ -59,7 +59,7 @@ def _tower_bytes(config: Config, vocabulary_size: int) -> int:
 
 
 def _array_problem(file: Any, size: int) -> str | None:
-    """Says which array is not entirely in an HDF5 file; None if all are.
+    """Describes an array that is not entirely in an HDF5 file; None if all are.
 
     Args:
         file: the opened file, an `h5py.File`.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.common.checksums import check_files, files_in, write_checksums
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath
 from dssm_tf.evaluation.ranker import Ranker
@@ -128,7 +128,7 @@ class Index:
                 ) from error
             raise
         self.nearest.save(directory / NEAREST)
-        write_checksums(directory, files_in(directory))
+        write_checksums(directory)
 
     @classmethod
     def open(cls, directory: Path | str, mapped: bool = True) -> Index:

@@ -10,14 +10,14 @@ from keras import ops
 
 from dssm_tf.scores.score import Score
 
-IDF_SCALE = 5.0
+IDF_DIVISOR = 5.0
 """Divides the IDF in a term's weight, so that the weights of rare and frequent terms differ by a
 factor of about three before training."""
 
 SCALAR_RATE = 3.0
-"""The few numbers of the whole model are stored divided by this. An optimizer such as Adam, whose
-steps do not depend on the size of a gradient, then changes them this many times as fast as the
-weights of words."""
+"""The few numbers of the whole model (`side_weights`, `pair_bias`) are stored divided by this one.
+The steps of an optimizer such as Adam do not depend on the size of a gradient, so it changes these
+numbers three times as fast as the weights of words."""
 
 _EPSILON = 1e-9
 
@@ -39,10 +39,10 @@ class MaxSim(Score):
 
     Call arguments:
         queries: text batch with `word_vectors` `(distinct_words, dimension)`, unit vectors;
-            `word_idf` `(distinct_words,)`; `pairs` int `(pairs, 2)`, the text and the id of each
-            pair of neighboring words, each pair once per text; `pair_idf` `(pairs,)`. Rows of
-            `pairs` whose text is the number of texts are padding.
-        titles: likewise.
+            `word_idf` `(distinct_words,)`; `pairs` int `(pairs, 2)`, the index of a text and the id
+            of a pair of neighboring words, each pair once per text; `pair_idf` `(pairs,)`. In
+            padding rows of `pairs`, the index is the number of texts.
+        titles: a text batch like `queries`.
 
     Returns:
         Scores float32 `(queries, titles)`; 0 if a text has no words.
@@ -81,20 +81,20 @@ class MaxSim(Score):
     def call(self, queries: Mapping[str, Any], titles: Mapping[str, Any]) -> keras.KerasTensor:
         """Scores of every query and every title."""
         cosines = ops.matmul(queries["word_vectors"], ops.transpose(titles["word_vectors"]))
-        # The most similar words are found first, without a gradient. Only their cosines are used.
-        fixed = ops.stop_gradient(cosines)
+        # The most similar words are found first, without a gradient. Only their cosines have one.
+        constant_cosines = ops.stop_gradient(cosines)
         query_words, title_words = (ops.arange(count) for count in ops.shape(cosines))
         query_pairs, title_pairs = self._pair_weights(0, queries), self._pair_weights(1, titles)
-        of_query, of_title = shared_pairs(queries, titles, query_pairs, title_pairs)
-        best = most_similar_words(ops.transpose(fixed), titles)
+        query_sums, title_sums = shared_pairs(queries, titles, query_pairs, title_pairs)
+        best = most_similar_words(ops.transpose(constant_cosines), titles)
         similarities = self._similarities(take_cells(cosines, query_words, best))
-        scores = self._side(0, queries, query_pairs, similarities, of_query)
+        query_side = self._side(0, queries, query_pairs, similarities, query_sums)
         if self.sides == "query":
-            return scores
-        best = most_similar_words(fixed, queries)
+            return query_side
+        best = most_similar_words(constant_cosines, queries)
         similarities = self._similarities(take_cells(cosines, best, title_words))
-        of_titles = self._side(1, titles, title_pairs, similarities, ops.transpose(of_title))
-        return scores + ops.transpose(of_titles)
+        title_side = self._side(1, titles, title_pairs, similarities, ops.transpose(title_sums))
+        return query_side + ops.transpose(title_side)
 
     def _similarities(self, cosines: keras.KerasTensor) -> keras.KerasTensor:
         """`max(0, cosine - threshold) / (1 - threshold)`."""
@@ -112,10 +112,11 @@ class MaxSim(Score):
 
         Args:
             side: 0 for queries, 1 for titles.
-            texts: the text batch whose terms are added up.
+            texts: the text batch of this side, whose terms are added up.
             pair_weights: weights of its pairs, `(pairs,)`.
-            similarities: `(other texts, words of texts)`, of each word and its best match.
-            shared: `(texts, other texts)`, the sum of the weights of shared pairs.
+            similarities: `(other texts, words of texts)`: the similarity of each word and its most
+                similar word of each other text.
+            shared: `(texts, other texts)`, the sums of the weights of shared pairs.
         """
         weights = self._word_weights(side, texts)
         matched = sum_of_words(weights[:, None] * ops.transpose(similarities), texts) + shared
@@ -128,12 +129,13 @@ class MaxSim(Score):
     def _pair_weights(self, side: int, texts: Mapping[str, Any]) -> keras.KerasTensor:
         """The weight of each pair, `softplus(idf / 5 + bias)`, `(pairs,)`."""
         bias = ops.cast(self.pair_bias, self.compute_dtype)[side] * SCALAR_RATE
-        return ops.softplus(ops.cast(texts["pair_idf"], self.compute_dtype) / IDF_SCALE + bias)
+        return ops.softplus(ops.cast(texts["pair_idf"], self.compute_dtype) / IDF_DIVISOR + bias)
 
     def _word_weights(self, side: int, texts: Mapping[str, Any]) -> keras.KerasTensor:
         """The weight of each distinct word, `(distinct_words,)`.
 
-        `softplus(idf / 5 + m)`, where `m` is the mean of the learned importance of its n-grams.
+        `softplus(idf / 5 + m)`, where `m` is the mean of the importance of its n-grams, which is
+        learned.
         """
         groups = texts["word_ngrams"]
         importance = ops.cast(self.importance, self.compute_dtype)[:, side]
@@ -143,7 +145,7 @@ class MaxSim(Score):
             total = ops.sum(ops.take(importance, ids, axis=0) * present, axis=1)
             means.append(total / ops.maximum(ops.sum(present, axis=1), 1))
         idf = ops.cast(texts["word_idf"], self.compute_dtype)
-        weights = ops.softplus(idf / IDF_SCALE + ops.concatenate(means))
+        weights = ops.softplus(idf / IDF_DIVISOR + ops.concatenate(means))
         is_word = ops.arange(ops.shape(weights)[0]) > 0  # row 0 is padding
         return ops.where(is_word, weights, 0.0)
 
@@ -257,15 +259,16 @@ def shared_pairs(
     query_ids, title_ids = queries["pairs"][:, 1], titles["pairs"][:, 1]
     query_count, title_count = text_count(queries), text_count(titles)
     columns = title_count + 1  # the last one is for padding
-    known = ops.sort(query_ids)
-    rows = ops.shape(known)[0]
+    sorted_ids = ops.sort(query_ids)
+    rows = ops.shape(sorted_ids)[0]
 
     def row_of(ids: keras.KerasTensor) -> keras.KerasTensor:
-        """The first row of `known` with an id; any row for an unknown id."""
-        return ops.minimum(ops.cast(ops.searchsorted(known, ids), "int32"), rows - 1)
+        """The first row of `sorted_ids` with an id; any row for another id."""
+        return ops.minimum(ops.cast(ops.searchsorted(sorted_ids, ids), "int32"), rows - 1)
 
     title_row = row_of(title_ids)
-    is_known = ops.cast(ops.equal(ops.take(known, title_row), title_ids), title_weights.dtype)
+    is_shared = ops.equal(ops.take(sorted_ids, title_row), title_ids)
+    is_shared = ops.cast(is_shared, title_weights.dtype)
     cells = title_row * columns + titles["pairs"][:, 0]
 
     def by_pair(values: keras.KerasTensor) -> keras.KerasTensor:
@@ -275,10 +278,11 @@ def shared_pairs(
         return ops.take(matrix, row_of(query_ids), axis=0)
 
     def by_query(values: keras.KerasTensor) -> keras.KerasTensor:
+        """Sums of the values of each query's pairs, `(queries, titles)`."""
         return ops.segment_sum(values, queries["pairs"][:, 0], query_count + 1)[:query_count]
 
-    of_query = by_query(query_weights[:, None] * by_pair(is_known))
-    return of_query, by_query(by_pair(is_known * title_weights))
+    query_sums = by_query(query_weights[:, None] * by_pair(is_shared))
+    return query_sums, by_query(by_pair(is_shared * title_weights))
 
 
 def _constant(*values: float) -> Callable[..., Any]:

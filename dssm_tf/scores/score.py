@@ -34,7 +34,7 @@ class Score(keras.layers.Layer, abc.ABC):
         Args:
             queries: the vectors of the queries, `(queries, dimension)`. If `reads_words`, a text
                 batch with the vectors of its distinct words as `word_vectors`.
-            titles: likewise.
+            titles: the same for titles.
         """
 
 

@@ -14,10 +14,10 @@ Therefore the rules are defined once, in `characters.tsv`, per character and wit
 *   width: full-width Latin letters and digits and half-width kana and jamo become standard ones;
 *   everything else (letters, digits, combining marks, CJK, unassigned) is unchanged.
 
-After that, two scripts are composed, because their texts are written both ways: a kana and a
+Then two scripts are composed, because their texts are written composed or decomposed: a kana and a
 voicing mark become the voiced kana, conjoining jamo become a Hangul syllable. See `compose`. Other
 letters with a combining mark stay two characters. Unless accents are kept, `leixões` and `leixoes`
-are one word, after lower case:
+are one word, by the following rules after lower case:
 
 *   marks that a script's own readers leave out are deleted: the combining diacritics of Latin,
     Greek and Cyrillic, Hebrew points and Arabic vowel signs;

@@ -29,17 +29,17 @@ def join_fields(cells: Sequence[str]) -> str:
     return SEPARATOR.join(cells).rstrip(SEPARATOR)
 
 
-def split_fields(text: str, most: int = -1) -> list[str]:
-    """Splits a text into at most `most` fields; the last one has the rest of the text.
+def split_fields(text: str, max_fields: int = -1) -> list[str]:
+    """Splits a text into at most `max_fields` fields; the last one has the rest of the text.
 
     Args:
-        text: of any number of fields.
-        most: maximum number of fields; no limit if below 1.
+        text: a text of any number of fields.
+        max_fields: maximum number of fields; no limit if below 1.
 
     >>> split_fields("Halo␟Microsoft␟Games␟More", 3)
     ['Halo', 'Microsoft', 'Games␟More']
     """
-    return text.split(SEPARATOR, most - 1 if most > 0 else -1)
+    return text.split(SEPARATOR, max_fields - 1 if max_fields > 0 else -1)
 
 
 def mark_word(word: str, field: int) -> str:

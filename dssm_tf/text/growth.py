@@ -16,9 +16,9 @@ def grow(
 
     Args:
         known: the vocabulary to extend; all of its n-grams stay.
-        counts: of all letter n-grams, known or new.
-        max_size: maximum number of letter n-grams of each kind, known ones included; if `known`
-            has as many of a kind, none is added.
+        counts: how often each letter n-gram occurs, known or new.
+        max_size: maximum number of letter n-grams of each kind, including those of `known`. If
+            `known` has this number of a kind, none is added.
         min_count: rarer new n-grams are left out.
 
     >>> from dssm_tf.text.rules import FOLDED

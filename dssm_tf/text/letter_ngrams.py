@@ -1,7 +1,7 @@
 """Letter n-grams of a word between boundary marks, `#word#`, of up to three kinds.
 
-    pairs            #c ca at t#        runs of two characters: one more than the word has letters
-    trigrams         #ca cat at#        runs of three (Huang et al. 2013, S14 sec. 3.2)
+    pairs            #c ca at t#        runs of two characters
+    trigrams         #ca cat at#        runs of three (Huang et al. 2013)
     sorted_trigrams  ~#ac ~act ~#at     trigrams whose characters are in code point order, so that
                                         words with swapped letters share them; after a tilde
 
@@ -18,7 +18,7 @@ from dssm_tf.text.fields import split_mark
 from dssm_tf.text.rules import NgramKind, Rules
 
 BOUNDARY = "#"  # punctuation, so never part of a word
-SORTED = "~"  # the same
+SORTED = "~"  # punctuation, too
 WHOLE_WORD: Final = "whole_word"
 
 
@@ -115,6 +115,6 @@ KIND_TERMS: dict[str, int] = {
 def bucket(ngram: str, buckets: int) -> int:
     """The hash bucket, `0 <= bucket < buckets`, of a letter n-gram outside the vocabulary."""
     field, kind, characters = parse_ngram(ngram)
-    mixed = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, characters, strict=False))
-    mixed += KIND_TERMS[kind] + FIELD_MULTIPLIER * int(field or 0)
-    return mixed % BUCKET_MODULUS % buckets
+    total = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, characters, strict=False))
+    total += KIND_TERMS[kind] + FIELD_MULTIPLIER * int(field or 0)
+    return total % BUCKET_MODULUS % buckets

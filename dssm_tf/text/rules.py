@@ -1,8 +1,8 @@
 """Rules by which texts become words and keys; all code that compares texts uses them.
 
 Texts are lowercased and split at white space and punctuation. Texts of scripts without spaces
-become overlapping pairs of characters, see `unspaced`. Numbers are kept; there is no stemming (S14
-sec. 4). Accents are removed, see `characters`, or kept.
+become overlapping pairs of characters, see `unspaced`. Numbers are kept; there is no stemming (Shen
+et al. 2014, sec. 4). Accents are removed, see `characters`, or kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Key = NewType("Key", str)
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules by which texts become words, and by which texts are equal.
+    """Rules by which texts become words. Texts with the same words are equal.
 
     Each data directory, run, index and export contains its rules. Code without a model uses
     `FOLDED`.
@@ -169,7 +169,11 @@ class Rules:
 @cache
 def _ascii_translation() -> bytes:
     """The mapping of ASCII characters for `bytes.translate`; none of them is deleted."""
-    mapping = {code: to for code, to in character_map(True).items() if isinstance(to, int)}
+    mapping = {
+        code: new_code
+        for code, new_code in character_map(True).items()
+        if isinstance(new_code, int)
+    }
     return bytes(mapping.get(code, code) for code in range(128)) + bytes(128)
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_ODD = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
+_FACTOR = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 
 
 def fingerprint64(text: str) -> int:
@@ -23,7 +23,7 @@ def fingerprint64(text: str) -> int:
 
 
 def hash_to_unit_interval(text: str, salt: str) -> float:
-    """Hashes a text to [0, 1), for splits and samples. Another salt gives an independent number."""
+    """Hashes a text to [0, 1), for splits and samples. Different salts give independent numbers."""
     digest = blake2b(
         text.encode("utf-8", "surrogatepass"),
         digest_size=8,
@@ -42,11 +42,11 @@ def combine64(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np
         second: fingerprints int64 `(pairs,)`.
 
     >>> import numpy as np
-    >>> one, two = np.array([1]), np.array([2])
-    >>> combine64(one, two) - combine64(one, one)
+    >>> first, second = np.array([1]), np.array([2])
+    >>> combine64(first, second) - combine64(first, first)
     array([1])
     """
     import numpy as np
 
-    pairs = first.view(np.uint64) * np.uint64(_ODD) + second.view(np.uint64)
+    pairs = first.view(np.uint64) * np.uint64(_FACTOR) + second.view(np.uint64)
     return pairs.view(np.int64)

@@ -1,4 +1,4 @@
-"""What a model was trained on: ids of the queries and of the pairs of its training log."""
+"""The queries and pairs that a model was trained on, as ids."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ class TrainingLog:
         query_ids = self.rules.ids(queries)
         if self.pair_ids is not None:
             return np.isin(combine64(query_ids, self.rules.ids(titles)), self.pair_ids)
-        known = np.isin(query_ids, self.query_ids)
-        return None if known.any() else known
+        has_queries = np.isin(query_ids, self.query_ids)
+        return None if has_queries.any() else has_queries

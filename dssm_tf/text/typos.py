@@ -6,7 +6,7 @@ import re
 from random import Random
 from string import ascii_lowercase
 
-_MIN_LETTERS = 4  # of a word with a typo
+_MIN_LETTERS = 4  # of a word that gets a typing error
 
 
 def with_typo(text: str, number: int = 0) -> str:
@@ -16,8 +16,8 @@ def with_typo(text: str, number: int = 0) -> str:
     next, with equal probability. A text whose words have fewer than four letters is unchanged.
 
     Args:
-        text: to misspell.
-        number: seed; each number gives another edit.
+        text: the text to misspell.
+        number: seed; different numbers give different edits.
 
     >>> with_typo("angle bracket"), with_typo("3 in. box")
     ('angle barcket', '3 in. box')

@@ -26,7 +26,8 @@ from typing import NamedTuple
 
 from dssm_tf.text.characters import unspaced_characters
 
-_POSSIBLE = re.compile("[\u0e01-\U0003ffff]")  # from the first of the characters to the last
+# The code points from the first character of these scripts to the last one, and others between.
+_POSSIBLE = re.compile("[\u0e01-\U0003ffff]")
 
 
 class Patterns(NamedTuple):
@@ -44,15 +45,15 @@ class Patterns(NamedTuple):
 
 
 def make_patterns(others: Mapping[int, Iterable[int]] | None = None) -> Patterns:
-    """The patterns.
+    """Makes the patterns.
 
     Args:
-        others: further code points that count as a character of the scripts, by the latter.
+        others: for some characters of the scripts, further code points to be matched like them.
     """
 
     def ranges(codes: Sequence[int]) -> str:
-        added = [other for code in codes for other in (others or {}).get(code, ())]
-        return _ranges(sorted({*codes, *added}))
+        further_codes = [other for code in codes for other in (others or {}).get(code, ())]
+        return _ranges(sorted({*codes, *further_codes}))
 
     scripts = unspaced_characters().values()
     letters, marks = ([*chain.from_iterable(codes)] for codes in zip(*scripts, strict=True))

@@ -23,14 +23,14 @@ from dssm_tf.text.rules import NgramKind, Rules
 
 
 class Vocabulary:
-    """Maps letter n-grams to ids: 0 is padding, then known ones from 1, then hash buckets.
+    """Maps letter n-grams to ids: 0 is padding, known n-grams follow from 1, then hash buckets.
 
     Records, checkpoints and exported models contain its fingerprint, so that they are used with
     the same ids.
 
     Args:
         ngrams: distinct letter n-grams, most frequent first; may end with whole words, `#hammer#`.
-        rules: by which texts become words.
+        rules: the rules by which texts become words.
     """
 
     def __init__(self, ngrams: Iterable[str], rules: Rules) -> None:
@@ -70,11 +70,11 @@ class Vocabulary:
         """A copy with the letter n-grams of some kinds only, in the same order; words stay.
 
         Args:
-            kinds: of the kinds of this vocabulary, at least one.
+            kinds: some kinds of this vocabulary, at least one.
         """
-        kept = tuple(kind for kind in self.rules.letter_ngrams if kind in kinds)
-        ngrams = (ngram for ngram in self.ngrams if parse_ngram(ngram).kind in (*kept, WHOLE_WORD))
-        return Vocabulary(ngrams, replace(self.rules, letter_ngrams=kept))
+        kinds = tuple(kind for kind in self.rules.letter_ngrams if kind in kinds)
+        ngrams = (ngram for ngram in self.ngrams if parse_ngram(ngram).kind in (*kinds, WHOLE_WORD))
+        return Vocabulary(ngrams, replace(self.rules, letter_ngrams=kinds))
 
     def with_words(self, words: Iterable[str]) -> Vocabulary:
         """A copy with new whole words at the end; words of one letter are left out."""
@@ -188,8 +188,8 @@ def most_frequent(counts: Mapping[str, int], sizes: Mapping[str, int], min_count
     Equal counts are in code point order of the characters, after the number of the field.
 
     Args:
-        counts: of n-grams.
-        sizes: maximum number by kind.
+        counts: how often each n-gram occurs.
+        sizes: maximum number of n-grams of each kind.
         min_count: rarer n-grams are left out.
     """
     frequent = []
@@ -198,10 +198,10 @@ def most_frequent(counts: Mapping[str, int], sizes: Mapping[str, int], min_count
             field, kind, characters = parse_ngram(ngram)
             frequent.append((-count, field + characters, ngram, kind))
     frequent.sort()
-    number_of_kind, result = Counter[str](), []
+    counts_by_kind, result = Counter[str](), []
     for *_, ngram, kind in frequent:
-        number_of_kind[kind] += 1
-        if number_of_kind[kind] <= sizes[kind]:
+        counts_by_kind[kind] += 1
+        if counts_by_kind[kind] <= sizes[kind]:
             result.append(ngram)
     return result
 

@@ -1,4 +1,4 @@
-"""LSTM-RNN: the sentence embedding by an LSTM with peepholes."""
+"""LSTM-RNN: encodes a text by an LSTM with peepholes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RNN: the sentence embedding by a plain recurrent network."""
+"""RNN: encodes a text by a plain recurrent network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dssm_tf.towers.recurrent import RecurrentTower, serialize_initializer
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class RNN(RecurrentTower):
-    """Reads the words left to right; the hidden layer after the last is the semantic vector.
+    """Reads the words left to right; the hidden layer after the last word is the semantic vector.
 
     Differs from `LSTMRNN` by having no cell state: each step overwrites the hidden layer.
 

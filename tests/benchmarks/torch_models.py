@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from dssm_tf.config import Config
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.scores.maxsim import IDF_SCALE, SCALAR_RATE
+from dssm_tf.scores.maxsim import IDF_DIVISOR, SCALAR_RATE
 
 _EPSILON = 1e-12
 Texts = Mapping[str, Any]
@@ -165,7 +165,7 @@ class TorchModel(torch.nn.Module):
 
     def _pair_weights(self, side: int, texts: Texts) -> torch.Tensor:
         bias = self._weight("pair_bias")[side] * SCALAR_RATE
-        return functional.softplus(texts["pair_idf"] / IDF_SCALE + bias)
+        return functional.softplus(texts["pair_idf"] / IDF_DIVISOR + bias)
 
     def _word_weights(self, side: int, texts: Texts) -> torch.Tensor:
         importance = self._weight("importance")[:, side : side + 1]
@@ -175,7 +175,7 @@ class TorchModel(torch.nn.Module):
                 for ids in as_tuple(texts["word_ngrams"])
             ]
         )
-        weights = functional.softplus(texts["word_idf"] / IDF_SCALE + means)
+        weights = functional.softplus(texts["word_idf"] / IDF_DIVISOR + means)
         is_word = torch.arange(len(weights), device=weights.device) > 0
         return torch.where(is_word, weights, 0.0)
 

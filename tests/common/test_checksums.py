@@ -30,6 +30,14 @@ def test_the_checksum_of_abc_is_that_of_the_standard(directory):
         check_files(directory, names, HINT)
 
 
+def test_without_names_all_files_but_the_checksums_are_listed(directory):
+    (directory / "new.txt").write_text("new")
+    for _ in range(2):  # the second time, the checksum file exists
+        write_checksums(directory)
+        names = [line.split("  ")[1] for line in (directory / CHECKSUMS).read_text().splitlines()]
+        assert names == ["a.bin", "deep/b c.txt", "new.txt"]
+
+
 @pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")
 def test_sha256sum_reads_them(directory):
     subprocess.run(["sha256sum", "--quiet", "-c", CHECKSUMS], cwd=directory, check=True)

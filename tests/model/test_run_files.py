@@ -17,7 +17,7 @@ from dssm_tf.model.run_files import read_ranking
         ({"prior_weight": None}, "prior_weight is None; expected"),
         ({"prior_weight": True}, "prior_weight is True; expected"),
         ({"validation": {"cutoff": 1e39}}, "cutoff is 1e\\+39; expected"),
-        ({"validation": []}, "has no settings; expected a JSON object"),
+        ({"validation": []}, "expected a JSON object in which validation is an object"),
     ],
 )
 def test_a_number_out_of_its_range_is_a_one_line_error(tmp_path, changes, message):

@@ -1,4 +1,4 @@
-"""Computes the score that an engine gives a document, to verify an export without an engine."""
+"""Computes the score of a document as a search engine does, to verify exports without an engine."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from dssm_tf.common.checksums import CHECKSUMS, files_in, write_checksums
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.progress import progress_of
 from dssm_tf.export.search_engine.examples import query_examples
 from dssm_tf.runtime.compact_files import read_compact
@@ -112,10 +112,10 @@ def write_search_engine(
         (directory / file).write_text(Template(text).substitute(values), "utf-8")
     (directory / CHARACTERS.name).write_bytes(CHARACTERS.read_bytes())
     # The client reads files that match their checksums only.
-    write_checksums(directory, files_in(directory))
+    write_checksums(directory)
     client = SearchEngineClient(directory)
     _write_json(directory / TEST_VECTORS, query_examples(client))
-    write_checksums(directory, [file for file in files_in(directory) if file != CHECKSUMS])
+    write_checksums(directory)
 
 
 def expansion_lines(

@@ -19,7 +19,7 @@ from tests.components import (
     defaults,
     small_sizes,
 )
-from tests.numerical_gradients import numerical_gradient
+from tests.numerical_gradients import check_gradients
 from tests.reference.letter_trigrams import text_batch, trigrams
 from tests.reference.paper_settings import P16, S14
 from tests.rounding import rounding_bound
@@ -273,20 +273,7 @@ def test_the_gradient_of_every_parameter_equals_finite_differences(name):
     output_gradient = np.random.default_rng(1).normal(size=(len(SENTENCES), tower.dimension))
     batch = {key: tf.constant(value) for key, value in BATCH.items()}
     value = tf.function(lambda: tf.reduce_sum(tower(batch) * output_gradient))
-    with tf.GradientTape() as tape:
-        total = value()
-    gradients = tape.gradient(total, tower.trainable_variables)
-    for variable, gradient in zip(tower.trainable_variables, gradients, strict=True):
-        start = variable.numpy().copy()
-
-        def value_at(variable=variable, start=start):
-            variable.assign(start)
-            return value()
-
-        expected = numerical_gradient(value_at, start)
-        gradient = np.array(tf.convert_to_tensor(gradient))
-        np.testing.assert_allclose(gradient, expected, atol=1e-7, err_msg=variable.path)
-        variable.assign(start)
+    check_gradients(value, tower.trainable_variables)
 
 
 @every_tower

@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interleaved(NamedTuple, Generic[T]):
-    """A list that merges two rankings.
+    """One list of two rankings.
 
     Args:
         titles: the titles to show, best first, each once.

@@ -214,10 +214,10 @@ def resolve_settings(
         for name, file in files.items():
             settings += [f"{name}.file={json.dumps(file)}", f'{name}.sha256=""']
         return read_config(config, [*settings, *overrides])
-    raw = config.model_dump(mode="json") if isinstance(config, Config) else dict(config)
+    sections = config.model_dump(mode="json") if isinstance(config, Config) else dict(config)
     for name, file in files.items():
-        raw[name] = {**raw.get(name, {}), "file": file, "sha256": ""}
-    return read_config(raw, overrides)
+        sections[name] = {**sections.get(name, {}), "file": file, "sha256": ""}
+    return read_config(sections, overrides)
 
 
 def _frame_path(out: AnyPath | None, folder: Path, name: str) -> Path:

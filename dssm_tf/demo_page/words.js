@@ -85,12 +85,12 @@ class Words {
   /** The letter n-grams of a word, in order and with repetition, see dssm_tf/text/letter_ngrams.py. */
   ngrams(word) {
     const letters = ["#", ...word, "#"];
-    const runs = (size) => letters.slice(size - 1).map((_, start) => letters.slice(start, start + size));
-    const inOrder = (run) => run.sort((x, y) => x.codePointAt(0) - y.codePointAt(0));
+    const slices = (size) => letters.slice(size - 1).map((_, start) => letters.slice(start, start + size));
+    const sorted = (slice) => slice.sort((x, y) => x.codePointAt(0) - y.codePointAt(0));
     const kinds = {
-      pairs: () => runs(2).map((run) => run.join("")),
-      trigrams: () => runs(3).map((run) => run.join("")),
-      sorted_trigrams: () => runs(3).map((run) => `~${inOrder(run).join("")}`),
+      pairs: () => slices(2).map((slice) => slice.join("")),
+      trigrams: () => slices(3).map((slice) => slice.join("")),
+      sorted_trigrams: () => slices(3).map((slice) => `~${sorted(slice).join("")}`),
     };
     return this.rules.letter_ngrams.flatMap((kind) => kinds[kind]());
   }

@@ -1,4 +1,4 @@
-"""Word vectors in fastText's text format, also without its header, as GloVe writes them."""
+"""Word vectors in fastText's text format. Its header may be missing, as in GloVe's files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class _Line(NamedTuple):
     """One word and its numbers, still as text.
 
     Args:
-        number: number of the line, from 1.
+        line_number: from 1.
         word: the word in the file's spelling.
         numbers: its numbers, separated by single spaces.
     """
 
-    number: int
+    line_number: int
     word: bytes
     numbers: bytes
 
@@ -81,9 +81,9 @@ def read_vectors(
             vectors = np.zeros((len(words), line.numbers.count(b" ") + 1), np.float32)
         word = line.word
         if word in rows_of_word:
-            if (first := exact_lines.setdefault(word, line.number)) != line.number:
+            if (first := exact_lines.setdefault(word, line.line_number)) != line.line_number:
                 raise UserError(
-                    f"{path}:{line.number} has the word {_quote(word)} of line {first} again; "
+                    f"{path}:{line.line_number} has the word {_quote(word)} of line {first} again; "
                     "expected each word once. Delete one of the lines."
                 )
         elif rules is not None and (normal := _normal_form(word, rules)) in rows_of_word:
@@ -103,7 +103,7 @@ def read_vectors(
 
 
 def _lines(path: Path) -> Generator[_Line, None, None]:
-    """The lines of a file, with checked characters and numbers of columns."""
+    """The lines of a file; checks their characters and that all have equally many numbers."""
     columns = expected_count = header = None
     count = 0
     for number, line in _raw_lines(path):
@@ -158,7 +158,7 @@ def _parse(path: Path, line: _Line) -> NDArray[np.float32]:
                 return vector.astype(np.float32)
     bad = next(field for field in fields if not _is_number(field))
     raise UserError(
-        f"{path}:{line.number} has {_quote(bad)} after the word {_quote(line.word)}; expected "
+        f"{path}:{line.line_number} has {_quote(bad)} after the word {_quote(line.word)}; expected "
         f"{len(fields)} finite numbers. Correct or delete the line."
     )
 

@@ -29,7 +29,7 @@ LIMITS = {"lt": lt, "lte": le, "gt": gt, "gte": ge}
 """The comparisons of limits by their names, which are those of OpenSearch."""
 _NAMES_OF_SIGNS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
-_NAMES = b"title_fields"  # in the metadata of the table
+_NAMES_KEY = b"title_fields"  # in the metadata of the table
 _CACHED_MASKS = 64
 
 _Condition = tuple[str, tuple[Any, ...], bool]
@@ -196,11 +196,11 @@ def _text(value: str | float) -> str:
 
 def with_field_names(table: Any, names: Sequence[str]) -> Any:
     """The table with the names of the fields of its titles, which `field_names` reads."""
-    metadata = {**(table.schema.metadata or {}), _NAMES: ",".join(names).encode()}
+    metadata = {**(table.schema.metadata or {}), _NAMES_KEY: ",".join(names).encode()}
     return table.replace_schema_metadata(metadata)
 
 
 def field_names(table: Any) -> tuple[str, ...]:
     """The names of the fields of the titles; `title` if an index has none."""
-    names = (table.schema.metadata or {}).get(_NAMES, b"title")
+    names = (table.schema.metadata or {}).get(_NAMES_KEY, b"title")
     return tuple(names.decode("utf-8", "replace").split(","))

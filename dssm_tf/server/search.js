@@ -76,12 +76,12 @@ function matchedWord(word) {
   return element("span", {}, `${word.word} \u2192 `, match, ` ${short(word.similarity)}${rule}`);
 }
 
-function scoreLine(result, ranking) {
+function scoreLine(result) {
   const id = element("span", { class: "id" }, result.doc_id);
   if (result.words.length) {
-    const names = Object.entries(result.shown_parts);
-    const parts = names.flatMap(([name, value], index) => [
-      " ", element("span", {}, `${name} ${signed(value)}`), index + 1 < names.length ? "," : "",
+    const entries = Object.entries(result.shown_parts);
+    const parts = entries.flatMap(([name, value], index) => [
+      " ", element("span", {}, `${name} ${signed(value)}`), index + 1 < entries.length ? "," : "",
     ]);
     const score = element("data", { class: "score", value: result.score }, result.score.toFixed(3));
     return element("div", { class: "soft sum" }, "score ", score, ":", parts, " ", id);
@@ -118,10 +118,10 @@ function resultItem(result, ranking, rank, state, explanation) {
     const words = [...result.words.map(matchedWord), ...rules].flatMap((word) => [word, " "]);
     content.push(element("div", { class: "words" }, words));
   }
-  content.push(scoreLine(result, ranking));
-  const target = { q: state.q, bm25: state.bm25, why: isOpen ? "" : result.doc_id, in: ranking };
+  content.push(scoreLine(result));
+  const nextState = { q: state.q, bm25: state.bm25, why: isOpen ? "" : result.doc_id, in: ranking };
   const why = element("a", {
-    class: "why", id: `${id}-why`, href: `${addressOf(target)}#${id}`, "aria-expanded": Boolean(isOpen),
+    class: "why", id: `${id}-why`, href: `${addressOf(nextState)}#${id}`, "aria-expanded": Boolean(isOpen),
     "aria-label": `Why ${result.title.slice(0, 80)}`,
   }, "why?");
   const item = element("li", { id }, element("span", { class: "rank" }, String(rank)));
@@ -157,9 +157,9 @@ function render(state, searched) {
     return results;
   }
   const { answers, explanation } = searched;
-  const target = addressOf({ q: state.q, bm25: state.bm25 ? "" : "1" });
+  const address = addressOf({ q: state.q, bm25: state.bm25 ? "" : "1" });
   const text = state.bm25 ? "Hide BM25" : "Compare with BM25";
-  line.append(" ", element("a", { id: "compare", href: target }, text));
+  line.append(" ", element("a", { id: "compare", href: address }, text));
   const { note, rules, did_you_mean: meant } = answers[0];
   if (meant) {
     const link = element("a", { href: addressOf({ q: meant, bm25: state.bm25 }) }, meant);

@@ -120,7 +120,7 @@ def _choose(
     values: Values,
     histories: Sequence[Sequence[Mapping[str, float]]],
     monitor: str,
-    weights: Sequence[float],
+    prior_weights: Sequence[float],
 ) -> Result:
     """Picks the epoch and the weight of the prior.
 
@@ -128,7 +128,8 @@ def _choose(
         values: NDCG `(epochs, weights of the prior, queries, cutoffs)`; the first weight is 0.
         histories: the metrics of each epoch, for each fold.
         monitor: `training.monitor`.
-        weights: weights of the prior. If there are two, the second is a fixed weight and is used.
+        prior_weights: weights of the prior. If there are two, the second is a fixed weight and is
+            used.
     """
     history = [
         {name: fmean(fold[name] for fold in metrics_of_folds) for name in ("loss", "val_loss")}
@@ -140,8 +141,10 @@ def _choose(
         epoch_metrics["best"] = float(index == best)
     means = values[best].mean(axis=(1, 2))
     # Of equal means, `argmax` takes the first, which has the smallest weight.
-    chosen_weight = 1 if len(weights) == 2 else int(means.argmax())
+    chosen_weight = 1 if len(prior_weights) == 2 else int(means.argmax())
     metrics = mean_with_ci(values[best, chosen_weight])
     metrics |= {f"similarity {name}": history[best][name] for name in NDCG_NAMES}
     metrics["queries"] = float(values.shape[2])
-    return Result(len(history), best + 1, history, weights[chosen_weight], metrics, refitted=True)
+    return Result(
+        len(history), best + 1, history, prior_weights[chosen_weight], metrics, refitted=True
+    )

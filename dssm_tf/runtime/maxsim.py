@@ -195,7 +195,7 @@ class MaxSim:
         """One of the `pair_weights` of a pair, faster.
 
         Args:
-            pair: a kept pair.
+            pair: a known pair.
             side: `QUERY` or `TITLE`.
         """
         idf = self.frequencies.pair_idf(pair)

@@ -15,13 +15,13 @@ from dssm_tf.runtime.similar_words import SimilarWords
 
 _CACHED = 50_000  # words and pairs of queries
 _NO_ROWS = np.zeros(0, np.int64)
-_NO_NUMBERS = np.zeros(0, np.float32)
+_NO_SIMILARITIES = np.zeros(0, np.float32)
 
 
 class _QueryWord(NamedTuple):
     """A word of a query: its vector and weight, and the rows of similar words of titles.
 
-    `set_rows` and `set_similarities` are those of rules by hand, see `MaxSim.set_similarities`.
+    `set_rows` and `set_similarities` are set by rules, see `MaxSim.set_similarities`.
     """
 
     vector: NDArray[np.float32]
@@ -66,8 +66,8 @@ class QueryPreparer:
     Args:
         model: the model that scores the titles.
         row_of: the row of each word of the titles.
-        arrays: the numbers of the index.
-        similar_words: finds the similar words of a word that no title has.
+        arrays: the arrays of the index.
+        similar_words: finds the similar words of words that no title has.
     """
 
     def __init__(
@@ -98,7 +98,8 @@ class QueryPreparer:
         total = sum(word.weight for word in words) + sum(weight for _, weight in pairs)
         scale = self._model.side_weights[QUERY] / total
         pairs_of_titles = [(row, weight * scale) for row, weight in pairs if row is not None]
-        set_ends, set_rows, set_similarities = np.zeros(len(words), np.int64), _NO_ROWS, _NO_NUMBERS
+        set_ends = np.zeros(len(words), np.int64)
+        set_rows, set_similarities = _NO_ROWS, _NO_SIMILARITIES
         if any(len(word.set_rows) for word in words):  # few queries have a word with a rule
             set_ends = np.cumsum([len(word.set_rows) for word in words])
             set_rows = np.concatenate([word.set_rows for word in words])
@@ -139,7 +140,7 @@ class QueryPreparer:
         return _QueryWord(vector, weight, rows.astype(np.int32), similarities, *set_by_rules)
 
     def _compute_pair(self, pair: str) -> tuple[int | None, float]:
-        """The row of a pair of a query, None if no title has it; and its weight."""
+        """The row of a pair of a query, or None if no title has it; and the weight of the pair."""
         return self._pair_row(pair), self._model.pair_weight(pair, QUERY)
 
     def _pair_row(self, pair: str) -> int | None:

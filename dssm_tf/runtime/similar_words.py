@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from functools import lru_cache, partial
 
 import numpy as np
@@ -22,7 +21,7 @@ _BLOCK = 64  # words that `of_each` compares at once with all words of the catal
 _ROUNDING = 1e-5  # of a cosine in float32
 
 Nearest = Callable[[Vectors, float, int | None], tuple[Rows, Vectors]]
-"""Finds the similar words of a vector, most similar first; of equal ones, the first rows first.
+"""Finds the similar words of a vector, most similar first; equal ones in the order of their rows.
 
 Args:
     vector: a unit vector, `(dimension,)`.
@@ -36,7 +35,7 @@ Returns:
 
 
 class SimilarWords:
-    """Similar catalog words of any word, for everything that expands a query.
+    """Finds the similar catalog words of any word; all code that expands queries uses it.
 
     The similarity is that of `dssm_tf.runtime.maxsim`, or of a rule by hand. It is computed in
     float64, so it depends neither on the other words nor on the number of threads. Several threads
@@ -66,7 +65,7 @@ class SimilarWords:
         self._vectors = model.words(words).vectors if vectors is None else vectors
         self.limit = limit
         self._nearest = nearest or self._nearest_by_numpy
-        self._cached = lru_cache(_CACHED)(self._compute)
+        self._cached_of = lru_cache(_CACHED)(self._compute)
 
     def of(self, word: str) -> tuple[Rows, Vectors]:
         """The similar words of a word, most similar first.
@@ -82,7 +81,7 @@ class SimilarWords:
             and all words that rules make similar. Both are empty for a word without ids and rules.
             Do not change them: they are cached.
         """
-        return self._cached(word)
+        return self._cached_of(word)
 
     def of_vector(self, word: str, vector: Vectors) -> tuple[Rows, Vectors]:
         """The same as `of`, without a cache, if the vector of the word is known.
@@ -91,31 +90,43 @@ class SimilarWords:
             word: the word.
             vector: its vector, `(dimension,)`.
         """
+        return self._similar(word, vector, self._nearest)
+
+    def _similar(self, word: str, vector: Vectors, nearest: Nearest) -> tuple[Rows, Vectors]:
+        """The similar words of a word by its vector and by rules.
+
+        Args:
+            word: the word.
+            vector: its vector, `(dimension,)`.
+            nearest: finds the most similar words of a vector.
+        """
         set_rows, set_similarities = self._model.set_similarities(word, self._row_of)
         limit = None if self.limit is None else self.limit + len(set_rows)
-        rows, similarities = self._learned(word, vector, limit)
+        rows, similarities = self._similar_by_vector(word, vector, nearest, limit)
         if not len(set_rows):
             return rows, similarities
-        by_model = ~np.isin(rows, set_rows)
-        rows = np.append(rows[by_model][: self.limit], set_rows)
-        similarities = np.append(similarities[by_model][: self.limit], set_similarities)
-        itself = rows == self._row_of.get(word, -1)
-        order = np.lexsort((rows, -similarities, ~itself))
+        has_no_rule = ~np.isin(rows, set_rows)
+        rows = np.append(rows[has_no_rule][: self.limit], set_rows)
+        similarities = np.append(similarities[has_no_rule][: self.limit], set_similarities)
+        is_word = rows == self._row_of.get(word, -1)
+        order = np.lexsort((rows, -similarities, ~is_word))
         order = order[similarities[order] > 0]
         return rows[order], similarities[order]
 
-    def _learned(self, word: str, vector: Vectors, limit: int | None) -> tuple[Rows, Vectors]:
-        """The same as `of_vector` with another limit, without rules."""
+    def _similar_by_vector(
+        self, word: str, vector: Vectors, nearest: Nearest, limit: int | None
+    ) -> tuple[Rows, Vectors]:
+        """The `limit` most similar words of a word, without rules; see `_similar`."""
         if not vector.any():
             return np.zeros(0, np.intp), np.zeros(0, np.float32)
-        rows, similarities = self._nearest(vector, self._model.threshold, limit)
-        itself = self._row_of.get(word)
-        if itself is None:
+        rows, similarities = nearest(vector, self._model.threshold, limit)
+        row_of_word = self._row_of.get(word)
+        if row_of_word is None:
             return rows, similarities
-        others = rows != itself
+        is_other = rows != row_of_word
         return (
-            np.append(itself, rows[others])[:limit],
-            np.append(np.float32(1), similarities[others])[:limit],
+            np.append(row_of_word, rows[is_other])[:limit],
+            np.append(np.float32(1), similarities[is_other])[:limit],
         )
 
     def _nearest_by_numpy(
@@ -137,9 +148,9 @@ class SimilarWords:
         """
         rows = np.flatnonzero(cosines > threshold - _ROUNDING)
         if limit is not None and len(rows) > limit:
-            near = cosines[rows]
-            lowest = np.partition(near, len(rows) - limit)[len(rows) - limit]
-            rows = rows[near >= lowest - 2 * _ROUNDING]
+            candidates = cosines[rows]
+            lowest = np.partition(candidates, len(rows) - limit)[len(rows) - limit]
+            rows = rows[candidates >= lowest - 2 * _ROUNDING]
         # Unlike a matrix product, `einsum` sums each row alike, so equal vectors tie.
         vectors = self._vectors.take(rows, axis=0).astype(np.float64)
         exact = np.einsum("d,nd->n", vector.astype(np.float64), vectors)
@@ -156,9 +167,7 @@ class SimilarWords:
             for word, vector, cosines in zip(
                 block, vectors, vectors @ self._vectors.T, strict=True
             ):
-                search = copy(self)
-                search._nearest = partial(search._nearest_by_cosine, cosines)
-                yield search.of_vector(word, vector)
+                yield self._similar(word, vector, partial(self._nearest_by_cosine, cosines))
 
     def _compute(self, word: str) -> tuple[Rows, Vectors]:
         return self.of_vector(word, self._model.words([word]).vectors[0])

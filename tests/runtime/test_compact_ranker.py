@@ -170,7 +170,7 @@ def test_the_prior_is_the_weighted_log_of_the_fraction_of_clicks(ranker):
 
 def small(ranker: CompactRanker, size: int) -> WordVectors:
     """An empty table for the words of the ranker's titles, with `size` rows."""
-    table = ranker._encoders["title"]._words
+    table = ranker._encoders["title"]._word_vectors
     return WordVectors(table._vocabulary, table._kernel, table._constant, size)
 
 
@@ -189,7 +189,7 @@ def test_a_full_table_is_emptied(ranker):
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), min_size=1, max_size=6), max_size=40))
 def test_the_size_of_the_table_does_not_change_the_vectors(directory, texts):
     ranker = CompactRanker.load(directory)
-    small_table, large_table = small(ranker, 6), ranker._encoders["title"]._words
+    small_table, large_table = small(ranker, 6), ranker._encoders["title"]._word_vectors
     for words in texts:
         assert np.array_equal(small_table(words), large_table(words))
     assert len(small_table._row_of) <= 6
@@ -197,7 +197,7 @@ def test_the_size_of_the_table_does_not_change_the_vectors(directory, texts):
 
 def test_several_threads_can_use_one_ranker(directory):
     shared, reference = CompactRanker.load(directory), CompactRanker.load(directory)
-    shared._encoders["title"]._words = small(shared, 80)
+    shared._encoders["title"]._word_vectors = small(shared, 80)
     words = [f"word{i}" for i in range(100)]
     rng = np.random.default_rng(0)
     texts = [[" ".join(rng.choice(words, 4)) for _ in range(20)] for _ in range(60)]

@@ -110,11 +110,11 @@ def test_words_show_their_matches(browser):
 
 
 def test_words_that_are_hardly_similar_are_in_the_table_only(browser):
-    """The word red is made similar to shoe by just less and just more than 0.2."""
+    """The word red is made similar to lids by just less and just more than 0.2."""
     displayed_words = "document.querySelector('#results .words').innerText"
     for similarity, is_marked in ((0.19, False), (0.21, True)):
         similar = f"new Map([['lids', {similarity}]])"
-        browser.run(f"model.similar.set('red', {similar})")
+        browser.run(f"model.cachedSimilarWords.set('red', {similar})")
         ask(browser, "red")
         assert ("lids" in browser.run(displayed_words)) == is_marked
         assert browser.run("!!document.querySelector('#results mark.near')") == is_marked

@@ -88,8 +88,8 @@ function explanation(hit) {
   const rounded = roundedParts(parts, hit.score, DIGITS);
   const largest = Math.max(...parts.map(Math.abs));
   const bodies = groups.map(([heading, rows]) => {
-    const head = element("tr", { class: "group" }, element("th", { colspan: "4", scope: "colgroup" }, heading));
-    return element("tbody", {}, head, ...rows.map(([cells]) => {
+    const title = element("tr", { class: "group" }, element("th", { colspan: "4", scope: "colgroup" }, heading));
+    return element("tbody", {}, title, ...rows.map(([cells]) => {
       const value = rounded.shift();
       const bar = element("span", { class: value < 0 ? "bar loss" : "bar" });
       bar.style.width = `${(3.5 * Math.abs(value)) / largest}rem`;
@@ -97,9 +97,9 @@ function explanation(hit) {
     }));
   });
   const names = ["word", "matches", "similarity", "adds"].map((name) => element("th", { scope: "col" }, name));
-  const foot = row(["score"], element("td", { class: "adds" }, unsigned(hit.score)));
-  const [head, sum] = [element("thead", {}, element("tr", {}, ...names)), element("tfoot", {}, foot)];
-  return element("table", { class: "why" }, head, ...bodies, sum);
+  const head = element("thead", {}, element("tr", {}, ...names));
+  const sum = row(["score"], element("td", { class: "adds" }, unsigned(hit.score)));
+  return element("table", { class: "why" }, head, ...bodies, element("tfoot", {}, sum));
 }
 
 function resultItem(hit, index) {

@@ -174,13 +174,14 @@ class MaxSimRanker(TrainedRanker):
     def _index(self, titles: Iterable[str]) -> tuple[_TitleIndex, Vectors, NDArray[np.intp]]:
         """The cached result of `_build_index`, which checks the titles."""
         # The check takes longer than a search, so a tuple is only checked when it is indexed.
-        key = titles if isinstance(titles, tuple) else tuple(texts_of("titles", titles))
-        return self._cached_index(key)
+        if not isinstance(titles, tuple):
+            titles = tuple(texts_of("titles", titles))
+        return self._cached_index(titles)
 
     def _build_index(
         self, titles: tuple[str, ...]
     ) -> tuple[_TitleIndex, Vectors, NDArray[np.intp]]:
-        """An index and the priors of the distinct titles, and the index of each title among them.
+        """An index and the priors of the distinct titles, and the row of each title among them.
 
         Titles with the same normalized text are one title of the index, so their scores are equal.
         """

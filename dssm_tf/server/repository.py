@@ -116,18 +116,18 @@ class Repository:
             UserError: a model or the index cannot be loaded, or two models have the same name.
         """
         with self._lock:
-            self.snapshot = self._read(first=True, now=True)
+            self.snapshot = self._read(is_starting=True, at_once=True)
         return self.snapshot
 
-    def refresh(self, now: bool = False) -> bool:
+    def refresh(self, at_once: bool = False) -> bool:
         """Loads new versions; returns whether `snapshot` changed. Call it in a thread.
 
         Args:
-            now: whether to load files that have just changed, and to try failed versions again.
+            at_once: whether to load files that have just changed, and to try failed versions again.
         """
         with self._lock:
             try:
-                new = self._read(first=False, now=now)
+                new = self._read(is_starting=False, at_once=at_once)
             except Exception as error:  # a directory that cannot be listed, for example
                 _LOG.error("the models are served as before: %s", error)
                 return False
@@ -136,16 +136,16 @@ class Repository:
                 self.snapshot = new
         return changed
 
-    def _read(self, first: bool, now: bool) -> Snapshot:
+    def _read(self, is_starting: bool, at_once: bool) -> Snapshot:
         """Loads changed versions and returns the snapshot to serve; see `_update`."""
         self._failures = {}
         versions: dict[str, dict[int, Model]] = {}
-        index = None if self.index is None else self._read_index(self.index, first, now)
+        index = None if self.index is None else self._read_index(self.index, is_starting, at_once)
         if index is not None:
             versions[index[1].name] = {index[1].version: index[1]}
         used: set[Path] = set()
         for source in self.sources:
-            models, directories = self._read_models(source, first, now)
+            models, directories = self._read_models(source, is_starting, at_once)
             used |= directories
             for name in dict.fromkeys(model.name for model in models):
                 if name in versions:
@@ -156,7 +156,9 @@ class Repository:
         self._models = {path: self._models[path] for path in used}
         return Snapshot(versions, self.labels, self._failures, index)
 
-    def _read_index(self, path: Path, first: bool, now: bool) -> tuple[AnyIndex, Model] | None:
+    def _read_index(
+        self, path: Path, is_starting: bool, at_once: bool
+    ) -> tuple[AnyIndex, Model] | None:
         """The index to serve, and its model; the old ones if the new index is refused."""
         directory = newest_version(path.absolute())
         watched = self._indexes.setdefault(directory, _Watched())
@@ -169,14 +171,16 @@ class Repository:
 
         version = number or watched.loads + 1
         paths = [directory] if self.rules is None else [directory, self.rules.absolute()]
-        self._update(watched, paths, path.name, version, read, first, now)
+        self._update(watched, paths, path.name, version, read, is_starting, at_once)
         index, old = watched.content, self.snapshot.index
         if index is None or (old is not None and old[0] is index):
             return old
         self._indexes = {directory: watched}
         return index, Model(index.model.name, number or watched.loads, index.model)
 
-    def _read_models(self, source: Source, first: bool, now: bool) -> tuple[list[Model], set[Path]]:
+    def _read_models(
+        self, source: Source, is_starting: bool, at_once: bool
+    ) -> tuple[list[Model], set[Path]]:
         """The models of a source to serve, and the directories of their versions."""
         versions = newest_versions(source.path, sorted({*self.labels.values()}))
         names = {name for name, *_ in versions}
@@ -189,7 +193,9 @@ class Repository:
         for name, number, directory in versions:
             watched = self._models.setdefault(directory, _Watched())
             read = partial(load_version, source.name or name, number, directory)
-            self._update(watched, [directory], source.name or name, number, read, first, now)
+            self._update(
+                watched, [directory], source.name or name, number, read, is_starting, at_once
+            )
             if watched.content is not None:
                 models.append(watched.content)
         # A model whose newest version is refused, or whose directory is gone, is served as before.
@@ -205,8 +211,8 @@ class Repository:
         name: str,
         number: int,
         read: Callable[[], _T],
-        first: bool,
-        now: bool,
+        is_starting: bool,
+        at_once: bool,
     ) -> None:
         """Loads a version if its files have changed.
 
@@ -216,8 +222,8 @@ class Repository:
             name: the name of the model, for messages.
             number: the number of the version, for messages.
             read: loads the content.
-            first: whether the server starts; an error is then raised.
-            now: whether to load files that have just changed, and to try failed ones again.
+            is_starting: whether the server starts; an error is then raised.
+            at_once: whether to load files that have just changed, and to try failed ones again.
         """
 
         def read_unchanged() -> _T:
@@ -229,10 +235,14 @@ class Repository:
         files = _files_of(paths)
         is_stable = files == watched.last
         watched.last = files
-        if first:
+        if is_starting:
             watched.content, watched.loaded = read_unchanged(), files
             watched.loads += 1
-        elif files and files != watched.loaded and (now or (is_stable and files != watched.failed)):
+        elif (
+            files
+            and files != watched.loaded
+            and (at_once or (is_stable and files != watched.failed))
+        ):
             watched.load(name, number, files, read_unchanged)
         if watched.message and watched.failed == files:
             self._failures.setdefault(name, {})[number] = watched.message

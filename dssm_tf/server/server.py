@@ -110,11 +110,11 @@ class Server:
         """Loads new versions until the server stops; runs in its own thread."""
         repository = self.repository
         while repository is not None and not self._stopping.is_set():
-            now = self._reload.wait(self.poll_seconds or None)
+            at_once = self._reload.wait(self.poll_seconds or None)
             self._reload.clear()
             if self._stopping.is_set():
                 return
-            if repository.refresh(now):
+            if repository.refresh(at_once):
                 is_new = repository.snapshot.rankers != self._service.snapshot.rankers
                 self._service.snapshot = repository.snapshot
                 self._service.metrics.count_reload(is_new)

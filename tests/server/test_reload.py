@@ -61,7 +61,7 @@ def test_a_new_version_is_loaded_when_its_files_are_complete(models, compacts):
     assert model.ranker.score_matrix(["fox"], ["red fox"]) == expected
     # If a version is removed, the one before it is served again.
     shutil.rmtree(models / "2")
-    assert repository.refresh(now=True)
+    assert repository.refresh(at_once=True)
     assert versions(repository) == [1]
 
 
@@ -71,7 +71,7 @@ def test_a_broken_version_is_refused_by_its_number_and_the_old_one_stays(models,
     file = next(path for path in (models / "7").glob("*.npz"))
     content = file.read_bytes()
     file.write_bytes(content[:-1])
-    assert repository.refresh(now=True)  # the failure is reported
+    assert repository.refresh(at_once=True)  # the failure is reported
     assert versions(repository) == [1]
     assert "version 7 of pets is refused: " in caplog.text
     assert file.name in repository.snapshot.failures["pets"][7]
@@ -98,10 +98,10 @@ def test_rules_by_hand_are_read_with_the_index_and_again_when_they_change(tmp_pa
 
     assert ranking() == ["1", "0"]
     rules.write_text("block\tred\t1\n", "utf-8")
-    assert repository.refresh(now=True)
+    assert repository.refresh(at_once=True)
     assert ranking() == ["0"]
     rules.write_text("block red\n", "utf-8")
-    repository.refresh(now=True)
+    repository.refresh(at_once=True)
     assert ranking() == ["0"]
     assert "rules.tsv" in caplog.text
     (tmp_path / "cosine").mkdir()
@@ -127,10 +127,10 @@ def test_an_index_that_is_overwritten_or_truncated_does_not_end_the_server(tmp_p
         if path.is_file():
             os.truncate(path, 0)
     assert [hit.doc_id for hit in index.search("shoe").rankings["semantic"]] == ["0"]
-    repository.refresh(now=True)
+    repository.refresh(at_once=True)
     assert repository.snapshot.index[0] is index
     shutil.copytree(other, served, dirs_exist_ok=True)
-    assert repository.refresh(now=True)
+    assert repository.refresh(at_once=True)
     assert repository.snapshot.index[1].version == 2
     titles = repository.snapshot.index[0].search("shoe").rankings["semantic"]
     assert [hit.title for hit in titles] == ["shoe box"]

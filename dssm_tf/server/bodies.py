@@ -14,14 +14,7 @@ from dssm_tf.server.limits import BUSY, CLIENT_CLOSED, INVALID, TOO_LARGE, Limit
 
 
 class _Body:
-    """A body of a request, and the task that reads it.
-
-    Attributes:
-        content: the bytes received.
-        size: the number of bytes that count.
-        is_evicted: whether the body was refused to make room for others.
-        task: the task that reads it.
-    """
+    """A body that arrives, and the task that reads it."""
 
     def __init__(self) -> None:
         self.content, self.size, self.is_evicted = bytearray(), 0, False
@@ -68,7 +61,6 @@ class Bodies:
             self.total -= body.size
 
     async def _receive(self, body: _Body, request: Request) -> bytes:
-        """Reads a body as it was sent."""
         max_bytes, received = self._limits.message_bytes, 0
         try:
             # A body that is too long is read to its end: clients read the response only then.
@@ -87,31 +79,30 @@ class Bodies:
                 raise
             if body.task is not None and hasattr(body.task, "uncancel"):
                 body.task.uncancel()
-            raise _too_many_bytes() from None
+            raise _too_many() from None
         if received > max_bytes:
             raise Refusal(TOO_LARGE, f"the body has more than {max_bytes:,} bytes.")
         return bytes(body.content)
 
     def _count(self, body: _Body, size: int) -> None:
-        """Adds bytes to a body; refuses the largest incomplete one while there are too many."""
         body.size += size
         self.total += size
         while self.total > self._limits.buffer_bytes:
-            candidates = [other for other in self._arriving if not other.is_evicted and other.size]
-            if not candidates:
-                raise _too_many_bytes()
-            largest = max(candidates, key=lambda other: other.size)
-            largest.is_evicted = True
-            self.total -= largest.size
-            largest.size = 0
-            largest.content.clear()
-            if largest is body:
-                raise _too_many_bytes()
-            if largest.task is not None:
-                largest.task.cancel()
+            victims = [other for other in self._arriving if not other.is_evicted and other.size]
+            if not victims:
+                raise _too_many()
+            victim = max(victims, key=lambda other: other.size)
+            victim.is_evicted = True
+            self.total -= victim.size
+            victim.size = 0
+            victim.content.clear()
+            if victim is body:
+                raise _too_many()
+            if victim.task is not None:
+                victim.task.cancel()
 
 
-def _too_many_bytes() -> Refusal:
+def _too_many() -> Refusal:
     return Refusal(BUSY, "too many bytes are being received; try again later.", closes=True)
 
 

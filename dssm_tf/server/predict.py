@@ -71,33 +71,24 @@ def compute(
         name: [text[:_MAX_TEXT_BYTES].decode("utf-8", "replace") for text in inputs[name]]
         for name in expected
     }
-    word_counts = {name: [_count_words(text) for text in texts[name]] for name in expected}
-    if (words := sum(map(sum, word_counts.values()))) > limits.words:
+    counts = {name: [_count_words(text) for text in texts[name]] for name in expected}
+    if (words := sum(map(sum, counts.values()))) > limits.words:
         raise Refusal(INVALID, f"inputs: {words:,} words; at most {limits.words:,} are allowed.")
-    ranker = model.ranker
     if len(expected) == 1:
-        (name,) = expected
         max_numbers = limits.buffer_bytes // 2 // number_bytes
-        return (yield from _encode(ranker, name, texts[name], word_counts[name], max_numbers))
-    return (yield from _score(ranker, texts["queries"], texts["titles"], word_counts["titles"]))
+        return (
+            yield from _encode(model.ranker, expected[0], texts[expected[0]], counts, max_numbers)
+        )
+    return (yield from _score(model.ranker, texts["queries"], texts["titles"], counts["titles"]))
 
 
 def _encode(
     ranker: TrainedRanker,
     name: str,
     texts: list[str],
-    word_counts: Sequence[int],
+    counts: Mapping[str, Sequence[int]],
     max_numbers: int,
 ) -> Blocks[Vectors]:
-    """Vectors of texts.
-
-    Args:
-        ranker: the model.
-        name: the name of the input, `queries` or `titles`.
-        texts: the texts.
-        word_counts: their numbers of words.
-        max_numbers: maximum number of numbers in the answer.
-    """
     if not isinstance(ranker, VectorRanker):
         raise Refusal(
             INVALID,
@@ -106,7 +97,7 @@ def _encode(
         )
     encode = getattr(ranker, f"encode_{name}")
     vectors = []
-    for start, end in _blocks(word_counts):
+    for start, end in _blocks(counts[name]):
         if start:
             yield
         vectors.append(encode(texts[start:end], prior=True))

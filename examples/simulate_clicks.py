@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dssm_tf import UserError
 from dssm_tf.baselines.bm25 import BM25
-from dssm_tf.tables.cells import LARGEST_GRADE
+from dssm_tf.tables.cells import MAX_GRADE
 from dssm_tf.tables.graded_lists import GradedList, read_lists
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
@@ -227,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"{options.out} exists; choose another file with --out.")
     users = Users(options.model, options.eta)
     try:
-        graded = read_lists(options.judgments, "grade", (0, LARGEST_GRADE), FOLDED)
+        graded = read_lists(options.judgments, "grade", (0, MAX_GRADE), FOLDED)
         rows = list(
             simulate(
                 judged_lists(graded, options.lists, options.seed),

@@ -32,12 +32,12 @@ class Manifest(NamedTuple):
     """Results of the pipeline that the launcher reads.
 
     Args:
-        counts: by name.
+        counts: counts by name.
         vocabulary: the letter n-grams.
         files: the written files, by kind and bucket.
         rejects: files of rejects, see `rejects_as_json`, in the order of their rows.
         curve: examination probabilities by which clicks are weighted.
-        statistics: of the log.
+        statistics: statistics of the log.
     """
 
     counts: Counts

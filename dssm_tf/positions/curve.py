@@ -80,7 +80,7 @@ class ExaminationCurve:
         )
         return (
             f"clicks at positions 1, 2, ... have weights {weights} ({self.method}); clicks "
-            "without a position have weight 1; train with --set training.click_weight=linear"
+            "without a position have weight 1"
         )
 
     def to_dict(self, max_weight: float) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def read_curve(path: Path | str) -> ExaminationCurve:
     Propensities may be absolute: they are divided by that of position 1.
 
     Raises:
-        UserError: the positions are not 1, 2, 3 and so on, a propensity is not above 0 and at most
-            1 or exceeds that of position 1, or there is no row. The message has file and line.
+        UserError: the positions are not 1, 2, 3 and so on, a propensity is not above 0, above 1 or
+            above that of position 1, or there is no row. The message has file and line.
     """
     rows = read(path, _PARSERS)
     propensities: list[float] = []

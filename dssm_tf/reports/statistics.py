@@ -36,9 +36,9 @@ def first_title_labels(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> d
 
 def labels(task: RankingTask, first: Mapping[str, Sequence[str]]) -> list[str]:
     """All labels for a table: grades, best first, then the other labels that occur."""
-    used = {label for system_labels in first.values() for label in system_labels}
+    occurring = {label for system_labels in first.values() for label in system_labels}
     grades = {int(grade) for grade in (0, *task.judged["grade"].unique())}
-    others = [label for label in (NOT_JUDGED, NOTHING) if label in used]
+    others = [label for label in (NOT_JUDGED, NOTHING) if label in occurring]
     return [*map(str, sorted(grades, reverse=True)), *others]
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dssm_tf.text.fields import SEPARATOR
 
 MAX_COUNT = 1 << 40
-LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
+MAX_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:([,.'\u2019\u066c\uff0c _\u00a0\u2009\u202f])\d{2,3}(?:\1\d{2,3})*(?<=\d{3}))"
     r"(?:[.,]0{1,2})?"
@@ -187,7 +187,7 @@ def number(value: object, name: str, least: float = -math.inf, most: float = mat
 
 def grade(value: object, name: str = "grade") -> float:
     """A grade from 0 to 100; raises as `number` does."""
-    return number(value, name, 0, LARGEST_GRADE)
+    return number(value, name, 0, MAX_GRADE)
 
 
 def shown_text(text: str, length: int = 200) -> str:
@@ -198,6 +198,11 @@ def shown_text(text: str, length: int = 200) -> str:
     """
     line = one_line(text[: 2 * length]).strip(" ")
     return line if len(line) <= length else f"{line[: length - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def printable(text: str) -> str:
+    """A text on one line, without control characters, which could move the cursor."""
+    return "".join(c if c.isprintable() else " " for c in one_line(text))
 
 
 def one_line(text: str) -> str:

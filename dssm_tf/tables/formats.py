@@ -6,7 +6,7 @@
 | `.csv` | a record; cells separated by commas, with quotes as in spreadsheets | the first record |
 | `.jsonl`, `.ndjson` | a line with a JSON object | its keys |
 | `.parquet` | a row | the schema |
-| `.txt` | a line, also a blank one | nothing; the only column is `text` |
+| `.txt` | a line, including blank ones | nothing; the only column is `text` |
 | `.trec` | a line; cells separated by white space | the reader |
 
 All but Parquet may be `.gz`. Endings are case-insensitive.
@@ -119,7 +119,7 @@ def _text_contents(
 
 def _header(lines: Lines, layout: Layout, where: str, format: str) -> tuple[str, ...]:
     """The names of columns in the first row that is not blank."""
-    while line := lines.take():
+    while line := lines.next_line():
         number, data = line
         try:
             text = decode_line(data, layout)
@@ -127,7 +127,7 @@ def _header(lines: Lines, layout: Layout, where: str, format: str) -> tuple[str,
                 continue
             if format == "tsv":
                 return tuple(text.split("\t"))
-            next_lines = (decode_line(data, layout) for _, data in iter(lines.take, None))
+            next_lines = (decode_line(data, layout) for _, data in iter(lines.next_line, None))
             texts = (f"{row}\n" for row in chain([text], next_lines))
             reader = csv.reader(texts, delimiter=layout.delimiter, strict=layout.strict_quotes)
             return tuple(next(reader))

@@ -163,7 +163,10 @@ def test_titles_are_searched_with_the_ids_of_one_table_only(tmp_path):
     [
         ({}, "there is nothing to learn from; give clicks or corpus, or data"),
         ({"data": "D", "min_clicks": 2}, "min_clicks is a setting of preprocess; give clicks or"),
-        ({"clicks": LOG.lazy()}, r"the polars LazyFrame is no table; .* Call \.collect\(\) first"),
+        (
+            {"clicks": LOG.lazy()},
+            r"the polars LazyFrame is not a table; .* Call \.collect\(\) first",
+        ),
         ({"clicks": LOG.drop("query"), "quiet": True}, r"\(missing: query\)"),
         ({"clicks": LOG, "corpus": CORPUS.vstack(CORPUS[:1])}, "the polars DataFrame, row .* 'd0'"),
         ({"clicks": LOG, "config": "lstn"}, "Did you mean 'lstm'"),

@@ -229,8 +229,8 @@ def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, t
 @pytest.fixture
 def many(monkeypatch):
     """Results of 150 queries; the page can have values of 100 and titles of 20 of them."""
-    monkeypatch.setattr(queries_module, "RANKED_QUERIES", 20)
-    monkeypatch.setattr(queries_module, "VALUES", 400)
+    monkeypatch.setattr(queries_module, "MAX_RANKED_QUERIES", 20)
+    monkeypatch.setattr(queries_module, "MAX_VALUES", 400)
     return benchmark(150, ("one", "two"))
 
 
@@ -249,7 +249,7 @@ def test_queries_beyond_the_limit_are_sampled(many, monkeypatch):
     data = page_data(many)
     assert set(map(int, data["rankings"])) == {displayed.tolist().index(query) for query in ranked}
     assert data["tests"] == all_tests(many)  # over all 150 queries
-    monkeypatch.setattr(queries_module, "RANKED_QUERIES", 2)
+    monkeypatch.setattr(queries_module, "MAX_RANKED_QUERIES", 2)
     extremes = differences[choose_queries(many)[1]]
     assert sorted(extremes) == [np.nanmin(differences), np.nanmax(differences)]
 

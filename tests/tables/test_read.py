@@ -244,7 +244,7 @@ def test_quoted_cells_with_line_ends_are_read_as_pythons_csv_module_reads_them(
 @pytest.mark.parametrize("format", ["txt", "tsv", "csv", "jsonl"])
 def test_time_to_read_a_long_line_is_linear_in_its_length(head, format):
     def seconds(size):
-        layout = Layout(longest=1 << 31, names=("text",))
+        layout = Layout(max_line_bytes=1 << 31, names=("text",))
         raw = io.BytesIO(head + b"x" * size)
         started = time.process_time()
         with open_table("t", format, layout, raw) as table:

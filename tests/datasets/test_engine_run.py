@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.cli import main
 from dssm_tf.datasets import search_engine
 from dssm_tf.datasets.engine_run import run_scores
 from dssm_tf.evaluation.runs import relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_run
+from tests.data_run import run_command
 from tests.fake_node import fake_node
 from tests.ports import free_ports
 
@@ -42,12 +42,7 @@ def data_run(node, tmp_path, monkeypatch, capsys):
     (tmp_path / "query.json").write_text(TEMPLATE, "utf-8")
 
     def command(*flags: str, engine: str = node.url, index: str = "shop"):
-        code = main(
-            f"data run --engine {engine} --index {index} --queries queries.tsv "
-            "--query-template query.json --out run.trec".split()
-            + list(flags)
-        )
-        return code, capsys.readouterr()
+        return run_command(capsys, engine, index, *flags)
 
     return command
 

@@ -20,12 +20,12 @@ from pipelines import aggregate, parse_log, write_records
 from pipelines.options import PreprocessOptions
 from pipelines.shards import PipelineContext, sum_counts
 from pipelines.sources import plan
-from tests.pipelines.written import Data
+from tests.pipelines.written import WrittenData
 
 
 def run(
     options: PreprocessOptions, directory: Path, bits: int = 0, order: Random | None = None
-) -> tuple[Data, Counter[str]]:
+) -> tuple[WrittenData, Counter[str]]:
     """Runs all steps; returns the output and the counts.
 
     Args:
@@ -85,4 +85,4 @@ def run(
     for file in [*written, *tables, *records]:
         Path(file.path).rename(directory / file_name(file.kind, file.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")
-    return Data(directory), Counter({name: n for name, n in counts.items() if ": " in name})
+    return WrittenData(directory), Counter({name: n for name, n in counts.items() if ": " in name})

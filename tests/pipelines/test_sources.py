@@ -28,9 +28,9 @@ def join_pieces(pieces):
     """Joins the pieces of a file with quotes, as the pipeline does."""
     files = {}
     for piece in pieces:
-        path, piece_and_has_quotes = sources._with_quotes(piece)
+        path, piece_and_has_quotes = sources._find_quotes(piece)
         files.setdefault(path, []).append(piece_and_has_quotes)
-    return [piece for file in files.items() for piece in sources._joined(file)]
+    return [piece for file in files.items() for piece in sources._join_pieces(file)]
 
 
 def tsv(row_count, start=0):

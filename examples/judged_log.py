@@ -1,9 +1,9 @@
 """Makes a log, a corpus and held-out judgments from judgments, if no click log is available.
 
-    python examples/judged_log.py --judgments judgments.tsv --hold-out-queries 0.2 --out PARTS
-    dssm preprocess --input PARTS/clicks.tsv --corpus PARTS/corpus.tsv --output DATA
-    dssm train --config dssm --data DATA --judgments PARTS/judgments.tsv --out RUN
-    dssm evaluate --model RUN --judgments PARTS/held_out.tsv --out EVALUATION
+    python examples/judged_log.py --judgments judgments.tsv --hold-out-queries 0.2 --out SPLIT
+    dssm preprocess --input SPLIT/clicks.tsv --corpus SPLIT/corpus.tsv --output DATA
+    dssm train --config dssm --data DATA --judgments SPLIT/judgments.tsv --out RUN
+    dssm evaluate --model RUN --judgments SPLIT/held_out.tsv --out EVALUATION
 
 clicks.tsv contains the training pairs with good grades as clicks, corpus.tsv all titles, and
 judgments.tsv the training judgments. held_out.tsv contains the test judgments; no query is in both.

@@ -112,7 +112,7 @@ def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
     for side_name, reading in readings:
         name = f"{side_name}{'-backwards' if reading.backwards else ''}"
         direction = f"{side_name}, read from the {'right' if reading.backwards else 'left'}"
-        # In the order of P16 fig. 4.
+        # In the order of fig. 4 of Palangi et al. 2016.
         gates = {f"{gate}(t)": reading.activations[gate] for gate in "ifocy"
                  if gate in reading.activations}  # fmt: skip
         drawings[f"gates-{name}"] = draw_heat_maps(

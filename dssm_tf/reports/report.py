@@ -220,7 +220,10 @@ def _tests(heading: str, evaluation: Evaluation) -> list[str]:
 
 
 def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
-    """A table per sweep (P16 table IV, S14 tables 5 and 6); a figure if it has several values."""
+    """A table per sweep; a figure if it has several values.
+
+    Like table IV of Palangi et al. 2016, and tables 5 and 6 of Shen et al. 2014.
+    """
     means_by_system = mean_cells(evaluation)
     sweeps = defaultdict[str, list[tuple[str, Row]]](list)
     for row in evaluation.measured_rows:
@@ -254,9 +257,9 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
 
 
 def _first_titles(evaluation: Evaluation) -> list[str]:
-    """Grades of first titles (S14 fig. 3), and a cross table of the best system and its reference.
+    """Grades of first titles, and a cross table of the best system and its reference.
 
-    The second table is like table 7 of S14.
+    Like fig. 3 and table 7 of Shen et al. 2014.
     """
     first = first_title_labels(evaluation.task, evaluation.runs)
     grades = labels(evaluation.task, first)
@@ -279,7 +282,7 @@ def _first_titles(evaluation: Evaluation) -> list[str]:
 
 
 def _lengths(evaluation: Evaluation) -> list[str]:
-    """Lengths of queries and titles in words (S14 fig. 2)."""
+    """Lengths of queries and titles in words (Shen et al. 2014, fig. 2)."""
     queries = lengths(evaluation.task.queries)
     titles = lengths(dict.fromkeys(evaluation.task.titles))
     means = [

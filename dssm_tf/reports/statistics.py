@@ -15,7 +15,7 @@ NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 
 
 def first_title_labels(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
-    """The label of each query's first title, by system (S14 fig. 3).
+    """The label of each query's first title, by system (Shen et al. 2014, fig. 3).
 
     Queries without a relevant title are omitted, as in the means of metrics. A label is the
     integer part of the grade, `not judged` or `nothing ranked`.
@@ -43,6 +43,6 @@ def labels(task: RankingTask, first: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def lengths(texts: Collection[str]) -> dict[int, float]:
-    """The fraction of texts by number of words (S14 fig. 2), shortest first."""
+    """The fraction of texts by number of words (Shen et al. 2014, fig. 2), shortest first."""
     counts = Counter(len(FOLDED.words(text)) for text in texts)
     return {words: count / len(texts) for words, count in sorted(counts.items())}

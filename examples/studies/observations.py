@@ -98,7 +98,7 @@ def word_quantities(reading: Reading) -> tuple[list[str], dict[str, np.ndarray]]
     values = {"cells changed": np.array(reading.cells_changed()[order][1:], float)}
     if "i" in activations:
         values["input gate"] = activations["i"][1:].mean(axis=1)
-        values["written"] = np.abs(quantities.written(activations))[1:].mean(axis=1)
+        values["written"] = np.abs(quantities.written_values(activations))[1:].mean(axis=1)
     return reading.words[order][1:], values
 
 

@@ -1,4 +1,4 @@
-"""Compares the gradients of an LSTM-RNN with those of P16 appendix A.
+"""Compares the gradients of an LSTM-RNN with those of Palangi et al. 2016, appendix A.
 
     python -m examples.studies.paper_gradients --model RUN
 
@@ -127,7 +127,7 @@ def gradient(model: Siamese, features: TextFeatures, pairs: Sequence[Sequence[st
 def paper_gradients(
     model: Siamese, features: TextFeatures, pairs: Sequence[Sequence[str]]
 ) -> tuple[Vector, Vector]:
-    """The gradients of P16 appendix A: by eq. 16 to 42 alone, and by eq. 16 to 44.
+    """The gradients of Palangi et al. 2016, appendix A: by eq. 16 to 42 alone, and by eq. 16 to 44.
 
     The cells of the model are exchanged, so that its later gradients are not exact.
     """

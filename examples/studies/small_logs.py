@@ -27,8 +27,13 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, write_corpus
-from dssm_tf.tables.judgments import judgments_from_clicks as judged_by
+from dssm_tf.tables.judgments import (
+    CorpusTitle,
+    Judgment,
+    judgments_from_clicks,
+    read_corpus,
+    write_corpus,
+)
 from dssm_tf.text.rules import FOLDED
 from examples.studies.later_clicks import later_judgments, split_by_time
 
@@ -54,7 +59,7 @@ def web_questions() -> Source:
     ids = {entry.title: entry.doc_id for entry in corpus}
     test = [(row[2], ids[row[3]], 1.0) for row in rows if row[1] == "test"]
     pairs = [(row[2], row[3]) for row in rows if row[1] != "test"]
-    return Source("WebQuestions", pairs, corpus, judged_by(test, FOLDED, dict(corpus)))
+    return Source("WebQuestions", pairs, corpus, judgments_from_clicks(test, FOLDED, dict(corpus)))
 
 
 def best_buy(folder: Path) -> Source:

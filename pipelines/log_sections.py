@@ -22,7 +22,7 @@ _MANY_UNMATCHED = 0.05
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table.
 
     Args:
@@ -50,7 +50,7 @@ class Section:
 
     title: str
     lines: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
 
 
 def to_markdown(sections: Sequence[Section]) -> str:
@@ -78,13 +78,15 @@ def to_text(sections: Sequence[Section], width: int | None = None) -> Iterator[s
         for table in section.tables:
             rows = [[*map(printable, row)] for row in table.rows]
             if width is not None:
-                rows = _cut_texts(rows, table, width)
+                rows = _truncate_texts(rows, table, width)
             align = ["left" if n < table.text_columns else "right" for n in range(len(table.heads))]
             text = tabulate(rows, table.heads, "simple", disable_numparse=True, colalign=align)
             yield from ("", table.caption, "", *(line.rstrip() for line in text.splitlines()))
 
 
-def _cut_texts(rows: Sequence[Sequence[str]], table: Table, width: int) -> list[list[str]]:
+def _truncate_texts(
+    rows: Sequence[Sequence[str]], table: ReportTable, width: int
+) -> list[list[str]]:
     """Cuts the cells of text columns, so that a row fits into the width of the terminal."""
     columns = [*zip(table.heads, *rows, strict=True)]
     numbers = sum(max(map(len, column)) + 2 for column in columns[table.text_columns :])
@@ -173,7 +175,7 @@ def _days(days: Mapping[str, Any]) -> Section:
         section.lines.append("The first and the last row of the table may be incomplete.")
     rows = [[name, "█" * round(_BAR_WIDTH * n / largest), f"{n:,}"] for name, n in totals.items()]
     head = "week from" if unit == "week" else unit
-    section.tables.append(Table(f"Clicks of each {unit}.", [head, "", "clicks"], rows, 2))
+    section.tables.append(ReportTable(f"Clicks of each {unit}.", [head, "", "clicks"], rows, 2))
     return section
 
 
@@ -217,7 +219,7 @@ def _queries(log: Mapping[str, Any]) -> Section:
             ]
             heads = ["query", "impressions", "sessions"]
             caption = f"Queries with most impressions and no click, shown in {enough_sessions}."
-            section.tables.append(Table(caption, heads, rows))
+            section.tables.append(ReportTable(caption, heads, rows))
         else:
             section.lines.append("No such query is shown, because none has enough sessions.")
     elif not unclicked["all_impressions_without_a_click"]:
@@ -240,7 +242,9 @@ def _titles(log: Mapping[str, Any]) -> Section:
             "the same words."
         )
         rows = [[" = ".join(map(_with_bars, texts))] for texts in titles["merged"][:_MAX_TITLES]]
-        section.tables.append(Table("Merged titles, most clicked first.", ["spellings"], rows))
+        section.tables.append(
+            ReportTable("Merged titles, most clicked first.", ["spellings"], rows)
+        )
     return section
 
 
@@ -281,7 +285,7 @@ def _dropped(log: Mapping[str, Any]) -> Section:
     ]  # fmt: skip
     if rows:
         heads = ["reason", "examples", "rows", "of all rows"]
-        section.tables.append(Table("Dropped rows.", heads, rows, 2))
+        section.tables.append(ReportTable("Dropped rows.", heads, rows, 2))
     else:
         section.lines.append("No row is dropped.")
     if sessions["dropped"]:
@@ -291,7 +295,7 @@ def _dropped(log: Mapping[str, Any]) -> Section:
             for row in sessions["dropped"]
         ]  # fmt: skip
         heads = ["reason", "sessions", "rows", "clicks", "most of a session"]
-        section.tables.append(Table("Dropped sessions, which look like robots.", heads, rows))
+        section.tables.append(ReportTable("Dropped sessions, which look like robots.", heads, rows))
     elif sessions["number"]:
         section.lines.append(f"None of the {_plural(sessions['number'], 'session')} is dropped.")
     return section
@@ -318,7 +322,7 @@ def _drift(log: Mapping[str, Any]) -> Section:
         if values != [None, None]
     ]
     heads = ["", "previous", "this log"]
-    section.tables.append(Table("Previous log and this log.", heads, rows))
+    section.tables.append(ReportTable("Previous log and this log.", heads, rows))
     for name, noun, clicks in (
         ("new_queries", "queries", log["queries"]["clicks"]),
         ("new_titles", "titles", log["titles"]["clicks"]),
@@ -341,7 +345,7 @@ def _head_and_tail(texts: Mapping[str, Any], noun: str) -> list[str]:
     ]
 
 
-def _classes_table(texts: Mapping[str, Any], nouns: str) -> Table:
+def _classes_table(texts: Mapping[str, Any], nouns: str) -> ReportTable:
     rows = [
         [_range(row["from"], row["to"]), f"{row['texts']:,}",
          _percent(row["texts"], texts["number"]), f"{row['clicks']:,}",
@@ -349,16 +353,16 @@ def _classes_table(texts: Mapping[str, Any], nouns: str) -> Table:
         for row in texts["by_clicks"]
     ]  # fmt: skip
     heads = ["clicks each", nouns, f"of all {nouns}", "clicks", "of all clicks"]
-    return Table(f"Head and tail: {nouns} by their clicks.", heads, rows)
+    return ReportTable(f"Head and tail: {nouns} by their clicks.", heads, rows)
 
 
-def _top_table(texts: Mapping[str, Any], caption: str) -> Table:
+def _top_table(texts: Mapping[str, Any], caption: str) -> ReportTable:
     noun = "query" if texts["top"] and "query" in texts["top"][0] else "title"
     rows = [
         [_with_bars(row[noun]), f"{row['clicks']:,}", _percent(row["clicks"], texts["clicks"])]
         for row in texts["top"]
     ]
-    return Table(caption, [noun, "clicks", "of all clicks"], rows)
+    return ReportTable(caption, [noun, "clicks", "of all clicks"], rows)
 
 
 def _with_bars(text: str) -> str:

@@ -191,7 +191,7 @@ def grade(value: object, name: str = "grade") -> float:
 
 
 def shown_text(text: str, length: int = 200) -> str:
-    """A text on one line, cut after some characters, for pages and the terminal.
+    """A text on one line, truncated to `length` characters, for pages and the terminal.
 
     >>> shown_text(" red shoe "), shown_text("red shoe" * 100000, 4)
     ('red shoe', 'red…')

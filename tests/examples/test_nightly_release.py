@@ -149,7 +149,7 @@ def test_a_night_without_new_clicks_is_an_error(run_night, commands, capsys):
     run_night("day-1")
     assert run_night() == 1
     assert commands.steps == []
-    assert "LOGS has no file that" in capsys.readouterr().err
+    assert "LOGS has no file of clicks that" in capsys.readouterr().err
 
 
 def test_two_releases_at_once_are_refused(run_night, commands, capsys):
@@ -157,7 +157,7 @@ def test_two_releases_at_once_are_refused(run_night, commands, capsys):
     with FileLock("R/.lock"):
         assert run_night("day-2") == 1
     assert commands.steps == []
-    assert "another process releases in R" in capsys.readouterr().err
+    assert "another process is releasing in R" in capsys.readouterr().err
 
 
 def test_the_version_of_an_export_has_the_date_of_its_release(run_night):

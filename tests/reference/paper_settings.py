@@ -14,8 +14,8 @@ class PaperRow(NamedTuple):
 
     Attributes:
         tower: sizes and variant of the model.
-        negatives: unclicked titles per click, the papers' n (Palangi et al. 2016) and J (Shen et al.
-            2014).
+        negatives: unclicked titles per click: n in Palangi et al. 2016, and J in Shen et al.
+            2014.
         millions: millions of parameters, if the table has them.
         gamma: None if the paper sets it on held-out data and does not print it.
     """

@@ -269,9 +269,12 @@ class LengthGroup(NamedTuple):
 
 
 class TextShape(NamedTuple):
-    """Length groups of a text batch: texts by words, and words by n-grams. () is one group.
+    """Shape of a text batch.
 
-    `pairs` is the number of pairs to pad to; 0 does not pad.
+    Args:
+        tokens: length groups of texts, by number of words; () for one group.
+        word_ngrams: length groups of words, by number of n-grams; () for one group.
+        pairs: number of word pairs to pad to; 0 does not pad.
     """
 
     tokens: tuple[LengthGroup, ...] = ()
@@ -323,6 +326,7 @@ def plan_shapes(
 
 
 def _row_lengths(matrix: Any) -> NDArray[np.int64]:
+    """The number of entries per row that are not padding, at least 1."""
     lengths: NDArray[np.int64] = np.count_nonzero(np.asarray(matrix), axis=1)
     return np.maximum(lengths, 1)  # an empty row takes a column too
 

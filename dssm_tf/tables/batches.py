@@ -138,10 +138,10 @@ def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:
     if "clicks" not in names:
         return 1
     index = names.index("clicks")
-    more = len(cells) - len(names)
-    candidates = [cells[i] for i in {index, index + more} if 0 <= i < len(cells)]
-    if more > 0:
-        candidates.append(",".join(cells[index : index + more + 1]))
+    extra = len(cells) - len(names)  # negative if cells are missing
+    candidates = [cells[i] for i in {index, index + extra} if 0 <= i < len(cells)]
+    if extra > 0:
+        candidates.append(",".join(cells[index : index + extra + 1]))
     counts = [lost_clicks(cell) for cell in candidates if cell.strip()]
     return max((count for count in counts if count is not None), default=None)
 

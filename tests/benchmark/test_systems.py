@@ -1,3 +1,5 @@
+"""The systems of a benchmark: names, seeds, parameters and jobs."""
+
 import pytest
 import yaml
 from pydantic import Field

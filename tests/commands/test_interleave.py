@@ -22,11 +22,11 @@ def lists(outcomes: str, session: str = "{}") -> list[str]:
 
     Args:
         outcomes: per list the winner, `n` or `l`, `=` for a tie or `-` for no click.
-        session: of the list with a number.
+        session: session id of each list; `{}` is replaced by the number of the list.
     """
     return [
         f"{session}-{number}\t{team}\t{int(outcome in team[0] + '=')}\t{session}\tq\t{team}"
-        .format(number, number)  # session may be a format
+        .format(number, number)  # replaces `{}` in the session id
         for number, outcome in enumerate(outcomes)
         for team in ("live", "new")
     ]  # fmt: skip

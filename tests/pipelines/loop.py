@@ -29,8 +29,8 @@ def run(
     """Runs all steps; returns the output and the counts.
 
     Args:
-        options: of preprocess.
-        directory: of the output.
+        options: options of preprocess.
+        directory: directory of the output.
         bits: writes 2 ** bits files of each kind.
         order: shuffles the input of each step, as a runner may.
     """

@@ -1,3 +1,5 @@
+"""Splits of a log by time or by query."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

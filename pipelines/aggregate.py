@@ -53,21 +53,21 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     train_positive = col.positive & col.train
     titles = pairs.group_by(fp="t").agg(
         clicks=col.weighted.filter(train_positive).sum(),
-        all=col.weighted.filter("positive").sum(),
+        all_clicks=col.weighted.filter("positive").sum(),
         queries=train_positive.sum(),
-        listed=(col.positive | col.impression).sum(),
+        in_table=(col.positive | col.impression).sum(),
         log_clicks=col.clicks.filter("positive").sum(),
     )
     unclicked = sum_shards(shards["unclicked"], "unclicked")
     yield statistics_output(_describe_queries(bucket, pairs, all_texts, unclicked, context))
 
-    few_clicks, unclicked = all_pairs.select(
+    few_clicks, without_click = all_pairs.select(
         few_clicks=col.rows.filter(in_log & clicked & ~col.positive).sum(),
-        unclicked=col.rows.filter(in_log & ~clicked).sum(),
+        without_click=col.rows.filter(in_log & ~clicked).sum(),
     ).row(0)
     impressions = pairs.select(col.rows.filter("impression").sum()).item()
     yield count_output(
-        {"dropped: few clicks": few_clicks, "dropped: no click": unclicked - impressions}
+        {"dropped: few clicks": few_clicks, "dropped: no click": without_click - impressions}
     )
     yield from context.emit("sums", titles, "titles")
     pairs = pairs.select("q", "t", "clicks", "weighted", "positive", "impression", "train")
@@ -77,7 +77,7 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         tables.append(shard)
     yield bucket, tables
     occurrences = (queries["pairs"] * queries["train"]).to_numpy()
-    words = _words(queries["form"], occurrences, options.rules)
+    words = _count_words(queries["form"], occurrences, options.rules)
     yield from context.emit("words", words, "words")
     yield TaggedOutput("sizes", (bucket, len(queries)))
 
@@ -136,12 +136,12 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     Yields:
         main   (bucket of titles, its titles);
         words  (bucket of words, words);
-        all    (bucket, fingerprints and clicks of its titles);
+        fingerprints (bucket, fingerprints and clicks of its titles);
         counts dict[str, int];
         statistics LogStatistics.
     """
     bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
-    sums = sum_shards(shards["sums"], "sums").filter(col.listed > 0)
+    sums = sum_shards(shards["sums"], "sums").filter(col.in_table > 0)
     log_texts = (
         sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi").drop("sessions")
     )
@@ -150,7 +150,9 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     titles = best_texts(texts, options.rules)
     titles = titles.join(sums, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
-        (col("clicks", "all") / CLICK_WEIGHT_SCALE).round(mode="half_to_even").cast(pl.Int64),
+        (col("clicks", "all_clicks") / CLICK_WEIGHT_SCALE)
+        .round(mode="half_to_even")
+        .cast(pl.Int64),
         in_corpus=col.fp.is_in(corpus["fp"].implode()),
     )
     # The vocabulary also counts corpus titles without a training click, once each.
@@ -164,9 +166,10 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     )
     yield statistics_output(_describe_titles(bucket, titles, log_texts, corpus, context))
     yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
-    words = _words(titles["form"], occurrences.to_series().to_numpy(), options.rules)
+    words = _count_words(titles["form"], occurrences.to_series().to_numpy(), options.rules)
     yield from context.emit("words", words, "words")
-    yield from context.emit("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
+    known_titles = titles.select("fp", "clicks", "all_clicks")
+    yield from context.emit("fingerprints", known_titles, "fingerprints", to=bucket)
 
 
 def _describe_titles(
@@ -236,7 +239,7 @@ def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
     yield TaggedOutput("ngrams", dict(ngrams))
 
 
-def _words(forms: pl.Series, occurrences: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
+def _count_words(forms: pl.Series, occurrences: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
     """Counts the words of texts.
 
     Args:

@@ -86,7 +86,7 @@ def build(
         sessions.titles,
         corpus_titles.main,
         every_bucket,
-    ) | "SumTitles" >> by_bucket(aggregate.sum_titles, context, tags=("words", "all"))
+    ) | "SumTitles" >> by_bucket(aggregate.sum_titles, context, tags=("words", "fingerprints"))
     words = (queries.words, titles.words, every_bucket) | "SumWords" >> by_bucket(
         aggregate.sum_words, context, tags=("fingerprints", "ngrams")
     )
@@ -98,15 +98,17 @@ def build(
             partial(grow, earlier_vocabulary), options.vocabulary_size, options.min_ngram_count
         )
     )
-    all_texts = pvalue.AsIter(words.fingerprints), pvalue.AsIter(titles.all), Shared()
-    hashed = words.main | "WriteWords" >> beam.Map(write_records.write_words, context, vocabulary)
-    tables = titles.main | "WriteTitles" >> beam.Map(
-        write_records.write_titles, context, *all_texts
+    known_texts = pvalue.AsIter(words.fingerprints), pvalue.AsIter(titles.fingerprints), Shared()
+    word_files = words.main | "WriteWords" >> beam.Map(
+        write_records.write_words, context, vocabulary
+    )
+    title_files = titles.main | "WriteTitles" >> beam.Map(
+        write_records.write_titles, context, *known_texts
     )
     records = queries.main | "WriteQueriesAndPairs" >> multi_output(
         write_records.write_queries,
         context,
-        *all_texts,
+        *known_texts,
         pvalue.AsIter(queries.sizes),
         tags=(),
     )
@@ -120,7 +122,7 @@ def build(
         | "All statistics" >> beam.Flatten()
         | "Merge statistics" >> beam.CombineGlobally(merge_statistics).without_defaults()
     )
-    files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
+    files = (word_files, title_files, records.main) | "All files" >> beam.Flatten()
     _ = (
         pipeline
         | "Once" >> beam.Create([context.directory])

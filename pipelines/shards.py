@@ -36,7 +36,7 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robots")),
     "texts": (_TEXT, ("clicks", "sessions")),
     "corpus": (_TEXT, ("clicks",)),
-    "sums": ({"fp": pl.UInt64}, ("clicks", "all", "queries", "listed", "log_clicks")),
+    "sums": ({"fp": pl.UInt64}, ("clicks", "all_clicks", "queries", "in_table", "log_clicks")),
     "views": ({"s": pl.UInt64, **_TEXT}, ("impressions",)),
     "unclicked": (_TEXT, ("impressions", "sessions")),
     "words": ({"fp": pl.UInt64, "word": pl.String}, ("occurrences",)),
@@ -49,9 +49,9 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
   a negative of the query.
 - `texts` and `corpus`: texts of the log and of the corpus with their clicks. `sessions`, of
   queries, is the number of sessions with a click; a click without a session counts as one.
-- `sums`: of a title. `clicks` are those of the training split and `all` those of both splits, in
-  thousandths; `queries` counts training pairs; `listed` is above 0 if the title is in the table;
-  `log_clicks` is the unweighted clicks of both splits.
+- `sums`: sums of a title. `clicks` are those of the training split and `all_clicks` those of both
+  splits, in thousandths; `queries` counts training pairs; `in_table` is above 0 if the title is in
+  the table of titles; `log_clicks` is the unweighted clicks of both splits.
 - `views`: impressions without a click, of a query in a session.
 - `unclicked`: impressions without a click, of a query. `sessions` counts those that had them; it is
   0 without sessions.

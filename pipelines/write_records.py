@@ -156,7 +156,7 @@ class AllTexts:
         self.words = _concat_buckets(words)["fp"].to_numpy()
         self.pools = [
             NegativePool(frame[name].to_numpy(), context.options.negative_alpha)
-            for name in ("clicks", "all")
+            for name in ("clicks", "all_clicks")
         ]
 
 

@@ -79,7 +79,7 @@ def run(
         options.min_ngram_count,
     )
     written = [write_records.write_words(element, context, vocabulary) for element in words()]
-    known_texts = words("fingerprints"), titles("all"), Shared()
+    known_texts = words("fingerprints"), titles("fingerprints"), Shared()
     tables = [write_records.write_titles(element, context, *known_texts) for element in titles()]
     records = step(write_records.write_queries, queries(), *known_texts, queries("sizes"))()
     for file in [*written, *tables, *records]:

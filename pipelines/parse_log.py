@@ -136,7 +136,7 @@ def parse_piece(
             )
             max_weight = options.max_position_weight
             weight = (
-                pl.lit(curve.weight(good["position"].to_numpy(), max_weight))
+                pl.lit(curve.click_weights(good["position"].to_numpy(), max_weight))
                 if curve
                 else CLICK_WEIGHT_SCALE
             )

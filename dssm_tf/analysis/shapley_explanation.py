@@ -176,13 +176,13 @@ class ShapleyExplanation:
             if abs(contributions[position]) < _MIN_CONTRIBUTION * abs(total):
                 weak.append(position)
             else:
-                lines.append(f"{self._match(position)} ({contributions[position]:+.3f}).")
+                lines.append(f"{self._describe_match(position)} ({contributions[position]:+.3f}).")
         if weak:
             names = ", ".join(f"'{self.query.words[position]}'" for position in weak)
             lines.append(f"Of little weight: {names} ({contributions[weak].sum():+.3f}).")
         return lines
 
-    def _match(self, position: int) -> str:
+    def _describe_match(self, position: int) -> str:
         """Says how a word of the query matches the title."""
         word, contribution = self.query.words[position], self.query.contributions[position]
         if word in self.title.words:
@@ -262,8 +262,8 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
     """
     texts = {"query": query, "title": title}
-    vectors = ranker if isinstance(ranker, VectorRanker) else None
-    vocabulary = None if vectors is None else vectors.vocabulary
+    vector_ranker = ranker if isinstance(ranker, VectorRanker) else None
+    vocabulary = None if vector_ranker is None else vector_ranker.vocabulary
     words: dict[str, list[str]] = {}
     notes: list[str] = []
     for side, text in texts.items():
@@ -277,15 +277,15 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
         """Cosines or scores, `(queries, titles)`."""
-        if vectors is None:
+        if vector_ranker is None:
             scores = np.asarray(ranker.score_matrix(queries, (*titles, "")), np.float64)
             return scores[:, :-1] - _finite(scores[:, -1:])
-        query_vectors = vectors.encode_queries(queries)
-        title_vectors = vectors.encode_titles(titles)
+        query_vectors = vector_ranker.encode_queries(queries)
+        title_vectors = vector_ranker.encode_titles(titles)
         return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
     base_score = 0.0
-    if vectors is None:
+    if vector_ranker is None:
         base_scores = np.asarray(ranker.score_matrix([" ".join(words["query"])], ("",)), np.float64)
         base_score = float(_finite(base_scores)[0, 0])
     shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
@@ -311,16 +311,19 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
             )
         )
     prior = mean_prior = 0.0
-    if vectors is not None:
-        prior, mean_prior = float(vectors.weighted_prior([title])[0]), vectors.mean_prior
-        if not hasattr(ranker, "model") and vectors.tower_name in _INNER_VALUES:
+    if vector_ranker is not None:
+        prior, mean_prior = (
+            float(vector_ranker.weighted_prior([title])[0]),
+            vector_ranker.mean_prior,
+        )
+        if not hasattr(ranker, "model") and vector_ranker.tower_name in _INNER_VALUES:
             notes.append(
                 f"An export does not contain its layers. To see its "
-                f"{_INNER_VALUES[vectors.tower_name]}, explain the run that it was exported from."
+                f"{_INNER_VALUES[vector_ranker.tower_name]}, explain the run that it was exported from."
             )
     return ShapleyExplanation(
         ranker.name, explanations[0], explanations[1], base_score + float(table[0, 0]), prior,
-        mean_prior, interactions, notes, SCORE if vectors is None else COSINE, base_score,
+        mean_prior, interactions, notes, SCORE if vector_ranker is None else COSINE, base_score,
     )  # fmt: skip
 
 

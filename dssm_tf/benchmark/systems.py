@@ -91,7 +91,7 @@ def choose_systems(
         else:
             row, _, source = entry.partition("=")
             sources[row] = source or row
-    systems = [_system(row, source, overrides) for row, source in sources.items()]
+    systems = [_parse_system(row, source, overrides) for row, source in sources.items()]
     for sweep in sweeps:
         systems += _sweep_systems(sweep, sources, overrides)
     for kind, rows in (existing or {}).items():
@@ -108,10 +108,14 @@ def shipped_configs() -> list[str]:
     return sorted(names, key=lambda name: name != DEFAULT_CONFIG)
 
 
-def _system(
+def _parse_system(
     row: str, source: str, overrides: Sequence[str], parameters: Mapping[str, Any] | None = None
 ) -> System:
-    """A row for a baseline or a configuration, with additional parameters."""
+    """Parses a baseline or a configuration to a row, with additional parameters.
+
+    Raises:
+        UserError: there is no such system, or a parameter is not allowed.
+    """
     from dssm_tf.systems import BASELINES
 
     parameters = parameters or {}
@@ -170,7 +174,9 @@ def _sweep_systems(
         )
     return [
         replace(
-            _system(f"{name}.{key}={_format_yaml(value)}", known[name], overrides, {key: value}),
+            _parse_system(
+                f"{name}.{key}={_format_yaml(value)}", known[name], overrides, {key: value}
+            ),
             sweep=(key, value),
         )
         for value in values

@@ -92,7 +92,7 @@ def judgments(
         if curve.problem:
             raise UserError(f"--position-weights {position_weights}: {curve.problem}.")
         positions = rows["position"].to_numpy()
-        weights = curve.weight(positions, max_position_weight) / CLICK_WEIGHT_SCALE
+        weights = curve.click_weights(positions, max_position_weight) / CLICK_WEIGHT_SCALE
         notes.append(curve.summary(max_position_weight))
     result = judge_log(
         rows, titles, weights=weights, min_clicks=min_clicks, min_impressions=min_impressions

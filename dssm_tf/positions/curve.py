@@ -18,7 +18,7 @@ from dssm_tf.tables.writer import write_table
 COLUMNS = ("position", "propensity")
 _PARSERS = (
     columns.count("position"),
-    columns.number("propensity", 0, 1, above=True),
+    columns.number("propensity", 0, 1, exclude_minimum=True),
 )
 CLICK_WEIGHT_SCALE = 1000
 """Weights are integers in thousandths, so that their sum does not depend on the order."""
@@ -44,7 +44,7 @@ class ExaminationCurve:
     problem: str = ""
 
     def weights(self, max_weight: float) -> tuple[int, ...]:
-        """The weight of a click at each position, in thousandths: clipped inverse propensities.
+        """The weights of positions 1, 2, ..., in thousandths: clipped inverse propensities.
 
         Positions after the last one have the weight of the last one.
 
@@ -61,8 +61,8 @@ class ExaminationCurve:
             for propensity in self.propensities
         )
 
-    def weight(self, positions: NDArray[np.int64], max_weight: float) -> NDArray[np.int64]:
-        """The weight of a click at each given position, in thousandths.
+    def click_weights(self, positions: NDArray[np.int64], max_weight: float) -> NDArray[np.int64]:
+        """The weight of each click by its position, in thousandths.
 
         Args:
             positions: positions of clicks, `(clicks,)`; 0 is an unknown position, of weight 1.

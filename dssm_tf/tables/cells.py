@@ -165,7 +165,9 @@ def lost_clicks(value: str | None) -> int | None:
     return math.ceil(clicks) if clicks <= MAX_COUNT else MAX_COUNT
 
 
-def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+def number(
+    value: object, name: str, minimum: float = -math.inf, maximum: float = math.inf
+) -> float:
     """A number within limits.
 
     Raises:
@@ -177,10 +179,10 @@ def number(value: object, name: str, least: float = -math.inf, most: float = mat
         result = math.nan
     if math.isnan(result):
         raise BadRow(f"{name} is not a number", f"{name} {value!r:.40} is not a number")
-    if not least <= result <= most:
+    if not minimum <= result <= maximum:
         raise BadRow(
             f"{name} out of range",
-            f"{name} {value!r:.40}; expected a number from {least:g} to {most:g}",
+            f"{name} {value!r:.40}; expected a number from {minimum:g} to {maximum:g}",
         )
     return result
 

@@ -194,27 +194,29 @@ def _position(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
     return (values.scatter([*bad], 0) if bad else values), {}
 
 
-def numbers(least: float = -math.inf, most: float = math.inf, *, above: bool = False) -> Rule:
+def numbers(
+    minimum: float = -math.inf, maximum: float = math.inf, *, exclude_minimum: bool = False
+) -> Rule:
     """The rule of numbers within limits.
 
     Args:
-        least: lower limit.
-        most: upper limit.
-        above: whether the lower limit itself is excluded.
+        minimum: lower limit.
+        maximum: upper limit.
+        exclude_minimum: whether the lower limit itself is outside.
     """
 
     def read(cell: str | None, name: str) -> float:
-        value = cells.number(cell, name, least, most)
-        if above and value == least:
+        value = cells.number(cell, name, minimum, maximum)
+        if exclude_minimum and value == minimum:
             raise BadRow(
                 f"{name} out of range",
-                f"{name} {cell!r:.40}; expected a number above {least:g} and at most {most:g}",
+                f"{name} {cell!r:.40}; expected a number above {minimum:g} and at most {maximum:g}",
             )
         return value
 
     def rule(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
         values, bad = _numbers(column, pl.Float64, lambda cell: read(cell, name))
-        inside = values.is_between(least, most, "right" if above else "both")
+        inside = values.is_between(minimum, maximum, "right" if exclude_minimum else "both")
         outside = ~inside | values.is_nan()
         for row in outside.arg_true().to_list():
             try:
@@ -247,10 +249,14 @@ def count(name: str, default: int = 0) -> Column:
 
 
 def number(
-    name: str, least: float = -math.inf, most: float = math.inf, *, above: bool = False
+    name: str,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    *,
+    exclude_minimum: bool = False,
 ) -> Column:
     """A column of numbers within limits, see `numbers`."""
-    rule = numbers(least, most, above=above)
+    rule = numbers(minimum, maximum, exclude_minimum=exclude_minimum)
     return Column(name, rule, pl.Float64, NUMBER_KINDS, "{} is not a number")
 
 

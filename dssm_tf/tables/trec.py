@@ -29,7 +29,7 @@ Run = dict[str, dict[str, float]]
 
 def _parse_qrels_grades(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
     """Parses grades; negative ones (not judged) become 0."""
-    grades, bad = columns.numbers(most=MAX_GRADE)(cells, name)
+    grades, bad = columns.numbers(maximum=MAX_GRADE)(cells, name)
     return grades.clip(0), bad
 
 

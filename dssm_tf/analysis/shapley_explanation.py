@@ -317,9 +317,10 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
             vector_ranker.mean_prior,
         )
         if not hasattr(ranker, "model") and vector_ranker.tower_name in _INNER_VALUES:
+            inner_values = _INNER_VALUES[vector_ranker.tower_name]
             notes.append(
-                f"An export does not contain its layers. To see its "
-                f"{_INNER_VALUES[vector_ranker.tower_name]}, explain the run that it was exported from."
+                f"An export does not contain its layers. To see its {inner_values}, explain the "
+                "run that it was exported from."
             )
     return ShapleyExplanation(
         ranker.name, explanations[0], explanations[1], base_score + float(table[0, 0]), prior,

@@ -117,7 +117,7 @@ class Sources:
         """The log's files, without duplicates, as preprocess lists them.
 
         Raises:
-            UserError: an entry matches nothing, or a file is of no known format.
+            UserError: an entry matches nothing, or a file has an unknown format.
         """
         from pipelines.beam_log import load_beam
 

@@ -101,12 +101,12 @@ def document_frequencies(data: Preprocessed) -> DocumentFrequencies:
     word_ids, word_counts = _count_titles(words, title, count)
     adjacent = title[:-1] == title[1:]
     keys = (words[:-1] * count + words[1:])[adjacent]
-    known, key_index = np.unique(keys, return_inverse=True)
-    pair_ids, pair_counts = _count_titles(key_index, title[:-1][adjacent], len(known))
+    distinct_keys, key_index = np.unique(keys, return_inverse=True)
+    pair_ids, pair_counts = _count_titles(key_index, title[:-1][adjacent], len(distinct_keys))
     pairs = {}
     for pair, number in zip(pair_ids.tolist(), pair_counts.tolist(), strict=True):
         if number > 1:
-            first, second = divmod(int(known[pair]), count)
+            first, second = divmod(int(distinct_keys[pair]), count)
             pairs[f"{names[first]} {names[second]}"] = number
     return DocumentFrequencies(
         len(titles),

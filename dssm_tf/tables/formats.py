@@ -58,7 +58,7 @@ def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | 
     if otherwise is None:
         endings = [*known, *(synonym for synonym, format in _SYNONYMS.items() if format in known)]
         raise UserError(
-            f"{path} is of no known format; expected a name ending in "
+            f"{path} has an unknown format; expected a name ending in "
             f"{', '.join(f'.{ending}' for ending in endings)} (all but Parquet also .gz)."
         )
     return otherwise
@@ -108,6 +108,7 @@ def _text_contents(
     read_block: Callable[[LineBlock, Layout, Sequence[str], Sequence[Column]], Batch],
     layout: Layout,
 ) -> Contents:
+    """The contents of a file of lines, which `read_block` reads block by block."""
     return Contents(
         names,
         names_in_file,

@@ -108,7 +108,7 @@ def test_globs_are_relative_and_paths_may_contain_brackets(write, tmp_path, monk
 def test_an_input_without_a_file_or_with_an_unknown_format_is_refused(write, tmp_path):
     with pytest.raises(UserError, match="matches no file"):
         find_files([str(tmp_path / "*.tsv")])
-    with pytest.raises(UserError, match=r"log.xlsx is of no known format; expected .*\.tsv"):
+    with pytest.raises(UserError, match=r"log.xlsx has an unknown format; expected .*\.tsv"):
         find_files([str(write("log.xlsx", "x"))])
 
 

@@ -135,7 +135,9 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet.gz", "tsv.d/t", "t.gz", "t.txt"])
 def test_a_name_of_an_unknown_format_is_an_error_or_means_the_default(name):
-    with pytest.raises(UserError, match=r"no known format; expected .*\.tsv, \.csv, \.jsonl, \.pa"):
+    with pytest.raises(
+        UserError, match=r"an unknown format; expected .*\.tsv, \.csv, \.jsonl, \.pa"
+    ):
         format_of(name)
     assert format_of(name, otherwise="tsv") == "tsv"
 

@@ -46,12 +46,12 @@ def test_a_restored_model_continues_as_the_saved_one(tmp_path):
     path = tmp_path / "state" / "fit.npz"
     model, other = compiled_model(), compiled_model()
     train(model, 3)
-    saved = callbacks(model, path)
-    end_epoch(saved, {"loss": 0.1 + 0.2})
-    best = [np.copy(weight) for weight in saved[0].weights]
+    saved_best, saved_checkpoint = callbacks(model, path)
+    end_epoch((saved_best, saved_checkpoint), {"loss": 0.1 + 0.2})
+    best = [np.copy(weight) for weight in saved_best.weights]
     train(model, 2)
-    saved[1].step = 2
-    saved[1]._save()
+    saved_checkpoint.step = 2
+    saved_checkpoint._save()
     best_weights, checkpoint = callbacks(other, path)
     assert checkpoint.restore(other)
     assert all(np.array_equal(*pair) for pair in zip(best_weights.weights, best, strict=True))

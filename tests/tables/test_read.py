@@ -277,6 +277,6 @@ def test_a_column_that_is_read_under_another_name_is_named_if_it_is_missing(writ
     with pytest.raises(UserError) as caught:
         read(path, JUDGMENTS, Layout(columns=parse_columns(columns)))
     assert str(caught.value).endswith(
-        "(missing: query). The column 'query' is read as 'query_id', as --columns says; copy it in "
-        "the file to use it for both."
+        "(missing: query). The column 'query' is read as 'query_id', as --columns says; copy the "
+        "column in the file to use it for both."
     )

@@ -40,8 +40,8 @@ from examples.dse_protocol import (
 FRACTIONS, DIMENSIONS = (0.4, 0.2, 0.1, 0.05), (2, 5, 10, 20, 50)
 # RBMs need binary units. SSI is better on vectors of length 1, where its identity is the cosine.
 NORMALIZATIONS = {"dse": "largest", "ssi": "length"}
-LEAST = 10
-"""Minimum papers per class. With fewer, 5 % of the links may be of one class only."""
+MIN_PAPERS = 10
+"""Per class. With fewer, 5 % of the links may be of one class only."""
 
 
 class Plan(NamedTuple):
@@ -136,14 +136,14 @@ def sample_papers(per_class: int, seed: int) -> tuple[list[str], list[str]]:
     """Labels and texts of equally many bundled papers per class.
 
     Raises:
-        UserError: a class has fewer papers, or the number is below `LEAST`.
+        UserError: a class has fewer papers, or the number is below `MIN_PAPERS`.
     """
     path = files("dssm_tf.datasets") / "cora" / "docs.tsv"
     rows = [(row["label"], row["words"]) for row in read_tsv(path, "label", "words")]
     labels = np.array([label for label, _ in rows])
     largest = int(np.unique(labels, return_counts=True)[1].min())
-    if not LEAST <= per_class <= largest:
-        raise UserError(f"--per-class is {per_class}; expected {LEAST} to {largest}.")
+    if not MIN_PAPERS <= per_class <= largest:
+        raise UserError(f"--per-class is {per_class}; expected {MIN_PAPERS} to {largest}.")
     random = np.random.default_rng(seed)
     chosen = [
         rows[row]

@@ -190,11 +190,11 @@ class FixedTuples:
         while True:
             for number in random.permutation(len(blocks)):
                 batch = self._batches.batch(blocks[number])
-                mask = self._thinned(batch.mask, self._tuples / len(order), seeds[number])
+                mask = self._drop_tuples(batch.mask, self._tuples / len(order), seeds[number])
                 if mask.any():
                     yield batch._replace(mask=mask)
 
-    def _thinned(
+    def _drop_tuples(
         self, mask: NDArray[np.float32], per_link: float, seed: int
     ) -> NDArray[np.float32]:
         """Keeps `per_link` random tuples per row on average, or all if a row has fewer."""

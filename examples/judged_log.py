@@ -1,9 +1,9 @@
 """Makes a log, a corpus and held-out judgments from judgments, if no click log is available.
 
-    python examples/judged_log.py --judgments judgments.tsv --hold-out-queries 0.2 --out PARTS
-    dssm preprocess --input PARTS/clicks.tsv --corpus PARTS/corpus.tsv --output DATA
-    dssm train --config dssm --data DATA --judgments PARTS/judgments.tsv --out RUN
-    dssm evaluate --model RUN --judgments PARTS/held_out.tsv --out EVALUATION
+    python examples/judged_log.py --judgments judgments.tsv --hold-out-queries 0.2 --out SPLIT
+    dssm preprocess --input SPLIT/clicks.tsv --corpus SPLIT/corpus.tsv --output DATA
+    dssm train --config dssm --data DATA --judgments SPLIT/judgments.tsv --out RUN
+    dssm evaluate --model RUN --judgments SPLIT/held_out.tsv --out EVALUATION
 
 clicks.tsv contains the training pairs with good grades as clicks, corpus.tsv all titles, and
 judgments.tsv the training judgments. held_out.tsv contains the test judgments; no query is in both.
@@ -19,7 +19,7 @@ from pathlib import Path
 from dssm_tf import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.config.lists import JudgmentsConfig
-from dssm_tf.tables.cells import LARGEST_GRADE
+from dssm_tf.tables.cells import MAX_GRADE
 from dssm_tf.tables.click_log import LogRow, log_frame, write_log
 from dssm_tf.tables.graded_lists import read_lists, write_lists
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
@@ -49,7 +49,7 @@ def write_tables(
     Raises:
         UserError: the table is invalid, an output table would be empty, or the output exists.
     """
-    lists = read_lists(judgments, "grade", (0, LARGEST_GRADE), FOLDED, layout)
+    lists = read_lists(judgments, "grade", (0, MAX_GRADE), FOLDED, layout)
     best = max(max(graded.values) for graded in lists)
     min_grade = GOOD_FRACTION * best if min_grade is None else min_grade
     held_out = [

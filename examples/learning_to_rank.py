@@ -5,10 +5,10 @@ r"""Adds the parts of a model's score to the features of a LightGBM ranker (Lamb
     python examples/learning_to_rank.py --features features.txt --catalog corpus.tsv \
         --columns price,stock --ranker ranker.txt
 
-The features of the ranker are numeric columns of the catalog, which stand for those of your own
-ranker, and the parts of the score. Both are joined by the id of the title. The ranker learns on
-four of five queries. The output compares NDCG@10 on the others: the model's score alone, the ranker
-with the columns alone, and the ranker with the parts, too. The model must not have learned from
+The features of the ranker are numeric columns of the catalog (in your application: the features of
+your own ranker) and the parts of the score. Both are joined by the id of the title. The ranker
+learns on four of five queries. The output compares NDCG@10 on the others: the model's score alone,
+the ranker with the columns alone, and the ranker with both. The model must not have learned from
 these judgments.
 
 `--ranker` saves the last ranker, as text that LightGBM and plugins of search engines read.
@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from dssm_tf import UserError
 
-_TEST = 5  # one of so many queries is for the test
-_GRADES = 4  # the labels of LightGBM are whole numbers, from 0 to this one
+_TEST_EVERY = 5  # every fifth query is for the test
+_MAX_LABEL = 4  # LightGBM's labels are whole numbers from 0 to this one
 
 
 class Features(NamedTuple):
@@ -39,7 +39,7 @@ class Features(NamedTuple):
         names: the names of the features.
         values: `(rows, features)`.
         grades: `(rows,)`.
-        queries: the number of each row's query, `(rows,)`; rows of a query follow each other.
+        queries: the number of each row's query, `(rows,)`; all rows of a query are adjacent.
         doc_ids: the id of each row's title.
     """
 
@@ -95,8 +95,8 @@ def train(features: NDArray[np.float64], rows: Features, is_train: NDArray[np.bo
     """
     import lightgbm
 
-    highest = max(1.0, rows.grades.max())
-    labels = np.rint(rows.grades * _GRADES / max(_GRADES, highest)).astype(int)
+    max_grade = max(_MAX_LABEL, rows.grades.max())
+    labels = np.rint(rows.grades * _MAX_LABEL / max_grade).astype(int)
     counts = np.unique(rows.queries[is_train], return_counts=True)[1]
     ranker = lightgbm.LGBMRanker(
         n_estimators=60, num_leaves=15, learning_rate=0.05, min_child_samples=5, random_state=1,
@@ -108,15 +108,15 @@ def train(features: NDArray[np.float64], rows: Features, is_train: NDArray[np.bo
 def mean_ndcg(
     scores: NDArray[np.float64], rows: Features, is_test: NDArray[np.bool_], at: int = 10
 ) -> float:
-    """The mean NDCG of the test queries that have a grade above 0, with gains 2^grade - 1."""
+    """The mean NDCG@`at` of the test queries that have a grade above 0, with gains 2^grade - 1."""
     values = []
     for query in np.unique(rows.queries[is_test]):
-        of_query = rows.queries == query
-        gains = 2 ** rows.grades[of_query] - 1
+        in_query = rows.queries == query
+        gains = 2 ** rows.grades[in_query] - 1
         discounts = 1 / np.log2(np.arange(2, 2 + min(at, len(gains))))
-        best = (np.sort(gains)[::-1][:at] * discounts).sum()
-        ranked = gains[np.argsort(-scores[of_query], kind="stable")][:at]
-        values += [(ranked * discounts).sum() / best] if best > 0 else []
+        ideal = (np.sort(gains)[::-1][:at] * discounts).sum()
+        ranked = gains[np.argsort(-scores[in_query], kind="stable")][:at]
+        values += [(ranked * discounts).sum() / ideal] if ideal > 0 else []
     return float(np.mean(values))
 
 
@@ -129,23 +129,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--ranker", type=Path, help="file to write the ranker to")
     options = parser.parse_args(argv)
     try:
-        import lightgbm  # noqa: F401 - an error before the work
+        import lightgbm  # noqa: F401 - fails before any work
     except ModuleNotFoundError:
         sys.stderr.write("learning_to_rank: install LightGBM: pip install lightgbm\n")
         return 1
     rows = read_features(options.features)
-    is_test = rows.queries % _TEST == 0
+    is_test = rows.queries % _TEST_EVERY == 0
     names = [name for name in options.columns.split(",") if name]
-    own = np.zeros((len(rows.grades), 0))
+    catalog_features = np.zeros((len(rows.grades), 0))
     if names:
-        own = read_columns(options.catalog, names, rows.doc_ids)
+        catalog_features = read_columns(options.catalog, names, rows.doc_ids)
     score = rows.values[:, rows.names.index("score")]
     results = {"the model's score": score}
     if names:
-        results[f"LightGBM: {', '.join(names)}"] = train(own, rows, ~is_test).predict(own)
-    every = np.hstack([own, rows.values])
-    ranker = train(every, rows, ~is_test)
-    results[f"LightGBM: {', '.join([*names, *rows.names])}"] = ranker.predict(every)
+        results[f"LightGBM: {', '.join(names)}"] = train(catalog_features, rows, ~is_test).predict(
+            catalog_features
+        )
+    all_features = np.hstack([catalog_features, rows.values])
+    ranker = train(all_features, rows, ~is_test)
+    results[f"LightGBM: {', '.join([*names, *rows.names])}"] = ranker.predict(all_features)
     for name, scores in results.items():
         sys.stdout.write(f"NDCG@10 {mean_ndcg(scores, rows, is_test):.3f}  {name}\n")
     if options.ranker is not None:

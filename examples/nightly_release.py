@@ -3,16 +3,16 @@ r"""Releases a new model every night: learn the new clicks, compare with the liv
     python examples/nightly_release.py --log LOGS --corpus corpus.tsv --releases RELEASES
     python examples/nightly_release.py --releases RELEASES --rollback
 
-`LOGS` has a file of clicks per day, with time stamps, such as 2026-11-27.tsv. Write a day's file
+`LOGS` has a file of clicks per day, with timestamps, such as 2026-11-27.tsv. Write a day's file
 under a name that starts with a dot, and rename it when it is complete. A search server reads
 `RELEASES/live`, a symbolic link:
 
     RELEASES/live -> 2026-11-28-01      the release in use
     RELEASES/2026-11-28-01/run          the model; the next night continues from it
-    RELEASES/2026-11-28-01/index        or export, or compact, as --format says
+    RELEASES/2026-11-28-01/index        or export, or compact, depending on --format
     RELEASES/2026-11-28-01/gate         the comparison with the model that was live before
     RELEASES/2026-11-28-01/release.json the log files that it has learned, and what it replaces
-    RELEASES/unfinished                 the work of this night; after a failure, what is left of it
+    RELEASES/unfinished                 files of the present night; kept after a failure
 
 The steps of a night, each a command of dssm:
 
@@ -23,7 +23,7 @@ The steps of a night, each a command of dssm:
     5. preprocess  all new clicks
     6. train       from the live model, now with the held-out clicks
     7. index       or export
-    8. switch      rename the release and let `live` name it
+    8. switch      rename the release and point `live` to it
 
 Until step 8, nothing that is in use changes. The exit code is 0 after a release, 3 if the model is
 worse, and 1 if a step failed. Clicks that were not released are new clicks in the next night. The
@@ -51,15 +51,15 @@ UNFINISHED = "unfinished"
 RELEASE_FILE = "release.json"
 FORMATS = ("index", "export", "compact")
 
-Run = Callable[[Sequence[str]], int]
+RunCommand = Callable[[Sequence[str]], int]
 """Runs a dssm command with the given arguments; returns its exit code."""
 
 
 class ReleaseError(Exception):
-    """The release stopped; the live one is unchanged.
+    """The release stopped; the live release is unchanged.
 
     Attributes:
-        exit_code: that of the failed step.
+        exit_code: exit code of the failed step.
     """
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
@@ -68,16 +68,16 @@ class ReleaseError(Exception):
 
 
 def run_dssm(arguments: Sequence[str]) -> int:
-    """Runs a dssm command in a process of its own, which gives its memory back."""
+    """Runs a dssm command in a separate process, so that its memory is freed."""
     return subprocess.run([sys.executable, "-m", "dssm_tf.cli", *arguments]).returncode
 
 
-def release(options: argparse.Namespace, run: Run = run_dssm) -> Path:
+def release(options: argparse.Namespace, run: RunCommand = run_dssm) -> Path:
     """Releases a model that has learned the new clicks; returns the directory of the release.
 
     Args:
         options: see `parse`.
-        run: runs a step.
+        run: runs a dssm command.
 
     Raises:
         ReleaseError: there are no new clicks, or a step failed.
@@ -88,7 +88,8 @@ def release(options: argparse.Namespace, run: Run = run_dssm) -> Path:
     files = sorted(path for path in options.log.iterdir() if not path.name.startswith("."))
     new = [path for path in files if path.name not in learned]
     if not new:
-        raise ReleaseError(f"{options.log} has no file that {live and live.name} has not learned.")
+        learned_by = f" that {live.name} has not learned" if live else ""
+        raise ReleaseError(f"{options.log} has no file of clicks{learned_by}.")
     print(f"new clicks: {', '.join(path.name for path in new)}", flush=True)
     work = releases / UNFINISHED
     shutil.rmtree(work, ignore_errors=True)
@@ -103,7 +104,7 @@ def release(options: argparse.Namespace, run: Run = run_dssm) -> Path:
             raise ReleaseError(f"dssm {arguments[0]} failed, see above; {work} has its files", code)
 
     def learn(clicks: Sequence[Path], columns: Sequence[str], data: Path, model: Path) -> None:
-        """Trains a model on clicks, from the live one if there is one."""
+        """Trains a model on clicks; continues from the live model if there is one."""
         start = ["--vocabulary-from", str(live / "run")] if live else []
         paths = [argument for path in clicks for argument in ("--input", str(path))]
         step("preprocess", *paths, *corpus, *columns, *start, "--output", str(data))
@@ -147,7 +148,7 @@ def release(options: argparse.Namespace, run: Run = run_dssm) -> Path:
 
 
 def new_name(releases: Path) -> str:
-    """A new release of today, such as 2026-11-28-01."""
+    """The name of a new release, such as 2026-11-28-01."""
     today = time.strftime("%Y-%m-%d")
     numbers = [int(path.name[-2:]) for path in releases.glob(f"{today}-[0-9][0-9]")]
     return f"{today}-{max(numbers, default=0) + 1:02}"
@@ -163,7 +164,7 @@ def number_versions(export: Path, name: str) -> None:
 
 
 def switch(releases: Path, name: str) -> None:
-    """Lets `live` name a release. A reader sees the old one or the new one, never none."""
+    """Points `live` to a release. A reader sees the old release or the new one at any time."""
     link = releases / f".{LIVE}.new"
     link.unlink(missing_ok=True)
     link.symlink_to(name)
@@ -172,10 +173,10 @@ def switch(releases: Path, name: str) -> None:
 
 
 def rollback(releases: Path) -> None:
-    """Makes the release live that the live one has replaced.
+    """Switches back to the release that the live one replaced.
 
     Raises:
-        ReleaseError: there is none.
+        ReleaseError: there is no such release.
     """
     live = live_release(releases)
     earlier = read_release(live)["replaces"] if live else None
@@ -218,7 +219,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--log", type=Path, help="directory with the files of clicks")
     add("--corpus", type=Path, help="table with doc_id, title")
     add("--columns", default="", help="names of the columns of the log, as for dssm preprocess")
-    add("--format", choices=FORMATS, default="index", help="what is served; default index")
+    add(
+        "--format", choices=FORMATS, default="index", help="form of the served model; default index"
+    )
     add("--judge-later", type=float, default=0.3, help="fraction of the new clicks to hold out")
     add("--metric", default="ndcg@10", help="metric of the gate; default ndcg@10")
     add("--tolerance", type=float, default=0.005, help="loss that the gate accepts; default 0.005")
@@ -233,7 +236,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def main(arguments: Sequence[str] | None = None, run: Run = run_dssm) -> int:
+def main(arguments: Sequence[str] | None = None, run: RunCommand = run_dssm) -> int:
     """Releases or rolls back; returns the exit code."""
     options = parse(arguments)
     options.releases.mkdir(parents=True, exist_ok=True)
@@ -245,7 +248,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_dssm) -> int:
             else:
                 release(options, run)
     except Timeout:
-        print(f"another process releases in {options.releases}.", file=sys.stderr)
+        print(f"another process is releasing in {options.releases}.", file=sys.stderr)
         return 1
     except (ReleaseError, OSError) as error:
         print(f"no release: {error}", file=sys.stderr)

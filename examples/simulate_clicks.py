@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dssm_tf import UserError
 from dssm_tf.baselines.bm25 import BM25
-from dssm_tf.tables.cells import LARGEST_GRADE
+from dssm_tf.tables.cells import MAX_GRADE
 from dssm_tf.tables.graded_lists import GradedList, read_lists
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
@@ -167,26 +167,26 @@ def simulate(
         )
         counts: dict[tuple[int, int], list[int]] = {}  # impressions and clicks
         orders = np.argsort(-ranker_scores, kind="stable")[:, :length]
-        for order, times in zip(orders, ranker_sessions, strict=True):
-            clicks = _clicks(click_random, users, relevance[order], int(times))
+        for order, impressions in zip(orders, ranker_sessions, strict=True):
+            clicks = _clicks(click_random, users, relevance[order], int(impressions))
             for position, (title, clicked) in enumerate(zip(order, clicks, strict=True), start=1):
                 count = counts.setdefault((int(title), position), [0, 0])
-                count[0] += int(times)
+                count[0] += int(impressions)
                 count[1] += int(clicked)
-        for (title, position), (impressions, clicked) in sorted(counts.items()):
-            if impressions:
-                yield ClickRow(judged.query, judged.titles[title], position, impressions, clicked)
+        for (title, position), (displayed, clicked) in sorted(counts.items()):
+            if displayed:
+                yield ClickRow(judged.query, judged.titles[title], position, displayed, clicked)
 
 
 def _clicks(
-    random: np.random.Generator, users: Users, relevance: Probabilities, times: int
+    random: np.random.Generator, users: Users, relevance: Probabilities, impressions: int
 ) -> NDArray[np.int64]:
-    """Draws the clicks at each position of a list with `times` impressions."""
+    """Draws the clicks at each position of a list that is displayed `impressions` times."""
     probability = MODELS[users.model](users, relevance)
     if users.model == "cascade":  # at most one click, or none
         no_click = max(0.0, 1 - probability.sum())
-        return random.multinomial(times, np.append(probability, no_click))[:-1]
-    return random.binomial(times, probability)
+        return random.multinomial(impressions, np.append(probability, no_click))[:-1]
+    return random.binomial(impressions, probability)
 
 
 def judged_lists(graded: Sequence[GradedList], count: int = 0, seed: int = 0) -> list[JudgedList]:
@@ -227,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"{options.out} exists; choose another file with --out.")
     users = Users(options.model, options.eta)
     try:
-        graded = read_lists(options.judgments, "grade", (0, LARGEST_GRADE), FOLDED)
+        graded = read_lists(options.judgments, "grade", (0, MAX_GRADE), FOLDED)
         rows = list(
             simulate(
                 judged_lists(graded, options.lists, options.seed),

@@ -31,17 +31,17 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     Yields:
         main   (bucket, [queries, pairs]); `positive` pairs become records, `impression` pairs were
                displayed and never clicked, and all others were clicked but are dropped;
-        titles (bucket of titles, sums), of all titles in pairs of the bucket;
+        titles (bucket of titles, sums), for all titles in pairs of the bucket;
         words  (bucket of words, words);
         sizes  (bucket, number of queries);
         counts dict[str, int];
         statistics LogStatistics.
     """
     bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
-    logged, clicked = col.rows > 0, col.clicks > 0
+    in_log, clicked = col.rows > 0, col.clicks > 0
     all_pairs = sum_shards(shards["pairs"], "pairs").with_columns(
-        positive=logged & (col.clicks >= options.min_clicks),
-        impression=logged & ~clicked & (col.robots == 0),
+        positive=in_log & (col.clicks >= options.min_clicks),
+        impression=in_log & ~clicked & (col.robots == 0),
     )
     pair_counts = all_pairs.filter("positive").group_by(fp="q").agg(pairs=pl.len())
     all_texts = sum_shards(shards["texts"], "texts")
@@ -53,21 +53,21 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
     train_positive = col.positive & col.train
     titles = pairs.group_by(fp="t").agg(
         clicks=col.weighted.filter(train_positive).sum(),
-        all=col.weighted.filter("positive").sum(),
+        all_clicks=col.weighted.filter("positive").sum(),
         queries=train_positive.sum(),
-        listed=(col.positive | col.impression).sum(),
-        logged=col.clicks.filter("positive").sum(),
+        in_table=(col.positive | col.impression).sum(),
+        log_clicks=col.clicks.filter("positive").sum(),
     )
     unclicked = sum_shards(shards["unclicked"], "unclicked")
     yield statistics_output(_describe_queries(bucket, pairs, all_texts, unclicked, context))
 
-    few_clicks, unclicked = all_pairs.select(
-        few_clicks=col.rows.filter(logged & clicked & ~col.positive).sum(),
-        unclicked=col.rows.filter(logged & ~clicked).sum(),
+    few_clicks, without_click = all_pairs.select(
+        few_clicks=col.rows.filter(in_log & clicked & ~col.positive).sum(),
+        without_click=col.rows.filter(in_log & ~clicked).sum(),
     ).row(0)
     impressions = pairs.select(col.rows.filter("impression").sum()).item()
     yield count_output(
-        {"dropped: few clicks": few_clicks, "dropped: no click": unclicked - impressions}
+        {"dropped: few clicks": few_clicks, "dropped: no click": without_click - impressions}
     )
     yield from context.emit("sums", titles, "titles")
     pairs = pairs.select("q", "t", "clicks", "weighted", "positive", "impression", "train")
@@ -76,8 +76,9 @@ def sum_queries(group: Group, context: PipelineContext) -> Iterator[Any]:
         ((_, shard),) = context.emit("", frame, to=bucket)
         tables.append(shard)
     yield bucket, tables
-    times = (queries["pairs"] * queries["train"]).to_numpy()
-    yield from context.emit("words", _words(queries["form"], times, options.rules), "words")
+    occurrences = (queries["pairs"] * queries["train"]).to_numpy()
+    words = _count_words(queries["form"], occurrences, options.rules)
+    yield from context.emit("words", words, "words")
     yield TaggedOutput("sizes", (bucket, len(queries)))
 
 
@@ -88,11 +89,11 @@ def _describe_queries(
     unclicked: pl.DataFrame,
     context: PipelineContext,
 ) -> LogStatistics:
-    """Describes the queries of a bucket; examples are queries of enough sessions only.
+    """Describes the queries of a bucket; only queries with enough sessions become examples.
 
     Args:
         bucket: the bucket.
-        pairs: all pairs of the queries that have a `positive` one.
+        pairs: all pairs of the queries that have a `positive` pair.
         texts: columns of the kind `texts`, of all queries of the log.
         unclicked: columns of the kind `unclicked`.
         context: settings of the pipeline.
@@ -101,31 +102,31 @@ def _describe_queries(
     clicks = pairs.filter("positive").group_by(fp="q").agg(number=col.clicks.sum())
     queries = clicks.join(best_texts(texts, options.rules), on="fp")
     queries = queries.join(texts.group_by("fp").agg(col.sessions.sum()), on="fp")
-    shown = queries.filter(col.sessions >= options.report_min_sessions)
+    reportable = queries.filter(col.sessions >= options.report_min_sessions)
     statistics.add_histogram("queries", queries["number"])
-    statistics.keep_rows("queries", shown)
+    statistics.add_example_rows("queries", reportable)
     if context.previous:
         earlier = context.previous.fingerprints("queries", bucket, context.bits, options.rules)
         new = queries.filter(~col.fp.is_in(earlier.implode()))
         statistics.count({"new queries": len(new), "clicks of new queries": new["number"].sum()})
-        statistics.keep_rows("new queries", new.join(shown, on="fp", how="semi"))
-    same = texts.join(queries, on="fp", how="semi").group_by("fp").len()
+        statistics.add_example_rows("new queries", new.join(reportable, on="fp", how="semi"))
+    spelling_counts = texts.join(queries, on="fp", how="semi").group_by("fp").len()
     views = unclicked.join(texts.filter(col.clicks > 0), on="fp", how="anti")
-    by_query = views.sort("impressions", "text", descending=[True, False])
-    by_query = by_query.group_by("fp", maintain_order=True).agg(
+    unclicked_queries = views.sort("impressions", "text", descending=[True, False])
+    unclicked_queries = unclicked_queries.group_by("fp", maintain_order=True).agg(
         col.text.first(), col.sessions.sum(), number=col.impressions.sum()
     )
     statistics.count(
         {
-            "queries with several spellings": (same["len"] > 1).sum(),
-            "queries to show": len(shown),
-            "queries without a click": len(by_query),
+            "queries with several spellings": (spelling_counts["len"] > 1).sum(),
+            "queries to show": len(reportable),
+            "queries without a click": len(unclicked_queries),
             "impressions without a click": unclicked["impressions"].sum(),
-            "impressions of queries without a click": by_query["number"].sum(),
+            "impressions of queries without a click": unclicked_queries["number"].sum(),
         }
     )
-    frequent = by_query.filter(col.sessions >= options.report_min_sessions)
-    statistics.keep_rows("queries without a click", frequent)
+    frequent = unclicked_queries.filter(col.sessions >= options.report_min_sessions)
+    statistics.add_example_rows("queries without a click", frequent)
     return statistics
 
 
@@ -135,23 +136,27 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
     Yields:
         main   (bucket of titles, its titles);
         words  (bucket of words, words);
-        all    (bucket, fingerprints and clicks of its titles);
+        fingerprints (bucket, fingerprints and clicks of its titles);
         counts dict[str, int];
         statistics LogStatistics.
     """
     bucket, shards, options = group[0], shards_by_kind(group[1]), context.options
-    sums = sum_shards(shards["sums"], "sums").filter(col.listed > 0)
-    logged = sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi").drop("sessions")
+    sums = sum_shards(shards["sums"], "sums").filter(col.in_table > 0)
+    log_texts = (
+        sum_shards(shards["texts"], "texts").join(sums, on="fp", how="semi").drop("sessions")
+    )
     corpus = sum_shards(shards["corpus"], "corpus")
-    texts = pl.concat([logged, corpus.with_columns(clicks=pl.lit(-1, pl.Int64))])
+    texts = pl.concat([log_texts, corpus.with_columns(clicks=pl.lit(-1, pl.Int64))])
     titles = best_texts(texts, options.rules)
     titles = titles.join(sums, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
-        (col("clicks", "all") / CLICK_WEIGHT_SCALE).round(mode="half_to_even").cast(pl.Int64),
+        (col("clicks", "all_clicks") / CLICK_WEIGHT_SCALE)
+        .round(mode="half_to_even")
+        .cast(pl.Int64),
         in_corpus=col.fp.is_in(corpus["fp"].implode()),
     )
     # The vocabulary also counts corpus titles without a training click, once each.
-    times = titles.select(pl.when(col.queries > 0).then("queries").otherwise("in_corpus"))
+    occurrences = titles.select(pl.when(col.queries > 0).then("queries").otherwise("in_corpus"))
     yield count_output(
         {
             "titles: in all": len(titles),
@@ -159,17 +164,18 @@ def sum_titles(group: Group, context: PipelineContext) -> Iterator[Any]:
             "titles: of the corpus": titles["in_corpus"].sum(),
         }
     )
-    yield statistics_output(_describe_titles(bucket, titles, logged, corpus, context))
+    yield statistics_output(_describe_titles(bucket, titles, log_texts, corpus, context))
     yield from context.emit("titles", titles.select("text", "clicks", "queries"), to=bucket)
-    words = _words(titles["form"], times.to_series().to_numpy(), options.rules)
+    words = _count_words(titles["form"], occurrences.to_series().to_numpy(), options.rules)
     yield from context.emit("words", words, "words")
-    yield from context.emit("all", titles.select("fp", "clicks", "all"), "all", to=bucket)
+    known_titles = titles.select("fp", "clicks", "all_clicks")
+    yield from context.emit("fingerprints", known_titles, "fingerprints", to=bucket)
 
 
 def _describe_titles(
     bucket: int,
     titles: pl.DataFrame,
-    logged: pl.DataFrame,
+    log_texts: pl.DataFrame,
     corpus: pl.DataFrame,
     context: PipelineContext,
 ) -> LogStatistics:
@@ -177,19 +183,20 @@ def _describe_titles(
 
     Args:
         bucket: the bucket.
-        titles: of the log and the corpus, with `fp`, `text`, `logged` and `in_corpus`.
-        logged: the distinct texts of the log, with their clicks.
+        titles: the titles of the log and the corpus; columns `fp`, `text`, `log_clicks` and
+            `in_corpus`.
+        log_texts: the distinct texts of the log, with their clicks.
         corpus: the distinct texts of the corpus.
         context: settings of the pipeline.
     """
     statistics, options = LogStatistics(), context.options
-    titles = titles.with_columns(number="logged")
+    titles = titles.with_columns(number="log_clicks")
     clicked = titles.filter(col.number > 0)
     statistics.add_histogram("titles", clicked["number"])
-    statistics.keep_rows("titles", clicked)
+    statistics.add_example_rows("titles", clicked)
     statistics.count(
         {
-            "titles with several spellings": (logged.group_by("fp").len()["len"] > 1).sum(),
+            "titles with several spellings": (log_texts.group_by("fp").len()["len"] > 1).sum(),
             "catalog titles": titles["in_corpus"].sum(),
             "catalog titles with several spellings": (corpus.group_by("fp").len()["len"] > 1).sum(),
             "catalog titles without a click": titles.filter(
@@ -197,17 +204,17 @@ def _describe_titles(
             ).height,
         }
     )
-    statistics.keep("titles with several spellings", spellings(logged))
+    statistics.add_examples("titles with several spellings", spellings(log_texts))
     if options.corpus:
         missing = clicked.filter(~col.in_corpus)
         clicks = missing["number"].sum()
         statistics.count({"unmatched titles": len(missing), "clicks of unmatched titles": clicks})
-        statistics.keep_rows("unmatched titles", missing)
+        statistics.add_example_rows("unmatched titles", missing)
     if context.previous:
         earlier = context.previous.fingerprints("titles", bucket, context.bits, options.rules)
         new = titles.filter(~col.fp.is_in(earlier.implode()))
         statistics.count({"new titles": len(new), "clicks of new titles": new["number"].sum()})
-        statistics.keep_rows("new titles", new.filter(col.number > 0))
+        statistics.add_example_rows("new titles", new.filter(col.number > 0))
     return statistics
 
 
@@ -224,28 +231,28 @@ def sum_words(group: Group, context: PipelineContext) -> Iterator[Any]:
     words = sum_shards(shards_by_kind(shards)["words"], "words")
     words = words.unique("fp", keep="first", maintain_order=True)
     ngrams: Counter[str] = Counter()
-    for word, times in words.filter(col.times > 0).select("word", "times").iter_rows():
+    for word, count in words.filter(col.occurrences > 0).select("word", "occurrences").iter_rows():
         for ngram in letter_ngrams(word, rules.max_letters, rules.letter_ngrams):
-            ngrams[ngram] += times
+            ngrams[ngram] += count
     yield from context.emit("words", words, to=bucket)
     yield from context.emit("fingerprints", words.select("fp"), "fingerprints", to=bucket)
     yield TaggedOutput("ngrams", dict(ngrams))
 
 
-def _words(forms: pl.Series, times: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
+def _count_words(forms: pl.Series, occurrences: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
     """Counts the words of texts.
 
     Args:
         forms: normal forms of the texts.
-        times: occurrences of each text in the training split.
+        occurrences: number of occurrences of each text in the training split, `(texts,)`.
         rules: limit the words per text.
 
     Returns:
-        Columns `word`, `times` and `fp`.
+        Columns `word`, `occurrences` and `fp`.
     """
     words, counts = explode_words(forms, rules)
-    totals = pl.DataFrame({"word": words, "times": np.repeat(times, counts)})
-    totals = totals.group_by("word").agg(col.times.sum())
+    totals = pl.DataFrame({"word": words, "occurrences": np.repeat(occurrences, counts)})
+    totals = totals.group_by("word").agg(col.occurrences.sum())
     return totals.with_columns(fp=fingerprints(totals["word"]))
 
 
@@ -254,7 +261,7 @@ def best_texts(texts: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
     Args:
         texts: columns of the kind `texts`, see `SUMMED`.
-        rules: of the normal forms.
+        rules: rules of the normal forms.
 
     Returns:
         Columns `fp`, `text` and `form`, the normal form.

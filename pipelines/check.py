@@ -30,16 +30,16 @@ def check(
     corpus_columns: str = "",
     title_fields: str = PreprocessOptions.title_fields,
 ) -> None:
-    """Describe a click log as the report of preprocess does, in seconds; writes nothing.
+    """Describe a click log as the report of preprocess does, without writing files.
 
     Shows dates, clicks by date, head and tail, the most clicked queries, queries without a click,
     merged titles, titles that the catalog lacks, dropped rows and sessions with the reasons, and
-    changes since an earlier output of preprocess. All flags are those of preprocess.
+    changes since an earlier output of preprocess. The flags are the same as those of preprocess.
 
         dssm data check clicks.csv --corpus products.csv --columns query=search_term
         dssm data check clicks.tsv --previous-report DATA
 
-    The exit code is 0 also if there are warnings.
+    The exit code is 0 even if there are warnings.
 
     Args:
         file: click logs: TSV, CSV, JSONL or Parquet files (also .gz), globs or directories

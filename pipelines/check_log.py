@@ -16,24 +16,24 @@ from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.tally import Tally
 from pipelines.aggregate import sum_queries, sum_titles
 from pipelines.graph import unpacked_size
-from pipelines.launcher import bucket_bits, load_block_list, number_rejects, refuse_robots
+from pipelines.launcher import bucket_bits, check_robot_fraction, load_block_list, with_file_lines
 from pipelines.log_statistics import LogStatistics
 from pipelines.log_summary import summarize_log
 from pipelines.options import PreprocessOptions
 from pipelines.parse_log import CORPUS_TITLES, clean_sessions, parse_piece, read_corpus
 from pipelines.previous import load_previous
 from pipelines.shards import PipelineContext, Shard
-from pipelines.sources import Piece, find_files, plan, whole_if_quoted
+from pipelines.sources import Piece, find_files, join_quoted_pieces, plan
 
 
 def check_log(options: PreprocessOptions) -> tuple[dict[str, Any], list[str]]:
     """Describes a log as the report of preprocess does, and writes nothing.
 
     Args:
-        options: those that preprocess would have; `output` is not used.
+        options: the options of preprocess; `output` is not used.
 
     Returns:
-        The result of `summarize_log`, and sentences about why preprocess would refuse the log.
+        The result of `summarize_log`, and sentences that say why preprocess would refuse the log.
 
     Raises:
         UserError: bad input or settings.
@@ -51,10 +51,10 @@ def check_log(options: PreprocessOptions) -> tuple[dict[str, Any], list[str]]:
     titles = plan(corpus, options.layout.corpus, CORPUS_TITLES)
     steps = _Steps()
     with progress_of("check", len(pieces) + len(titles), unit="pieces") as task:
-        for piece in whole_if_quoted(pieces):
+        for piece in join_quoted_pieces(pieces):
             steps.add(parse_piece(piece, context), piece=piece)
             task.advance(piece.pieces)
-        for piece in whole_if_quoted(titles):
+        for piece in join_quoted_pieces(titles):
             steps.add(read_corpus(piece, context), main="titles")
             task.advance(piece.pieces)
     for group in steps.groups("sessions"):
@@ -72,11 +72,11 @@ def check_log(options: PreprocessOptions) -> tuple[dict[str, Any], list[str]]:
 
 
 class _Steps:
-    """The outputs of the steps.
+    """Collects the outputs of the steps.
 
     Attributes:
-        counts: of all steps.
-        statistics: of all steps.
+        counts: counts of all steps.
+        statistics: statistics of all steps.
     """
 
     def __init__(self) -> None:
@@ -88,10 +88,10 @@ class _Steps:
     def add(
         self, outputs: Iterator[Any], *, main: str = "main", piece: Piece | None = None
     ) -> None:
-        """Keeps the outputs of a step for one element.
+        """Adds the outputs of a step for one element.
 
         Args:
-            outputs: of the step.
+            outputs: outputs of the step.
             main: the name under which `groups` finds the main output; empty to leave it out.
             piece: the piece of the log that the step has read.
         """
@@ -110,11 +110,11 @@ class _Steps:
                 self._shards[tag][bucket].append(shard)
 
     def groups(self, tag: str, buckets: Sequence[int] = ()) -> Iterator[tuple[int, list[Shard]]]:
-        """The shards of each bucket; they are released.
+        """Yields each bucket with its shards, and releases them.
 
         Args:
             tag: name of the output.
-            buckets: these buckets, also if they are empty; by default those that are not.
+            buckets: the buckets, including empty ones; by default, all that are not empty.
         """
         shards = self._shards.pop(tag, {})
         for bucket in buckets or sorted(shards):
@@ -127,11 +127,12 @@ class _Steps:
             pieces: all pieces of the log.
         """
         tally = Tally()
-        most = max(
-            (n for name, n in self.counts.items() if name.startswith("most clicks ")), default=0
+        most_clicks = max(
+            (count for name, count in self.counts.items() if name.startswith("most clicks ")),
+            default=0,
         )
-        tally.add(self.counts["rows: read"], self.counts["clicks: read"], most)
-        for name, rows in number_rejects(self.counts, pieces, self._rejects):
+        tally.add(self.counts["rows: read"], self.counts["clicks: read"], most_clicks)
+        for name, rows in with_file_lines(self.counts, pieces, self._rejects):
             tally.reject(name, rows)
         return tally
 
@@ -139,14 +140,14 @@ class _Steps:
 def _refusals(
     log: dict[str, Any], counts: Counter[str], tally: Tally, options: PreprocessOptions
 ) -> Iterator[str]:
-    """Sentences about why preprocess would refuse the log."""
+    """Sentences that say why preprocess would refuse the log."""
     if not options.input:
         if not counts["titles: in all"]:
             yield "preprocess refuses this catalog: no title has a word."
         return
     try:
-        tally.refuse(options.max_reject_fraction)
-        refuse_robots(counts, options)
+        tally.check_reject_fraction(options.max_reject_fraction)
+        check_robot_fraction(counts, options)
     except UserError as error:
         yield f"preprocess refuses this log: {error}"
     if not log["queries"]["number"]:

@@ -38,7 +38,7 @@ def embed(
         runner: any Beam runner.
 
     Raises:
-        UserError: bad input; no output is left.
+        UserError: the input or a flag cannot be used; nothing is written.
     """
     load_beam()
     from pipelines.encode import encode_corpus

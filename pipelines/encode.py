@@ -52,11 +52,11 @@ class TitleEncoder(ModelHandler[Chunk, tuple[ChunkKey, OutputFile], VectorRanker
 
     Args:
         model: directory of the model.
-        directory: where workers write.
+        directory: directory that workers write into.
     """
 
     def __init__(self, model: str, directory: str) -> None:
-        super().__init__(min_batch_size=1, max_batch_size=1)  # in chunks
+        super().__init__(min_batch_size=1, max_batch_size=1)  # each element is a chunk
         self._model, self._directory = model, directory
         self._version_guard = VersionGuard()
 

@@ -46,16 +46,16 @@ def build(
     pieces: Sequence[Piece],
     context: PipelineContext,
     corpus: Sequence[Piece],
-    known: Vocabulary,
+    earlier_vocabulary: Vocabulary,
 ) -> None:
     """Adds every step to a pipeline.
 
     Args:
-        pipeline: to add to.
-        pieces: of the log; none if there is only a corpus.
+        pipeline: the pipeline.
+        pieces: pieces of the log; empty if there is only a corpus.
         context: settings of all steps.
         corpus: pieces of tables with the titles to rank.
-        known: an earlier vocabulary whose n-grams keep their ids; may be empty.
+        earlier_vocabulary: its n-grams keep their ids; may be empty.
     """
     options = context.options
     # Empty buckets become files too.
@@ -86,7 +86,7 @@ def build(
         sessions.titles,
         corpus_titles.main,
         every_bucket,
-    ) | "SumTitles" >> by_bucket(aggregate.sum_titles, context, tags=("words", "all"))
+    ) | "SumTitles" >> by_bucket(aggregate.sum_titles, context, tags=("words", "fingerprints"))
     words = (queries.words, titles.words, every_bucket) | "SumWords" >> by_bucket(
         aggregate.sum_words, context, tags=("fingerprints", "ngrams")
     )
@@ -94,11 +94,15 @@ def build(
         words.ngrams
         | "Count n-grams" >> beam.CombineGlobally(sum_counts).without_defaults()
         | "ChooseNgrams"
-        >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
+        >> beam.Map(
+            partial(grow, earlier_vocabulary), options.vocabulary_size, options.min_ngram_count
+        )
     )
-    known_texts = pvalue.AsIter(words.fingerprints), pvalue.AsIter(titles.all), Shared()
-    hashed = words.main | "WriteWords" >> beam.Map(write_records.write_words, context, vocabulary)
-    tables = titles.main | "WriteTitles" >> beam.Map(
+    known_texts = pvalue.AsIter(words.fingerprints), pvalue.AsIter(titles.fingerprints), Shared()
+    word_files = words.main | "WriteWords" >> beam.Map(
+        write_records.write_words, context, vocabulary
+    )
+    title_files = titles.main | "WriteTitles" >> beam.Map(
         write_records.write_titles, context, *known_texts
     )
     records = queries.main | "WriteQueriesAndPairs" >> multi_output(
@@ -118,7 +122,7 @@ def build(
         | "All statistics" >> beam.Flatten()
         | "Merge statistics" >> beam.CombineGlobally(merge_statistics).without_defaults()
     )
-    files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
+    files = (word_files, title_files, records.main) | "All files" >> beam.Flatten()
     _ = (
         pipeline
         | "Once" >> beam.Create([context.directory])

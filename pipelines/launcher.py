@@ -71,9 +71,9 @@ def preprocess(
     corpus, more_notes = find_files(options.corpus, "--corpus", ignore_others=ignore)
     say(*notes, *more_notes, to=sys.stderr)
     size = unpacked_size([*files, *corpus])
-    known = _known(options)
+    earlier_vocabulary = _earlier_vocabulary(options)
     # With --vocabulary-from, its kinds of letter n-grams are the default.
-    options = replace(options, letter_ngrams=",".join(known.rules.letter_ngrams))
+    options = replace(options, letter_ngrams=",".join(earlier_vocabulary.rules.letter_ngrams))
     block_list, previous = load_block_list(options), load_previous(options)
     required = () if options.position_weights == NONE else (POSITION,)
     pieces = plan(files, options.layout, log_columns(*required))
@@ -102,7 +102,7 @@ def preprocess(
                 stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
                 tempfile.tempdir = shard_directory
             run(
-                lambda pipeline: build(pipeline, pieces, context, titles, known),
+                lambda pipeline: build(pipeline, pieces, context, titles, earlier_vocabulary),
                 runner, beam_flags, FLAGS, size=size,
             )  # fmt: skip
         manifest = Manifest.load(output.workers)
@@ -116,7 +116,7 @@ def bucket_bits(size: int, options: PreprocessOptions) -> int:
 
     Args:
         size: bytes of the unpacked input.
-        options: of the command.
+        options: options of the command.
     """
     return ((options.shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
 
@@ -133,25 +133,25 @@ def load_block_list(options: PreprocessOptions) -> BlockList:
     return BlockList.parse("\n".join(lines), options.rules)
 
 
-def _known(options: PreprocessOptions) -> Vocabulary:
-    """The vocabulary of `--vocabulary-from`, which this one extends; empty without the flag.
+def _earlier_vocabulary(options: PreprocessOptions) -> Vocabulary:
+    """The vocabulary of `--vocabulary-from`, whose n-grams keep their ids; empty without the flag.
 
     Raises:
-        UserError: the directory has no vocabulary, or one with other text rules.
+        UserError: the directory has no vocabulary, or its text rules differ from the flags.
     """
     if not options.vocabulary_from:
         return Vocabulary((), options.rules)
     directory = Path(options.vocabulary_from)
-    known = load_vocabulary(directory, Spec.load(directory))
+    vocabulary = load_vocabulary(directory, Spec.load(directory))
     rules = options.rules
     if not options.letter_ngrams:
-        rules = replace(rules, letter_ngrams=known.rules.letter_ngrams)
-    known.rules.check_same(rules, f"--vocabulary-from {directory}")
-    return known
+        rules = replace(rules, letter_ngrams=vocabulary.rules.letter_ngrams)
+    vocabulary.rules.check_same(rules, f"--vocabulary-from {directory}")
+    return vocabulary
 
 
 def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> Tally:
-    """Lists the malformed rows, each with its file and its line in that file."""
+    """Writes and counts the malformed rows, each with its file and line."""
     counts = manifest.counts
     max_clicks = (count for name, count in counts.items() if name.startswith("most clicks "))
     tally = Tally()
@@ -161,7 +161,7 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
     rejects = ((file.bucket, load_rejects(file)) for file in manifest.rejects)
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write("file\tline\treason\tclicks\ttext\n")
-        for name, rows in number_rejects(counts, pieces, rejects):
+        for name, rows in with_file_lines(counts, pieces, rejects):
             tally.reject(name, rows)
             for row in rows:
                 clicks = "unknown" if row.clicks is None else row.clicks
@@ -169,17 +169,17 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> T
     return tally
 
 
-def number_rejects(
+def with_file_lines(
     counts: Mapping[str, int],
     pieces: Sequence[Piece],
     rejects: Iterable[tuple[int, list[Reject]]],
 ) -> Iterator[tuple[str, list[Reject]]]:
-    """Yields the file of malformed rows, and these rows with their lines in that file.
+    """Yields each file with its malformed rows, whose line numbers count from the file's start.
 
     Args:
-        counts: of the steps, with the number of lines of each piece.
+        counts: counts of the steps, with the number of lines of each piece.
         pieces: all pieces of the log.
-        rejects: number of a piece, and rows with their lines in that piece.
+        rejects: pairs of a piece's number and its malformed rows, with line numbers in the piece.
     """
     first_lines, lines = [], Counter[str]()
     for piece in pieces:
@@ -207,41 +207,44 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions) -> None
     where, hint = " ".join(options.input), _CORPUS_HINT if options.corpus else ""
     if not tally.rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?{hint}")
-    tally.refuse(options.max_reject_fraction)
-    refuse_robots(manifest.counts, options)
+    tally.check_reject_fraction(options.max_reject_fraction)
+    check_robot_fraction(manifest.counts, options)
     if f"{TRAIN}: pairs" not in manifest.counts:
         raise UserError(
-            f"Nothing of the {tally.rows:,} rows of {where} is left to learn from "
+            f"None of the {tally.rows:,} rows of {where} is left to learn from "
             f"({'; '.join(tally.lines() + report.count_lines(manifest.counts))}).{hint}"
         )
 
 
-def refuse_robots(counts: Counts, options: PreprocessOptions) -> None:
+def check_robot_fraction(counts: Counts, options: PreprocessOptions) -> None:
     """Checks how much of a log is dropped as the sessions of robots.
 
     Args:
-        counts: of the steps.
-        options: of the command.
+        counts: counts of the steps.
+        options: options of the command.
 
     Raises:
-        UserError: too much. Probably one session_id stands for many users, or a limit is too low.
+        UserError: the fraction is above the limit; probably, one session_id is used for many users,
+            or a limit is too low.
     """
     queries, clicks = "session with many queries", "session with many clicks"
-    dropped = sum(counts.get(f"dropped: {name}", 0) for name in (queries, clicks))
-    lost = counts.get("clicks of robots", 0)
+    dropped_rows = sum(counts.get(f"dropped: {name}", 0) for name in (queries, clicks))
+    dropped_clicks = counts.get("clicks of robots", 0)
     fractions = (
-        dropped / (counts.get("rows: read") or 1), lost / (counts.get("clicks: read") or 1)
+        dropped_rows / (counts.get("rows: read") or 1),
+        dropped_clicks / (counts.get("clicks: read") or 1)
     )  # fmt: skip
     if max(fractions) > options.max_robot_fraction:
         raise UserError(
             f"{fractions[0]:.1%} of the rows and {fractions[1]:.1%} of the clicks are of sessions "
-            "that look like robots; allowed are "
+            "that look like robots; the limit is "
             f"{options.max_robot_fraction:.1%}: {counts.get(f'dropped: {queries}', 0):,} rows of "
             f"sessions with more than {options.max_queries_per_session:,} distinct queries, "
             f"{counts.get(f'dropped: {clicks}', 0):,} of sessions with more than "
-            f"{options.max_clicks_per_session:,} clicks. If session_id is not a session, such as a "
-            "mark for unknown, leave it empty; if it is, raise --max-robot-fraction, or "
-            "--max-queries-per-session and --max-clicks-per-session (0: keep all)."
+            f"{options.max_clicks_per_session:,} clicks. If session_id is not the id of a session, "
+            "such as a placeholder for unknown ones, leave it empty; if it is, raise "
+            "--max-robot-fraction, or --max-queries-per-session and "
+            "--max-clicks-per-session (0: keep all)."
         )
 
 
@@ -271,7 +274,7 @@ def _finish(
         negatives=options.negatives,
         negative_alpha=options.negative_alpha,
         clicks=manifest.counts.get(f"{TRAIN}: clicks", 0),
-        # in the order of buckets
+        # Files are in the order of buckets.
         rows={kind: [file.rows for file in manifest.files if file.kind == kind] for kind in KINDS},
         files={names[file.path]: file.digest for file in manifest.files}
         | {VOCABULARY: sha256_of(output.local / VOCABULARY)},

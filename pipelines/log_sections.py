@@ -10,32 +10,32 @@ from typing import Any
 from tabulate import tabulate
 
 from dssm_tf.reports import markdown
-from dssm_tf.tables.cells import one_line, shown_text
+from dssm_tf.tables.cells import printable, shown_text
 from dssm_tf.text.fields import SEPARATOR
 
-_BAR = 12  # characters; more do not fit on a phone
+_BAR_WIDTH = 12  # characters; longer bars do not fit on a phone
 _MAX_DAYS, _MAX_WEEKS, _MAX_MONTHS = 31, 27, 36
-_SHOWN_TITLES = 10
-_MIN_CELL = 20  # characters
+_MAX_TITLES = 10  # rows of a table of titles
+_MIN_CELL_WIDTH = 20  # characters
 _MANY_UNMATCHED = 0.05
 """A larger fraction of clicks on titles that the catalog lacks gets a warning."""
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table.
 
     Args:
         caption: a sentence above it.
         heads: headings of the columns.
         rows: cells; texts of the log are not escaped.
-        text: number of text columns at the left; others are right-aligned.
+        text_columns: number of text columns, at the left; the others have numbers.
     """
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    text: int = 1
+    text_columns: int = 1
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Section:
 
     title: str
     lines: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
 
 
 def to_markdown(sections: Sequence[Section]) -> str:
@@ -60,7 +60,7 @@ def to_markdown(sections: Sequence[Section]) -> str:
         parts += [f"## {section.title}", markdown.bullets(section.lines)]
         for table in section.tables:
             rows = [[*map(markdown.plain, row)] for row in table.rows]
-            parts += [table.caption, markdown.table(table.heads, rows, table.text)]
+            parts += [table.caption, markdown.table(table.heads, rows, table.text_columns)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -69,34 +69,32 @@ def to_text(sections: Sequence[Section], width: int | None = None) -> Iterator[s
 
     Args:
         sections: the sections.
-        width: of the terminal in characters: longer texts in tables are cut; None cuts none.
+        width: width of the terminal in characters, to which the texts in tables are cut; None cuts
+            nothing.
     """
     for section in sections:
         yield from ("", f"# {section.title}")
-        yield from (f"- {_printable(line)}" for line in section.lines)
+        yield from (f"- {printable(line)}" for line in section.lines)
         for table in section.tables:
-            rows = [[*map(_printable, row)] for row in table.rows]
+            rows = [[*map(printable, row)] for row in table.rows]
             if width is not None:
-                rows = _cut(rows, table, width)
-            align = ["left" if n < table.text else "right" for n in range(len(table.heads))]
+                rows = _truncate_texts(rows, table, width)
+            align = ["left" if n < table.text_columns else "right" for n in range(len(table.heads))]
             text = tabulate(rows, table.heads, "simple", disable_numparse=True, colalign=align)
             yield from ("", table.caption, "", *(line.rstrip() for line in text.splitlines()))
 
 
-def _cut(rows: Sequence[Sequence[str]], table: Table, width: int) -> list[list[str]]:
+def _truncate_texts(
+    rows: Sequence[Sequence[str]], table: ReportTable, width: int
+) -> list[list[str]]:
     """Cuts the cells of text columns, so that a row fits into the width of the terminal."""
     columns = [*zip(table.heads, *rows, strict=True)]
-    numbers = sum(max(map(len, column)) + 2 for column in columns[table.text :])
-    limit = max(_MIN_CELL, (width - numbers) // table.text - 2)
+    numbers = sum(max(map(len, column)) + 2 for column in columns[table.text_columns :])
+    limit = max(_MIN_CELL_WIDTH, (width - numbers) // table.text_columns - 2)
     return [
-        [shown_text(cell, limit) if n < table.text else cell for n, cell in enumerate(row)]
+        [shown_text(cell, limit) if n < table.text_columns else cell for n, cell in enumerate(row)]
         for row in rows
     ]
-
-
-def _printable(text: str) -> str:
-    """A text on one line, without control characters, which could move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in one_line(text))
 
 
 def log_sections(log: Mapping[str, Any]) -> list[Section]:
@@ -127,13 +125,14 @@ def warnings(log: Mapping[str, Any]) -> list[str]:
     elif rows := days["rows_without_a_time"] + days["rows_with_an_unreadable_time"]:
         result.append(f"{rows:,} rows have no readable timestamp.")
     if missing := days.get("number_without_a_click"):
-        listed, more = days["without_a_click"], missing - len(days["without_a_click"])
-        end = f" and {more:,} more" if more else ""
+        listed = days["without_a_click"]
+        unlisted = missing - len(listed)
+        end = f" and {unlisted:,} more" if unlisted else ""
         result.append(f"{_plural(missing, 'day')} without a click: {', '.join(listed)}{end}.")
     if catalog and (clicks := log["titles"]["clicks"]):
-        unmatched = catalog["unmatched"]["clicks"] / clicks
-        if unmatched > _MANY_UNMATCHED:
-            result.append(f"{unmatched:.1%} of the clicks are on titles that the catalog lacks.")
+        fraction = catalog["unmatched"]["clicks"] / clicks
+        if fraction > _MANY_UNMATCHED:
+            result.append(f"{fraction:.1%} of the clicks are on titles that the catalog lacks.")
     return result
 
 
@@ -167,16 +166,16 @@ def _days(days: Mapping[str, Any]) -> Section:
     limits = {"day": _MAX_DAYS, "week": 7 * _MAX_WEEKS, "month": 31 * _MAX_MONTHS}
     unit = next((unit for unit, limit in limits.items() if number <= limit), "year")
     totals = dict.fromkeys((_period(start + timedelta(n), unit) for n in range(number)), 0)
-    for day, of_day in clicks.items():
-        totals[_period(day, unit)] += of_day
-    most = max(totals.values()) or 1
+    for day, day_clicks in clicks.items():
+        totals[_period(day, unit)] += day_clicks
+    largest = max(totals.values()) or 1
     mean = sum(totals.values()) / number
     section.lines.append(f"{mean:,.0f} clicks per day on average.")
     if unit != "day":
         section.lines.append("The first and the last row of the table may be incomplete.")
-    rows = [[name, "█" * round(_BAR * n / most), f"{n:,}"] for name, n in totals.items()]
+    rows = [[name, "█" * round(_BAR_WIDTH * n / largest), f"{n:,}"] for name, n in totals.items()]
     head = "week from" if unit == "week" else unit
-    section.tables.append(Table(f"Clicks of each {unit}.", [head, "", "clicks"], rows, 2))
+    section.tables.append(ReportTable(f"Clicks of each {unit}.", [head, "", "clicks"], rows, 2))
     return section
 
 
@@ -196,15 +195,18 @@ def _queries(log: Mapping[str, Any]) -> Section:
         merged = _plural(queries["with_several_spellings"], "query")
         section.lines.append(f"{merged} with several spellings are merged.")
     section.tables.append(_classes_table(queries, "queries"))
-    least = f"at least {_plural(queries['min_sessions'], 'session')} (or clicks without a session)"
+    enough_sessions = (
+        f"at least {_plural(queries['min_sessions'], 'session')} (or clicks without a session)"
+    )
     if queries["top"]:
         section.tables.append(
             _top_table(
-                queries, f"Most clicked queries, of the {queries['to_show']:,} with {least}."
+                queries,
+                f"Most clicked queries, of the {queries['to_show']:,} with {enough_sessions}.",
             )
         )
     elif queries["number"]:
-        section.lines.append(f"No query has {least}, so none is shown.")
+        section.lines.append(f"No query has {enough_sessions}, so none is shown.")
     if unclicked["queries"]:
         section.lines.append(
             f"{_plural(unclicked['queries'], 'query')} with impressions and no click, "
@@ -216,10 +218,10 @@ def _queries(log: Mapping[str, Any]) -> Section:
                 for row in unclicked["top"]
             ]
             heads = ["query", "impressions", "sessions"]
-            caption = f"Queries with most impressions and no click, shown in {least}."
-            section.tables.append(Table(caption, heads, rows))
+            caption = f"Queries with most impressions and no click, shown in {enough_sessions}."
+            section.tables.append(ReportTable(caption, heads, rows))
         else:
-            section.lines.append("None of these is shown: none has enough sessions.")
+            section.lines.append("No such query is shown, because none has enough sessions.")
     elif not unclicked["all_impressions_without_a_click"]:
         section.lines.append("The log has no impressions without a click.")
     return section
@@ -232,15 +234,17 @@ def _titles(log: Mapping[str, Any]) -> Section:
     section.lines += _head_and_tail(titles, "title")
     section.tables.append(_classes_table(titles, "titles"))
     if titles["top"]:
-        top = dict(titles, top=titles["top"][:_SHOWN_TITLES])
+        top = dict(titles, top=titles["top"][:_MAX_TITLES])
         section.tables.append(_top_table(top, "Most clicked titles."))
     if merged := titles["with_several_spellings"]:
         section.lines.append(
             f"{_plural(merged, 'title')} of the log with several spellings are merged: they have "
             "the same words."
         )
-        rows = [[" = ".join(map(_shown, texts))] for texts in titles["merged"][:_SHOWN_TITLES]]
-        section.tables.append(Table("Merged titles, most clicked first.", ["spellings"], rows))
+        rows = [[" = ".join(map(_with_bars, texts))] for texts in titles["merged"][:_MAX_TITLES]]
+        section.tables.append(
+            ReportTable("Merged titles, most clicked first.", ["spellings"], rows)
+        )
     return section
 
 
@@ -265,7 +269,7 @@ def _catalog(log: Mapping[str, Any]) -> Section:
         f"({_percent(unmatched['clicks'], log['titles']['clicks'])}).",
     ]
     if unmatched["top"]:
-        top = {"top": unmatched["top"][:_SHOWN_TITLES], "clicks": log["titles"]["clicks"]}
+        top = {"top": unmatched["top"][:_MAX_TITLES], "clicks": log["titles"]["clicks"]}
         section.tables.append(_top_table(top, "Clicked titles that the catalog lacks."))
     return section
 
@@ -281,7 +285,7 @@ def _dropped(log: Mapping[str, Any]) -> Section:
     ]  # fmt: skip
     if rows:
         heads = ["reason", "examples", "rows", "of all rows"]
-        section.tables.append(Table("Dropped rows.", heads, rows, 2))
+        section.tables.append(ReportTable("Dropped rows.", heads, rows, 2))
     else:
         section.lines.append("No row is dropped.")
     if sessions["dropped"]:
@@ -291,7 +295,7 @@ def _dropped(log: Mapping[str, Any]) -> Section:
             for row in sessions["dropped"]
         ]  # fmt: skip
         heads = ["reason", "sessions", "rows", "clicks", "most of a session"]
-        section.tables.append(Table("Dropped sessions, which look like robots.", heads, rows))
+        section.tables.append(ReportTable("Dropped sessions, which look like robots.", heads, rows))
     elif sessions["number"]:
         section.lines.append(f"None of the {_plural(sessions['number'], 'session')} is dropped.")
     return section
@@ -318,13 +322,13 @@ def _drift(log: Mapping[str, Any]) -> Section:
         if values != [None, None]
     ]
     heads = ["", "previous", "this log"]
-    section.tables.append(Table("Previous log and this log.", heads, rows))
+    section.tables.append(ReportTable("Previous log and this log.", heads, rows))
     for name, noun, clicks in (
         ("new_queries", "queries", log["queries"]["clicks"]),
         ("new_titles", "titles", log["titles"]["clicks"]),
     ):
         if drift[name]["top"]:
-            top = {"top": drift[name]["top"][:_SHOWN_TITLES], "clicks": clicks}
+            top = {"top": drift[name]["top"][:_MAX_TITLES], "clicks": clicks}
             section.tables.append(_top_table(top, f"Most clicked new {noun}."))
     return section
 
@@ -341,7 +345,7 @@ def _head_and_tail(texts: Mapping[str, Any], noun: str) -> list[str]:
     ]
 
 
-def _classes_table(texts: Mapping[str, Any], nouns: str) -> Table:
+def _classes_table(texts: Mapping[str, Any], nouns: str) -> ReportTable:
     rows = [
         [_range(row["from"], row["to"]), f"{row['texts']:,}",
          _percent(row["texts"], texts["number"]), f"{row['clicks']:,}",
@@ -349,19 +353,20 @@ def _classes_table(texts: Mapping[str, Any], nouns: str) -> Table:
         for row in texts["by_clicks"]
     ]  # fmt: skip
     heads = ["clicks each", nouns, f"of all {nouns}", "clicks", "of all clicks"]
-    return Table(f"Head and tail: {nouns} by their clicks.", heads, rows)
+    return ReportTable(f"Head and tail: {nouns} by their clicks.", heads, rows)
 
 
-def _top_table(texts: Mapping[str, Any], caption: str) -> Table:
+def _top_table(texts: Mapping[str, Any], caption: str) -> ReportTable:
     noun = "query" if texts["top"] and "query" in texts["top"][0] else "title"
     rows = [
-        [_shown(row[noun]), f"{row['clicks']:,}", _percent(row["clicks"], texts["clicks"])]
+        [_with_bars(row[noun]), f"{row['clicks']:,}", _percent(row["clicks"], texts["clicks"])]
         for row in texts["top"]
     ]
-    return Table(caption, [noun, "clicks", "of all clicks"], rows)
+    return ReportTable(caption, [noun, "clicks", "of all clicks"], rows)
 
 
-def _shown(text: str) -> str:
+def _with_bars(text: str) -> str:
+    """A title with vertical bars between its fields."""
     return text.replace(SEPARATOR, " | ")
 
 
@@ -369,8 +374,8 @@ def _range(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _percent(part: float, whole: float) -> str:
-    return _fraction(part / whole if whole else None)
+def _percent(part: float, total: float) -> str:
+    return _fraction(part / total if total else None)
 
 
 def _fraction(value: float | None) -> str:

@@ -19,19 +19,19 @@ from apache_beam.pvalue import TaggedOutput
 from polars import col
 
 MAX_EXAMPLES = 20
-"""Examples of each kind that are kept, those with the largest numbers."""
+"""Maximum number of examples of each kind; those with the largest numbers are kept."""
 _MAX_SPELLINGS = 4
 _MAX_TEXT = 200
-"""Characters of an example."""
+"""Maximum length of an example in characters."""
 
 
 class Example(NamedTuple):
-    """A query, a title or a row, with its number.
+    """A query or title of the log, to show in the report.
 
     Args:
-        number: such as its clicks; examples with larger numbers are kept.
+        number: number by which examples are sorted, such as clicks; the largest ones are kept.
         texts: the text; for merged titles, the spellings.
-        sessions: the number of sessions with a click on it; 0 where it does not matter.
+        sessions: number of sessions with a click on it; 0 if it is not needed.
     """
 
     number: int
@@ -44,11 +44,11 @@ class LogStatistics:
     """Statistics of a part of a log.
 
     Args:
-        sums: by name.
-        maxima: by name.
-        days: clicks by day, `2024-01-31`.
-        histograms: by name, such as `queries`, the number of texts by their clicks.
-        examples: by name, at most `MAX_EXAMPLES`, largest first.
+        sums: sums by name.
+        maxima: maxima by name.
+        days: clicks by day, such as `2024-01-31`.
+        histograms: histograms by name, such as `queries`: the number of texts by their clicks.
+        examples: examples by name, at most `MAX_EXAMPLES` of each, the largest first.
     """
 
     sums: Counter[str] = field(default_factory=Counter)
@@ -58,29 +58,29 @@ class LogStatistics:
     examples: dict[str, list[Example]] = field(default_factory=dict)
 
     def count(self, sums: Mapping[str, Any]) -> None:
-        """Adds sums; those of 0 are left out."""
+        """Adds to the sums; zeros are left out."""
         self.sums.update({name: int(number) for name, number in sums.items() if number})
 
-    def keep(self, name: str, examples: Iterable[Example]) -> None:
-        """Adds examples; of equal texts, the one with the larger number is kept."""
+    def add_examples(self, name: str, examples: Iterable[Example]) -> None:
+        """Adds examples; if two have equal texts, the one with the larger number stays."""
         best: dict[tuple[str, ...], Example] = {}
         for example in (*self.examples.get(name, ()), *examples):
             if best.get(example.texts, example) <= example:
                 best[example.texts] = example
         if best:
-            self.examples[name] = nsmallest(MAX_EXAMPLES, best.values(), key=_order)
+            self.examples[name] = nsmallest(MAX_EXAMPLES, best.values(), key=_sort_key)
 
-    def keep_rows(self, name: str, rows: pl.DataFrame) -> None:
-        """Adds examples from the columns `text`, `number` and, where there is one, `sessions`."""
-        # The largest number, then the smallest text, as `_order`.
+    def add_example_rows(self, name: str, rows: pl.DataFrame) -> None:
+        """Adds examples from the columns `text`, `number` and, if it exists, `sessions`."""
+        # The largest number, then the smallest text, as `_sort_key`.
         rows = rows.sort("number", "text", descending=[True, False]).head(MAX_EXAMPLES)
         sessions = rows["sessions"].to_list() if "sessions" in rows.columns else [0] * len(rows)
         columns = rows["number"].to_list(), rows["text"].to_list(), sessions
-        self.keep(
+        self.add_examples(
             name,
             (
-                Example(number, (text[:_MAX_TEXT],), of_text)
-                for number, text, of_text in zip(*columns, strict=True)
+                Example(number, (text[:_MAX_TEXT],), session_count)
+                for number, text, session_count in zip(*columns, strict=True)
             ),
         )
 
@@ -98,7 +98,7 @@ class LogStatistics:
         for name, histogram in other.histograms.items():
             self.histograms.setdefault(name, Counter()).update(histogram)
         for name, examples in other.examples.items():
-            self.keep(name, examples)
+            self.add_examples(name, examples)
 
     def to_json(self) -> dict[str, Any]:
         """As plain data, in an order that depends on the content only."""
@@ -118,7 +118,7 @@ class LogStatistics:
         """Reads the result of `to_json`.
 
         Raises:
-            AttributeError, KeyError, TypeError, ValueError: it is not such a result.
+            AttributeError, KeyError, TypeError, ValueError: `saved` is not such a result.
         """
         return cls(
             Counter(_numbers(saved["sums"])),
@@ -142,7 +142,7 @@ def _numbers(saved: Mapping[str, Any]) -> dict[str, int]:
     return {str(name): int(number) for name, number in saved.items()}
 
 
-def _order(example: Example) -> tuple[int, tuple[str, ...]]:
+def _sort_key(example: Example) -> tuple[int, tuple[str, ...]]:
     return -example.number, example.texts
 
 
@@ -160,7 +160,7 @@ def statistics_output(statistics: LogStatistics) -> TaggedOutput:
 
 
 def spellings(texts: pl.DataFrame) -> list[Example]:
-    """The texts of each fingerprint that has several, as examples numbered by their clicks.
+    """The spellings of each fingerprint with several ones, as examples with their clicks.
 
     Args:
         texts: the distinct texts, columns `fp`, `text` and `clicks`.

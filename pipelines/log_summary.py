@@ -20,8 +20,8 @@ ROBOTS = {
     "session with many clicks": "max_clicks_per_session",
 }
 """The reasons to drop a session, and the option with the limit of each."""
-_EXAMPLES = 3
-_EXAMPLE_TEXT = 100
+_MAX_EXAMPLES = 3
+_MAX_EXAMPLE = 100  # characters
 _MAX_LISTED_DAYS = 10
 
 
@@ -35,10 +35,10 @@ def summarize_log(
     """Describes a log.
 
     Args:
-        statistics: of all parts of the log and the corpus.
-        counts: of the steps.
+        statistics: statistics of the log and the corpus.
+        counts: counts of the steps.
         tally: counts of good and malformed rows.
-        options: of the command.
+        options: options of the command.
         previous: an earlier output to compare with.
     """
     sums = statistics.sums
@@ -49,7 +49,7 @@ def summarize_log(
         "queries": _texts(statistics, "queries", "query")
         | {"to_show": sums["queries to show"], "min_sessions": options.report_min_sessions},
         "titles": _texts(statistics, "titles", "title")
-        | {"merged": [list(example.texts) for example in _all(statistics, _SPELLINGS)]},
+        | {"merged": [list(example.texts) for example in _examples(statistics, _SPELLINGS)]},
         "unclicked": {
             "queries": sums["queries without a click"],
             "impressions": sums["impressions of queries without a click"],
@@ -67,7 +67,7 @@ def summarize_log(
 _SPELLINGS = "titles with several spellings"
 
 
-def _all(statistics: LogStatistics, name: str) -> list[Example]:
+def _examples(statistics: LogStatistics, name: str) -> list[Example]:
     return statistics.examples.get(name, [])
 
 
@@ -76,12 +76,12 @@ def _rows(statistics: LogStatistics, name: str, text: str, number: str) -> list[
     return [
         {text: example.texts[0], number: example.number}
         | ({"sessions": example.sessions} if example.sessions else {})
-        for example in _all(statistics, name)
+        for example in _examples(statistics, name)
     ]
 
 
 def _days(statistics: LogStatistics) -> dict[str, Any]:
-    """The first and the last day, the clicks of each day, and the days between without a row."""
+    """The first and the last day, the clicks of each day, and the days without a click."""
     days = dict(sorted(statistics.days.items()))
     sums = statistics.sums
     result: dict[str, Any] = {
@@ -93,14 +93,14 @@ def _days(statistics: LogStatistics) -> dict[str, Any]:
         first, last = (date.fromisoformat(day) for day in (min(days), max(days)))
         number = (last - first).days + 1
         every_day = ((first + timedelta(day)).isoformat() for day in range(number))
-        without = (day for day in every_day if not days.get(day))
+        days_without_clicks = (day for day in every_day if not days.get(day))
         missing = number - sum(1 for clicks in days.values() if clicks)
         result |= {
             "first": first.isoformat(),
             "last": last.isoformat(),
             "number": number,
             "number_without_a_click": missing,
-            "without_a_click": list(islice(without, _MAX_LISTED_DAYS)),
+            "without_a_click": list(islice(days_without_clicks, _MAX_LISTED_DAYS)),
         }
     return result
 
@@ -184,19 +184,19 @@ def _dropped(statistics: LogStatistics, counts: Counts, tally: Tally) -> Iterato
     """The dropped rows by reason, malformed ones first, each with examples."""
     for reason, rows in tally.reasons.most_common():
         file, reject = tally.examples[reason]
-        text = shown_text(reject.text, _EXAMPLE_TEXT)
+        text = shown_text(reject.text, _MAX_EXAMPLE)
         example = f"{file.rpartition('/')[2]}:{reject.line}: {text}"
         yield {"reason": f"malformed: {reason}", "rows": rows, "examples": [example]}
     for name, rows in sorted(counts.items()):
         kind, _, reason = name.partition(": ")
         if kind == "dropped":
             examples = [
-                f"{side} {shown_text(example.texts[0], _EXAMPLE_TEXT)}"
+                f"{side} {shown_text(example.texts[0], _MAX_EXAMPLE)}"
                 for side in ("query", "title")
-                for example in _all(statistics, f"{side} without words")
+                for example in _examples(statistics, f"{side} without words")
             ]
-            used = examples[:_EXAMPLES] if reason == "no words" else []
-            yield {"reason": reason, "rows": rows, "examples": used}
+            texts = examples[:_MAX_EXAMPLES] if reason == "no words" else []
+            yield {"reason": reason, "rows": rows, "examples": texts}
 
 
 def _drift(
@@ -209,12 +209,13 @@ def _drift(
 
     Args:
         log: the description of the log.
-        statistics: of the log.
+        statistics: statistics of the log.
         titles: number of titles of the log and the corpus.
-        previous: the earlier output; None compares nothing.
+        previous: the earlier output, or None.
 
     Returns:
-        Numbers, and shares as fractions; None for a share of nothing.
+        Numbers and fractions, `share` in their names; a fraction of 0 is None. None without a
+        previous log.
 
     Raises:
         UserError: the earlier report is damaged.
@@ -254,13 +255,13 @@ def _fraction(part: int, total: int) -> float | None:
     return part / total if total else None
 
 
-def _unmatched_share(log: Mapping[str, Any], name: str) -> float | None:
+def _unmatched_fraction(log: Mapping[str, Any], name: str) -> float | None:
     if not log["catalog"]:
         return None
-    return _fraction(log["catalog"]["unmatched"][name], log["titles"][_WHOLE[name]])
+    return _fraction(log["catalog"]["unmatched"][name], log["titles"][_TOTALS[name]])
 
 
-_WHOLE = {"titles": "number", "clicks": "clicks"}
+_TOTALS = {"titles": "number", "clicks": "clicks"}
 _COMPARED: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "clicks": lambda log: log["clicks"],
     "clicks per day": lambda log: _fraction(log["clicks"], log["days"].get("number", 0)),
@@ -269,8 +270,8 @@ _COMPARED: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "queries with one click": lambda log: _fraction(
         (log["queries"]["by_clicks"] or [{"texts": 0}])[0]["texts"], log["queries"]["number"]
     ),
-    "clicked titles that the catalog lacks": lambda log: _unmatched_share(log, "titles"),
-    "clicks on titles that the catalog lacks": lambda log: _unmatched_share(log, "clicks"),
+    "clicked titles that the catalog lacks": lambda log: _unmatched_fraction(log, "titles"),
+    "clicks on titles that the catalog lacks": lambda log: _unmatched_fraction(log, "clicks"),
     "malformed rows": lambda log: _fraction(
         sum(row["rows"] for row in log["dropped"] if row["reason"].startswith("malformed: ")),
         log["rows"],

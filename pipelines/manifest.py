@@ -32,12 +32,12 @@ class Manifest(NamedTuple):
     """Results of the pipeline that the launcher reads.
 
     Args:
-        counts: by name.
+        counts: counts by name.
         vocabulary: the letter n-grams.
         files: the written files, by kind and bucket.
         rejects: files of rejects, see `rejects_as_json`, in the order of their rows.
         curve: examination probabilities by which clicks are weighted.
-        statistics: of the log.
+        statistics: statistics of the log.
     """
 
     counts: Counts
@@ -48,7 +48,7 @@ class Manifest(NamedTuple):
     statistics: LogStatistics
 
     def save(self, directory: str) -> None:
-        """Writes the manifest into the `PARTS` of an output."""
+        """Writes the manifest into the directory `PARTS` of an output."""
         vocabulary, curve = self.vocabulary, self.curve
         content = {
             "counts": self.counts,
@@ -63,7 +63,7 @@ class Manifest(NamedTuple):
 
     @classmethod
     def load(cls, directory: str) -> Manifest:
-        """Reads and checks the manifest in the `PARTS` of an output.
+        """Reads and checks the manifest in the directory `PARTS` of an output.
 
         Raises:
             UserError: it is not a manifest, or it names a file outside of `PARTS`.
@@ -84,7 +84,7 @@ class Manifest(NamedTuple):
 
 
 def save_files(directory: str, name: str, files: Iterable[OutputFile]) -> None:
-    """Writes a list of files under a name into the `PARTS` of an output."""
+    """Writes a list of files, with the given file name, into the directory `PARTS` of an output."""
     save(directory, name, list(files))
 
 
@@ -120,7 +120,11 @@ def load_rejects(file: OutputFile) -> list[Reject]:
 
 
 def _files(rows: Any, directory: str) -> list[OutputFile]:
-    """Files of a manifest, all of them in the `PARTS` of a directory."""
+    """Parses the files of a manifest.
+
+    Raises:
+        TypeError, ValueError: a row is not a file in the directory `PARTS` of an output.
+    """
     files = [OutputFile(*row) for row in rows]
     for file in files:
         types = tuple(map(type, file))
@@ -135,6 +139,7 @@ def _files(rows: Any, directory: str) -> list[OutputFile]:
 
 
 def _curve(values: dict[str, Any]) -> ExaminationCurve:
+    """Parses the curve of a manifest; raises `ValueError` if a value is impossible."""
     propensities = tuple(map(float, values["propensities"]))
     if not propensities or not all(0 < value <= 1 for value in propensities):
         raise ValueError("a propensity is not above 0 and at most 1")

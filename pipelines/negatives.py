@@ -97,7 +97,7 @@ def fill_from_pool(
         query: `(pairs,)`, the query of each row.
         keys: `(pairs,)`, a random number per row.
         clicked: the pairs to avoid, each as `query * titles + title`, increasing.
-        pool: to draw from.
+        pool: the pool.
     """
     titles, filled = len(pool.weights), (rows != EMPTY).sum(1)
 

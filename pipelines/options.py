@@ -25,8 +25,8 @@ Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 """Several values after one flag."""
 BeamFlags = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """Flags that this package does not define."""
-Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+NonNegativeInt = Annotated[int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(ge=1)]
 
 
 def check_path(path: object) -> None:
@@ -48,13 +48,14 @@ class PreprocessOptions:
         input: click logs: .tsv .csv .jsonl .ndjson (also .gz) or .parquet files, globs or
             directories; columns query, title and optionally clicks, impressions, session_id,
             doc_id, timestamp, and position, which --position-weights reads. Without --input,
-            the titles of --corpus are all that is learned from.
+            training learns from the titles of --corpus alone.
         corpus: titles to rank, clicked or not: files as for --input with a column title; rows
             without a title are counted and left out; training.title_queries trains on titles
             without clicks.
         overwrite: replace an earlier output of preprocess; local ones only.
-        shards: files of each kind to write, rounded up to a power of two: the log is grouped into
-            as many buckets, and a worker has one in memory at a time; 0: by the size of the input.
+        shards: number of files of each kind, rounded up to a power of two, and of buckets that the
+            log is divided into; a worker has one bucket in memory at a time; 0: by the size of the
+            input.
         ignore_other_files: ignore files of other formats and subdirectories in directories of
             --input and --corpus.
         max_reject_fraction: fail if a larger fraction of the rows, or of the clicks, is malformed.
@@ -102,7 +103,7 @@ class PreprocessOptions:
             with the columns position and impressions; or a file with position and propensity. Set
             training.click_weight=linear to train with such weights.
         max_position_weight: maximum weight of --position-weights; larger ones are clipped.
-        seed: of the split and the negatives; the same input and seed give the same output.
+        seed: seed of the split and the negatives; the same input and seed give the same output.
     """
 
     output: str
@@ -117,20 +118,20 @@ class PreprocessOptions:
     corpus_columns: str = ""
     title_fields: str = "title"
 
-    min_clicks: Positive = 1
+    min_clicks: PositiveInt = 1
     block_list: str = ""
-    max_queries_per_session: Natural = 100
-    max_clicks_per_session: Natural = 500
+    max_queries_per_session: NonNegativeInt = 100
+    max_clicks_per_session: NonNegativeInt = 500
     max_robot_fraction: Annotated[float, Field(ge=0, le=1)] = 0.5
 
     letter_ngrams: str = ""
-    vocabulary_size: Positive = 30_000
+    vocabulary_size: PositiveInt = 30_000
     vocabulary_from: str = ""
-    min_ngram_count: Natural = 1
-    hash_buckets: Natural = Rules.hash_buckets
+    min_ngram_count: NonNegativeInt = 1
+    hash_buckets: NonNegativeInt = Rules.hash_buckets
     keep_accents: bool = False
-    max_words: Positive = Rules.max_words
-    max_letters: Positive = Rules.max_letters
+    max_words: PositiveInt = Rules.max_words
+    max_letters: PositiveInt = Rules.max_letters
     field_rows: Literal["shared", "own"] = "shared"
 
     validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.1
@@ -138,7 +139,7 @@ class PreprocessOptions:
     negative_alpha: Annotated[float, Field(ge=0, le=10)] = 0.75
     negatives_from: Literal["log", "impressions", "both"] = "log"
     previous_report: str = ""
-    report_min_sessions: Positive = 10
+    report_min_sessions: PositiveInt = 10
     position_weights: str = NONE
     max_position_weight: Annotated[float, Field(ge=1, le=1000)] = 10.0
     seed: int = 0

@@ -49,7 +49,7 @@ from pipelines.sources import Piece, open_piece
 MAX_PENDING_ROWS = 500_000
 """Rows of a piece that are collected before they are summed."""
 _MAX_CELLS = 200_000
-"""If a log has more cells, the examination curve is estimated from a sample of the queries."""
+"""If a log has more rows of `cells`, the examination curve is estimated from some queries."""
 CORPUS_TITLES = (clean_text("title"),)
 """The columns of a corpus."""
 SIDES = {"query": "q", "title": "t"}
@@ -59,12 +59,7 @@ SIDES = {"query": "q", "title": "t"}
 def read_piece(
     piece: Piece, context: PipelineContext, curve: ExaminationCurve | None = None
 ) -> Iterator[Any]:
-    """Reads a piece of a log, checks each row, sums the good ones and writes the malformed ones.
-
-    Args:
-        piece: of the log.
-        context: settings of the pipeline.
-        curve: examination probabilities by which clicks are weighted.
+    """Does what `parse_piece` does, with the same arguments, and writes the malformed rows.
 
     Yields:
         rejects  OutputFile, malformed rows of the piece;
@@ -90,7 +85,7 @@ def parse_piece(
     """Reads a piece of a log, checks each row and sums the good ones; writes nothing.
 
     Args:
-        piece: of the log.
+        piece: a piece of the log.
         context: settings of the pipeline.
         curve: examination probabilities by which clicks are weighted.
 
@@ -141,7 +136,7 @@ def parse_piece(
             )
             max_weight = options.max_position_weight
             weight = (
-                pl.lit(curve.weight(good["position"].to_numpy(), max_weight))
+                pl.lit(curve.click_weights(good["position"].to_numpy(), max_weight))
                 if curve
                 else CLICK_WEIGHT_SCALE
             )
@@ -191,8 +186,8 @@ def sum_views(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
     visits = visits.with_columns(s=fingerprints(visits["session"]))
     visits = visits.group_by("s", "fp", "text").agg(col.impressions.sum())
     yield from context.emit("views", visits, "sessions", by="s")
-    others = rows.filter(session="").group_by("fp", "text").agg(col.impressions.sum())
-    yield from context.emit("unclicked", others.with_columns(sessions=0))
+    without_session = rows.filter(session="").group_by("fp", "text").agg(col.impressions.sum())
+    yield from context.emit("unclicked", without_session.with_columns(sessions=0))
 
 
 def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
@@ -226,13 +221,14 @@ def sum_rows(rows: pl.DataFrame, context: PipelineContext) -> Iterator[Any]:
             wordless = (
                 rows.join(texts, on=side, how="anti").group_by(text=side).agg(number=pl.len())
             )
-            statistics.keep_rows(f"{side} without words", wordless)
+            statistics.add_example_rows(f"{side} without words", wordless)
         yield statistics_output(statistics)
     visits = allowed.filter(col.session != "")
     visits = visits.with_columns(s=fingerprints(visits["session"])).drop("session", "blocked")
     yield from context.emit("visits", visits.sort("s"), "sessions", by="s")
-    others = allowed.filter(session="").with_columns(rows=1, robots=0, sessions="clicks")
-    yield from _emit_sums(others, context)
+    without_session = allowed.filter(session="")
+    without_session = without_session.with_columns(rows=1, robots=0, sessions="clicks")
+    yield from _emit_sums(without_session, context)
 
 
 def keyed(texts: pl.Series, rules: Rules) -> pl.DataFrame:
@@ -240,7 +236,7 @@ def keyed(texts: pl.Series, rules: Rules) -> pl.DataFrame:
 
     Args:
         texts: a series named `query` or `title`.
-        rules: of the normal forms.
+        rules: rules of the normal forms.
     """
     texts = texts.unique()
     forms = normal_forms(texts, rules)
@@ -264,10 +260,11 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     """Counts each pair of a session once, and drops sessions of robots.
 
     A session with too many distinct queries is a bot; one with too many clicks, including repeats,
-    is spam. Of such sessions only the clicks per pair stay, as `robots`, see `SUMMED`.
+    is spam. Of these sessions, only the clicks of each pair are kept, as `robots`; see `SUMMED`.
 
     Yields:
-        Main, titles, counts and statistics, as `sum_rows` does; main also has the kind `unclicked`.
+        The outputs main, titles, counts and statistics of `sum_rows`; main also has the kind
+        `unclicked`.
     """
     options, shards = context.options, shards_by_kind(group[1])
     views = sum_shards(shards["views"], "views")
@@ -295,8 +292,8 @@ def clean_sessions(group: Group, context: PipelineContext) -> Iterator[Any]:
     robot = pl.when(is_bot).then(1).when(is_spam).then(2).otherwise(0)
     pairs = pairs.with_columns(robot=robot.over("s"))
     yield statistics_output(_describe_sessions(pairs))
-    of_robots = pairs.filter(col.robot > 0).select("s").unique()
-    yield from _emit_unclicked(views.join(of_robots, on="s", how="anti"), context)
+    robot_sessions = pairs.filter(col.robot > 0).select("s").unique()
+    yield from _emit_unclicked(views.join(robot_sessions, on="s", how="anti"), context)
     human, repeats = col.robot == 0, (col.clicked_rows - 1).clip(0)
     yield count_output(
         {
@@ -389,7 +386,7 @@ def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
 
 
 def _sample(shards: Iterable[Shard]) -> Shard:
-    """The first cells by fingerprint of the query, a random sample of the queries."""
+    """The first cells in the order of the fingerprints of queries: a random sample of queries."""
     return Shard("cells", as_ipc(sum_shards(shards, "cells").head(_MAX_CELLS)))
 
 

@@ -1,4 +1,4 @@
-"""The texts of an earlier output of preprocess, which tell the new queries and titles."""
+"""The texts of an earlier output of preprocess, by which new queries and titles are found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PreviousTables(NamedTuple):
     """The tables of texts of an earlier output.
 
     Args:
-        directory: of the output, on any file system of Beam.
+        directory: directory of the output, on any file system of Beam.
         files: number of files of each kind of texts, a power of two, by kind.
     """
 
@@ -40,8 +40,8 @@ class PreviousTables(NamedTuple):
         Args:
             kind: `queries` or `titles`.
             bucket: the first bits of the fingerprints.
-            bits: their number.
-            rules: of the texts.
+            bits: number of these bits.
+            rules: rules of the normal forms.
 
         Raises:
             UserError: a file cannot be read.

@@ -23,7 +23,8 @@ def example(**features: tuple[int, bytes]) -> bytes:
     """An encoded Example.
 
     Args:
-        **features: by name, in sorted order: the kind of the list and its encoded values.
+        **features: features in the order of their names: the kind of the list, and its encoded
+            values.
     """
     entries = []
     for name, (kind, data) in features.items():
@@ -44,8 +45,8 @@ def pair_records(
     query: NDArray[np.int64],
     titles: NDArray[np.int64],
     clicks: NDArray[np.float32],
-    queries: int,
-    all_titles: int,
+    query_count: int,
+    title_count: int,
 ) -> bytes:
     """TFRecords `{clicks: float, query: int64, titles: int64*}`, all of the same length.
 
@@ -56,16 +57,16 @@ def pair_records(
         query: `(pairs,)`.
         titles: `(pairs, 1 + negatives)`.
         clicks: `(pairs,)`.
-        queries: total number of queries.
-        all_titles: total number of titles.
+        query_count: total number of queries.
+        title_count: total number of titles.
     """
     values = {
         "clicks": (FLOATS, np.ascontiguousarray(clicks, "<f4").view(np.uint8).reshape(-1, 4)),
-        "query": (INTEGERS, _varints(query[:, None], queries)),
-        "titles": (INTEGERS, _varints(titles, all_titles)),
+        "query": (INTEGERS, _varints(query[:, None], query_count)),
+        "titles": (INTEGERS, _varints(titles, title_count)),
     }
     sizes = {name: (kind, rows.shape[1]) for name, (kind, rows) in values.items()}
-    # All bytes but those of the values are equal; a value is where two filled examples differ.
+    # All examples have the same bytes, except for the values: those bytes differ between the two.
     template, other = _filled_example(sizes, b"\1"), _filled_example(sizes, b"\2")
     records = np.tile(template, (len(query), 1))
     records[:, template != other] = np.concatenate([rows for _, rows in values.values()], 1)

@@ -46,7 +46,8 @@ def build_report(
     curve = manifest.curve
     lines = tally.lines() + count_lines(counts)
     if curve is not None:
-        lines.append(curve.summary(options.max_position_weight))
+        hint = "" if curve.problem else "; train with --set training.click_weight=linear"
+        lines.append(curve.summary(options.max_position_weight) + hint)
     return {
         "settings": {
             name: value

@@ -67,7 +67,7 @@ def run(
     add_steps: Callable[[beam.Pipeline], None],
     name: str,
     flags: Sequence[str],
-    known: Sequence[str],
+    known_flags: Sequence[str],
     *,
     size: int = 0,
 ) -> None:
@@ -81,7 +81,7 @@ def run(
         name: name of the runner, as in `--runner`.
         flags: flags for Beam. A large local run gets one worker per core, unless a flag starts with
             `--direct_`.
-        known: flags of this command, suggested for an unknown flag.
+        known_flags: flags of this command, suggested for an unknown flag.
         size: bytes of input.
 
     Raises:
@@ -93,7 +93,7 @@ def run(
     if local and (unknown := _unknown_flags(flags)):
         flag = unknown[0].partition("=")[0]
         raise UserError(
-            f"Neither this command nor Beam has the flag {flag}.{did_you_mean(flag, known)}"
+            f"Neither this command nor Beam has the flag {flag}.{did_you_mean(flag, known_flags)}"
         )
     if not local:
         flags.append(f"--runner={name}")

@@ -36,10 +36,10 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "pairs": (_FINGERPRINTS, ("clicks", "rows", "weighted", "robots")),
     "texts": (_TEXT, ("clicks", "sessions")),
     "corpus": (_TEXT, ("clicks",)),
-    "sums": ({"fp": pl.UInt64}, ("clicks", "all", "queries", "listed", "logged")),
+    "sums": ({"fp": pl.UInt64}, ("clicks", "all_clicks", "queries", "in_table", "log_clicks")),
     "views": ({"s": pl.UInt64, **_TEXT}, ("impressions",)),
     "unclicked": (_TEXT, ("impressions", "sessions")),
-    "words": ({"fp": pl.UInt64, "word": pl.String}, ("times",)),
+    "words": ({"fp": pl.UInt64, "word": pl.String}, ("occurrences",)),
     "cells": ({**_FINGERPRINTS, "position": pl.Int64}, ("impressions", "clicks")),
 }
 """Kinds of rows that are summed: the key columns with their types, and the int64 columns to sum.
@@ -49,13 +49,13 @@ SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
   a negative of the query.
 - `texts` and `corpus`: texts of the log and of the corpus with their clicks. `sessions`, of
   queries, is the number of sessions with a click; a click without a session counts as one.
-- `sums`: of a title. `clicks` are those of the training split and `all` those of both splits, in
-  thousandths; `queries` counts training pairs; `listed` is above 0 if the title is in the table;
-  `logged` is the unweighted clicks of both splits.
+- `sums`: sums of a title. `clicks` are those of the training split and `all_clicks` those of both
+  splits, in thousandths; `queries` counts training pairs; `in_table` is above 0 if the title is in
+  the table of titles; `log_clicks` is the unweighted clicks of both splits.
 - `views`: impressions without a click, of a query in a session.
 - `unclicked`: impressions without a click, of a query. `sessions` counts those that had them; it is
   0 without sessions.
-- `words`: occurrences in the training split.
+- `words`: number of occurrences in the training split.
 - `cells`: impressions and clicks of a pair at a position.
 """
 
@@ -110,7 +110,9 @@ def shards_by_kind(shards: Iterable[Shard | None]) -> dict[str, list[Shard]]:
 
 def split_by_bucket(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """Splits a frame that is sorted by the fingerprint column `by`; yields no empty buckets."""
-    buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(1)  # 64 is no shift
+    buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(
+        1
+    )  # a shift by 64 would have no effect
     distinct, starts, counts = np.unique(buckets, return_index=True, return_counts=True)
     for bucket, start, count in zip(
         distinct.tolist(), starts.tolist(), counts.tolist(), strict=True
@@ -180,11 +182,11 @@ class OutputFile(NamedTuple):
     """A file written by a worker.
 
     Args:
-        kind: of its rows, such as `titles`; `rejects` for malformed rows.
-        bucket: of the rows; for rejects, the number of the piece.
-        path: of the file.
-        rows: how many it has; for rejects, the line of the first one in its piece.
-        digest: SHA-256 of the file.
+        kind: kind of its rows, such as `titles`; `rejects` for malformed rows.
+        bucket: bucket of the rows; for rejects, the number of the piece.
+        path: its path.
+        rows: number of rows; for rejects, the line of the first row in the piece.
+        digest: SHA-256 of the content.
     """
 
     kind: str
@@ -227,8 +229,8 @@ class BlockList(NamedTuple):
     Args:
         words: a query that contains one of them is dropped.
         queries: normalized; a query that equals one of them is dropped.
-        phrases: several words, as of a script without spaces, between spaces; a query that
-            contains them one after another is dropped.
+        phrases: several words, as in a script without spaces, with spaces around them; a query
+            that contains them one after another is dropped.
     """
 
     words: Sequence[str] = ()
@@ -267,14 +269,14 @@ class PipelineContext(NamedTuple):
     """Settings that every step receives.
 
     Args:
-        options: of the command.
+        options: options of the command.
         bits: there are `2 ** bits` buckets, and as many files of each kind.
-        directory: where workers write output files.
-        shard_directory: for runs on this machine, a directory for shards that all workers share;
-            otherwise the runner keeps all shards in memory until the pipeline ends.
+        directory: directory for output files of workers.
+        shard_directory: directory for shards that all workers share, if they run on this machine;
+            None: the runner keeps all shards in memory until the pipeline ends.
         block_list: queries to drop.
         version_guard: refuses workers with another version than the launcher.
-        previous: texts of an earlier output, to find the new ones; None finds none.
+        previous: texts of an earlier output, by which new texts are found; or None.
     """
 
     options: PreprocessOptions
@@ -297,9 +299,9 @@ class PipelineContext(NamedTuple):
         """Yields rows as shards, encoded in the element or in one file of `shard_directory`.
 
         Args:
-            kind: of the rows. Rows of a kind of `SUMMED` are cast and sorted.
+            kind: kind of the rows. Rows of a kind of `SUMMED` are cast and sorted.
             frame: the rows; must be sorted by fingerprint if the kind is not in `SUMMED`.
-            tag: of the output; the main one if empty.
+            tag: tag of the output; empty for the main output.
             by: the column with the fingerprint that determines the bucket of a row.
             to: the bucket of all rows, instead of `by`.
         """

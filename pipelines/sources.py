@@ -26,20 +26,21 @@ from pipelines.output import is_local, open_bytes
 MIN_PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 8 << 20
 PIECES = 64
+"""Minimum number of pieces, if that makes none smaller than `MIN_PIECE_BYTES`."""
 IGNORE_FLAG = "--ignore-other-files"
 _MAX_LISTED = 10
 
 
 class Piece(NamedTuple):
-    """A part of a file that one worker reads.
+    """A range of bytes of a file, which one worker reads.
 
     Args:
         number: index in reading order over all files; orders the rejects.
-        path: of the file.
-        names: of the columns; None if the piece contains the header or needs none.
+        path: path of the file.
+        names: names of the columns; None if the piece contains the header or needs no names.
         start: first byte.
         end: byte after the last; None for the full file.
-        pieces: number of pieces of the plan that this one replaces.
+        pieces: number of planned pieces that this one replaces.
     """
 
     number: int
@@ -81,9 +82,9 @@ def find_files(
 
     Args:
         patterns: paths, globs and directories.
-        flag: of the patterns, for messages.
+        flag: name of the patterns in messages.
         ignore_others: whether to leave out files of other formats and subdirectories.
-        hint: end of the message if all files are empty.
+        hint: end of the message about empty files.
 
     Raises:
         UserError: all files are empty, a pattern matches nothing, a file has an unknown format, or
@@ -159,9 +160,9 @@ def join_if_quoted(pieces: Any) -> Any:
     """
     return (
         pieces
-        | "Look for quotes" >> beam.Map(_with_quotes)
+        | "Look for quotes" >> beam.Map(_find_quotes)
         | "By file" >> beam.GroupByKey()
-        | "Join pieces" >> beam.FlatMap(_joined)
+        | "Join pieces" >> beam.FlatMap(_join_pieces)
         | "Spread pieces" >> beam.Reshuffle()
     )
 
@@ -171,17 +172,17 @@ def may_have_quotes(pieces: Iterable[Piece]) -> bool:
     return any(piece.end is not None and format_of(piece.path) == "csv" for piece in pieces)
 
 
-def whole_if_quoted(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def join_quoted_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Joins the pieces of each CSV file that has quotes, in this process; see `join_if_quoted`."""
     by_path: dict[str, list[tuple[Piece, bool]]] = {}
     for piece in pieces:
-        path, of_piece = _with_quotes(piece)
-        by_path.setdefault(path, []).append(of_piece)
+        path, piece_and_quoted = _find_quotes(piece)
+        by_path.setdefault(path, []).append(piece_and_quoted)
     for file in by_path.items():
-        yield from _joined(file)
+        yield from _join_pieces(file)
 
 
-def _with_quotes(piece: Piece) -> tuple[str, tuple[Piece, bool]]:
+def _find_quotes(piece: Piece) -> tuple[str, tuple[Piece, bool]]:
     """The path of a piece, the piece, and whether it contains a quote."""
     quoted = False
     if may_have_quotes([piece]):
@@ -194,7 +195,7 @@ def _with_quotes(piece: Piece) -> tuple[str, tuple[Piece, bool]]:
     return piece.path, (piece, quoted)
 
 
-def _joined(file: tuple[str, Iterable[tuple[Piece, bool]]]) -> Iterator[Piece]:
+def _join_pieces(file: tuple[str, Iterable[tuple[Piece, bool]]]) -> Iterator[Piece]:
     """The pieces of a file, joined to one if any of them has a quote."""
     pieces = sorted(file[1])
     if not any(quoted for _, quoted in pieces):

@@ -32,19 +32,19 @@ _FEATURES = {
     "titles": _LIST(_TEXT),  # the clicked title, then the negatives
     "title_ngrams": _LIST(_LIST(_LIST(_INTEGER))),
     "title_numbers": _LIST(_INTEGER),
-    "clicked_numbers": _LIST(_INTEGER),  # of all titles clicked for the query
+    "clicked_numbers": _LIST(_INTEGER),  # the numbers of all titles clicked for the query
 }
 
 
 class ClickLog(tfds.core.GeneratorBasedBuilder):
     """Query and clicked title pairs with negatives, hashed to letter n-grams.
 
-    Differs from the batches of `dssm_tf.data` by using the files, splits and caching of tfds. Texts
-    are looked up in the tables by number. Examples are in the order of the records.
+    Differs from the batches of `dssm_tf.data` by using the files, splits and caching of tfds. Each
+    example has the texts of its query and titles. Examples are in the order of the records.
 
     Args:
         data: directory written by `dssm preprocess`.
-        **tfds_arguments: of `tfds.core.GeneratorBasedBuilder`.
+        **tfds_arguments: arguments of `tfds.core.GeneratorBasedBuilder`.
 
     Raises:
         UserError: the directory is unusable, or has no pairs.

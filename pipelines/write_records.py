@@ -101,11 +101,11 @@ def write_queries(
     impressions = pairs.filter("impression").select("number", q="row")
     positives = pairs.filter("positive").sort("key", maintain_order=True)
     for split, pool in zip(SPLITS, texts.pools, strict=True):
-        of_split = positives.filter(train=split == TRAIN)
+        split_pairs = positives.filter(train=split == TRAIN)
         if split == VALIDATION and not options.validation_fraction:
             break
-        row, number, keys = (of_split[name].to_numpy() for name in ("row", "number", "key"))
-        negatives = np.full((len(of_split), options.negatives), EMPTY, np.int64)
+        row, number, keys = (split_pairs[name].to_numpy() for name in ("row", "number", "key"))
+        negatives = np.full((len(split_pairs), options.negatives), EMPTY, np.int64)
         if options.negatives_from != "log":
             fill_from_impressions(negatives, row, keys, impressions)
         if options.negatives_from != "impressions":
@@ -115,14 +115,14 @@ def write_queries(
         candidates = np.concatenate(
             [positive, np.where(negatives == EMPTY, positive, negatives)], 1
         )
-        clicks = (of_split["weighted"] / CLICK_WEIGHT_SCALE).to_numpy()
+        clicks = (split_pairs["weighted"] / CLICK_WEIGHT_SCALE).to_numpy()
         data = pair_records(first_query + row, candidates, clicks, total_queries, len(title_keys))
-        yield write_output_file(context.directory, split, bucket, len(of_split), data)
+        yield write_output_file(context.directory, split, bucket, len(split_pairs), data)
         yield count_output(
             {
                 f"{split}: queries": len(np.unique(row)),
-                f"{split}: pairs": len(of_split),
-                f"{split}: clicks": of_split["clicks"].sum(),
+                f"{split}: pairs": len(split_pairs),
+                f"{split}: clicks": split_pairs["clicks"].sum(),
                 f"{split}: pairs without a negative": (negatives == EMPTY).all(1).sum(),
             }
         )
@@ -156,7 +156,7 @@ class AllTexts:
         self.words = _concat_buckets(words)["fp"].to_numpy()
         self.pools = [
             NegativePool(frame[name].to_numpy(), context.options.negative_alpha)
-            for name in ("clicks", "all")
+            for name in ("clicks", "all_clicks")
         ]
 
 

@@ -1,4 +1,4 @@
-"""Asking a served ranker: clients for TensorFlow Serving, and the configuration it runs with.
+"""Clients of a served ranker, and the configuration of TensorFlow Serving.
 
 Imports nothing of this package and no TensorFlow.
 """

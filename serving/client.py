@@ -78,7 +78,7 @@ class Client:
             TLS. Without them, nothing is encrypted.
 
     Raises:
-        ServingError: from every method that sends a request.
+        ServingError: a request fails; every method that sends one raises it.
         ValueError: the arguments are invalid for every server.
     """
 
@@ -169,7 +169,7 @@ class Client:
                     },
                 )
                 response = self._predict(request, timeout=self.timeout)
-                tensor = response.outputs[output]  # empty if there is none
+                tensor = response.outputs[output]  # an empty tensor if it is missing
                 arrays.append(messages.decode_floats(tensor, end - start, dimensions))
             return np.concatenate(arrays)
         except grpc.RpcError as error:

@@ -12,8 +12,8 @@ import pytest
 from tests.clicks import click_log
 
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.S | re.M)
-CHATTER = re.compile(r"tensorflow/|\.cc:|Warning|WARNING|oneDNN|\x1b")
-LINES = 150
+LIBRARY_MESSAGE = re.compile(r"tensorflow/|\.cc:|Warning|WARNING|oneDNN|\x1b")
+MAX_LINES = 150
 
 
 @pytest.mark.long
@@ -50,7 +50,7 @@ def test_the_blocks_of_the_readme_run_in_order_in_one_folder(checkout, tmp_path,
         )
         assert process.returncode == 0, f"{code}\n{process.stdout}\n{process.stderr}"
         outputs[code] = process.stdout
-        assert not CHATTER.findall(process.stdout + process.stderr)
+        assert not LIBRARY_MESSAGE.findall(process.stdout + process.stderr)
         expected_output = [line[2:] for line in code.splitlines() if line.startswith("# ")]
         assert expected_output == (process.stdout.splitlines() if language == "python" else [])
     (search,) = (out for code, out in outputs.items() if "dssm search" in code)
@@ -60,6 +60,6 @@ def test_the_blocks_of_the_readme_run_in_order_in_one_folder(checkout, tmp_path,
 
 def test_the_readme_is_short_and_every_file_it_names_exists(checkout):
     text = (checkout / "README.md").read_text("utf-8")
-    assert len(text.splitlines()) <= LINES
+    assert len(text.splitlines()) <= MAX_LINES
     links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)}
     assert not [name for name in links if not (checkout / name).exists()]

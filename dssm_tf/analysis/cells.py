@@ -40,8 +40,8 @@ class Reading:
     Attributes:
         words: the words of the text.
         backwards: whether the direction reads from the right.
-        activations: gates, cells and outputs by their names in P16 eq. 2 (`i`, `f`, `o`, `c`,
-            `y`), each `(words, cells)`, in the order of the text.
+        activations: gates, cells and outputs by their names in eq. 2 of Palangi et al. 2016 (`i`,
+            `f`, `o`, `c`, `y`), each `(words, cells)`, in the order of the text.
     """
 
     words: list[str]

@@ -64,7 +64,7 @@ class MatchExplanation:
         matches: the words and pairs of both texts, with their contributions.
         prior: weighted log-prior of the title.
         mean_prior: weighted log-prior of the average title.
-        remembered: what the remembered clicks of the query add.
+        remembered: the part of the score that the remembered clicks of the query add.
         clicks: the remembered clicks of the query on this title, and on all titles.
         notes: limits of the explanation, in sentences.
         boosts: the boosts of a search, with the numbers of the title.

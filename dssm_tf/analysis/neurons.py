@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating[Any]]
 
 ACTIVE_NEURONS = 5
+"""Default number of the most active neurons."""
 LINKS = 10
+"""Default maximum number of links."""
 
 
 class Link(NamedTuple):

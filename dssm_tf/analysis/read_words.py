@@ -7,9 +7,8 @@ from dssm_tf.tables.cells import shown_text
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 
-_LONGEST = 200
-"""The number of words of a text, and of letters of a word, that are explained for a model without
-limits."""
+_MAX_LENGTH = 200
+"""Maximum number of words of a text, and of letters of a word, if the model has no limits."""
 
 
 def read_words(side: str, text: str, vocabulary: Vocabulary | None) -> tuple[list[str], list[str]]:
@@ -33,12 +32,12 @@ def read_words(side: str, text: str, vocabulary: Vocabulary | None) -> tuple[lis
             f"the {side} {shown_text(text)!r} has no word, so there is nothing to explain."
         )
     if vocabulary is None:
-        if dropped := len(words[_LONGEST:]):
+        if dropped := len(words[_MAX_LENGTH:]):
             notes.append(
-                f"The first {_LONGEST} words of the {side} are explained; {dropped} more are left "
-                "out."
+                f"The first {_MAX_LENGTH} words of the {side} are explained; {dropped} more are "
+                "left out."
             )
-        return [word[:_LONGEST] for word in words[:_LONGEST]], notes
+        return [word[:_MAX_LENGTH] for word in words[:_MAX_LENGTH]], notes
     if dropped := len(vocabulary.rules.words(text)) - len(words):
         notes.append(
             f"The model reads the first {len(words)} words of the {side}; it drops {dropped} more."

@@ -82,7 +82,7 @@ def figures(explanation: Explanation) -> dict[str, Figure]:
 
 def _match_figure(explanation: MatchExplanation) -> Figure:
     """The contributions of words and pairs."""
-    from dssm_tf.reports.figures import word_weights
+    from dssm_tf.reports.figures import draw_word_weights
 
     bars = {
         text.name: (
@@ -96,32 +96,32 @@ def _match_figure(explanation: MatchExplanation) -> Figure:
         contributions = np.array([pair.contribution for pair in pairs])
         bars["pairs"] = ([pair.pair for pair in pairs], contributions, contributions)
     heading = f"{explanation.name}: {explanation.similarity:.3f} without the prior"
-    return word_weights(bars, heading, "score", "adds at most")
+    return draw_word_weights(bars, heading, "score", "adds at most")
 
 
 def _shapley_figures(explanation: ShapleyExplanation) -> dict[str, Figure]:
     """The contributions of words, and for recurrent models gates and active cells."""
-    from dssm_tf.reports.figures import heat_maps, word_weights
+    from dssm_tf.reports.figures import draw_heat_maps, draw_word_weights
 
     texts = (explanation.query, explanation.title)
-    weights = {text.name: (text.words, text.contributions, text.lost) for text in texts}
+    weights = {text.name: (text.words, text.contributions, text.losses) for text in texts}
     heading = f"{explanation.name}: {explanation.measure} {explanation.similarity:.3f}"
-    drawings = {"words": word_weights(weights, heading, explanation.measure)}
+    drawings = {"words": draw_word_weights(weights, heading, explanation.measure)}
     readings = [(text.name, reading) for text in texts for reading in text.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
     for side_name, reading in readings:
         name = f"{side_name}{'-backwards' if reading.backwards else ''}"
         direction = f"{side_name}, read from the {'right' if reading.backwards else 'left'}"
-        # In the order of P16 fig. 4.
+        # In the order of fig. 4 of Palangi et al. 2016.
         gates = {f"{gate}(t)": reading.activations[gate] for gate in "ifocy"
                  if gate in reading.activations}  # fmt: skip
-        drawings[f"gates-{name}"] = heat_maps(
+        drawings[f"gates-{name}"] = draw_heat_maps(
             gates, reading.words, f"{explanation.name}: {direction}"
         )
         cells = most_active(reading.y[-1])
         active = {"y(t)": reading.activations["y"][:, cells]}
         title = f"{len(cells)} most active cells: {direction}"
-        drawings[f"active-{name}"] = heat_maps(
+        drawings[f"active-{name}"] = draw_heat_maps(
             active, reading.words, title, cells.tolist(), largest
         )
     return drawings

@@ -22,7 +22,7 @@ from dssm_tf.evaluation.intervals import small_sample_warning
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.load_run import RunRanker, load_run
 from dssm_tf.model.run_files import CONFIG, HISTORY, load_titles, training_log
-from dssm_tf.reports.figures import lines
+from dssm_tf.reports.figures import draw_curves
 from dssm_tf.reports.formatting import mean_cells, overlap_lines
 from dssm_tf.reports.markdown import bullets, plain, table
 from dssm_tf.tables.cells import shown_text
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _METRIC = "ndcg@10"
-_EXPLAINED_QUERIES = 5  # of the best and of the worst
+_EXPLAINED_QUERIES = 5  # number of best and of worst queries
 _TOPIC_TEXTS = 2_000  # maximum number of texts for topics
 _TOPIC_ROWS = 12  # cells in the table
 
@@ -52,8 +52,7 @@ def report(
         run: directory that `dssm train` wrote.
         judgments: judgments for metrics and for the best and worst queries; may be empty.
         corpus: titles to rank; those of the judgments if None.
-        beside: further runs by name. Their curves, scores and keywords are shown next to this
-            run's.
+        beside: further runs by name. The report has their curves, scores and keywords, too.
 
     Returns:
         Markdown, and its figures by name.
@@ -110,7 +109,7 @@ def _curves(runs: Mapping[str, Path]) -> dict[str, Figure]:
         }
         if curves:
             name = f"curve-{metric.replace('@', '')}"
-            figures[name] = lines(label, curves, "epoch", log="loss" in metric)
+            figures[name] = draw_curves(label, curves, "epoch", log="loss" in metric)
     return figures
 
 

@@ -25,10 +25,10 @@ Array = NDArray[np.float64]
 COSINE, SCORE = "cosine", "score"
 # Two words have similar spelling if they share half of the shorter word's trigrams.
 _SIMILAR_SPELLING = 0.5
-_MIN_CONTRIBUTION = 0.1  # fraction of the cosine that a word needs for a sentence
+_MIN_CONTRIBUTION = 0.1  # minimum fraction of the cosine for a sentence about a word
 _MIN_INTERACTION = 0.5  # fraction of a word's contribution that is lost without the other word
 
-# By tower, the values that the explanation of a run shows besides the words.
+# The values by tower that the explanation of a run has in addition to the words.
 _INNER_VALUES = {
     "clsm": "neurons", "rnn": "cells", "lstm": "gates and cells", "bilstm": "gates and cells"
 }  # fmt: skip
@@ -44,9 +44,9 @@ class TextExplanation:
         contributions: Shapley value of each word for the cosine or score, `(words,)`.
         standard_errors: standard errors of the contributions, `(words,)`, if orders of the words
             were sampled; None if the values are exact.
-        base_value: the cosine or score if this text has no words. Scores are those above a title
-            without words; see `explain_words`.
-        lost: loss of cosine or score without each word, `(words,)`.
+        base_value: the cosine or score if this text has no words. Scores are relative to that of a
+            title without words; see `explain_words`.
+        losses: loss of cosine or score without each word, `(words,)`.
         readings: activations of a recurrent tower, one `Reading` per direction; empty for other
             towers.
         features: `h_t(i)` of a CLSM, `(words, neurons)`; None for other towers.
@@ -57,7 +57,7 @@ class TextExplanation:
     contributions: Array
     standard_errors: Array | None
     base_value: float
-    lost: Array
+    losses: Array
     readings: Sequence[Reading] = ()
     features: NDArray[np.float32] | None = None
 
@@ -69,7 +69,7 @@ class TextExplanation:
         columns: dict[str, list[Any]] = {"adds": self.contributions.tolist()}
         if self.standard_errors is not None:
             columns["standard error"] = self.standard_errors.tolist()
-        columns["lost without"] = self.lost.tolist()
+        columns["lost without"] = self.losses.tolist()
         for reading in self.readings:
             order = "right to left" if reading.backwards else "left to right"
             active = min(ACTIVE_CELLS, reading.y.shape[1])
@@ -176,13 +176,13 @@ class ShapleyExplanation:
             if abs(contributions[position]) < _MIN_CONTRIBUTION * abs(total):
                 weak.append(position)
             else:
-                lines.append(f"{self._match(position)} ({contributions[position]:+.3f}).")
+                lines.append(f"{self._describe_match(position)} ({contributions[position]:+.3f}).")
         if weak:
             names = ", ".join(f"'{self.query.words[position]}'" for position in weak)
             lines.append(f"Of little weight: {names} ({contributions[weak].sum():+.3f}).")
         return lines
 
-    def _match(self, position: int) -> str:
+    def _describe_match(self, position: int) -> str:
         """Says how a word of the query matches the title."""
         word, contribution = self.query.words[position], self.query.contributions[position]
         if word in self.title.words:
@@ -246,11 +246,12 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
     """Explains the score of a query and a title by Shapley values, for any model.
 
     Each word gets its Shapley value among the words of its text, while the other text stays
-    complete. The values explain the cosine if the model has vectors. Otherwise they explain how
-    much the title's score is above that of a title without words: for a log-likelihood, which falls
-    with every word of the query, it is a likelihood ratio. In texts of more than
-    `contributions.MAX_EXACT_WORDS` words, the values are estimated from samples. For a run, the
-    activations of its layers are included.
+    complete. The values explain the cosine if the model has vectors. Otherwise they explain the
+    score minus that of a title without words. If the score is a log-likelihood, which falls with
+    every word of the query, this difference is the logarithm of a likelihood ratio.
+
+    In texts of more than `contributions.MAX_EXACT_WORDS` words, the values are estimated from
+    samples. For a run, the activations of its layers are included.
 
     Args:
         ranker: a `VectorRanker`, or anything else that scores titles.
@@ -261,8 +262,8 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         UserError: a text has no word, or the model's vocabulary has none of its letter n-grams.
     """
     texts = {"query": query, "title": title}
-    vectors = ranker if isinstance(ranker, VectorRanker) else None
-    vocabulary = None if vectors is None else vectors.vocabulary
+    vector_ranker = ranker if isinstance(ranker, VectorRanker) else None
+    vocabulary = None if vector_ranker is None else vector_ranker.vocabulary
     words: dict[str, list[str]] = {}
     notes: list[str] = []
     for side, text in texts.items():
@@ -276,15 +277,15 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
 
     def values(queries: Sequence[str], titles: Sequence[str]) -> Array:
         """Cosines or scores, `(queries, titles)`."""
-        if vectors is None:
+        if vector_ranker is None:
             scores = np.asarray(ranker.score_matrix(queries, (*titles, "")), np.float64)
             return scores[:, :-1] - _finite(scores[:, -1:])
-        query_vectors = vectors.encode_queries(queries)
-        title_vectors = vectors.encode_titles(titles)
+        query_vectors = vector_ranker.encode_queries(queries)
+        title_vectors = vector_ranker.encode_titles(titles)
         return query_vectors.astype(np.float64) @ title_vectors.astype(np.float64).T
 
     base_score = 0.0
-    if vectors is None:
+    if vector_ranker is None:
         base_scores = np.asarray(ranker.score_matrix([" ".join(words["query"])], ("",)), np.float64)
         base_score = float(_finite(base_scores)[0, 0])
     shortened = {side: [" ".join(words[side]), *without_each(words[side])] for side in texts}
@@ -296,7 +297,7 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         lambda titles: values([" ".join(words["query"])], titles)[0],
     )
     explanations = []
-    for name, value, losses_of_words in zip(texts, value_functions, losses, strict=True):
+    for name, value, word_losses in zip(texts, value_functions, losses, strict=True):
         contributions, errors = word_contributions(value, words[name])
         activations: Sequence[Any] = ()
         if hasattr(ranker, "model"):
@@ -306,23 +307,27 @@ def explain_words(ranker: Any, query: str, title: str) -> ShapleyExplanation:
         base_value = float(value([""])[0])
         explanations.append(
             TextExplanation(
-                name, words[name], contributions, errors, base_value, losses_of_words, *activations
+                name, words[name], contributions, errors, base_value, word_losses, *activations
             )
         )
     prior = mean_prior = 0.0
-    if vectors is not None:
-        prior, mean_prior = float(vectors.weighted_prior([title])[0]), vectors.mean_prior
-        if not hasattr(ranker, "model") and vectors.tower_name in _INNER_VALUES:
+    if vector_ranker is not None:
+        prior, mean_prior = (
+            float(vector_ranker.weighted_prior([title])[0]),
+            vector_ranker.mean_prior,
+        )
+        if not hasattr(ranker, "model") and vector_ranker.tower_name in _INNER_VALUES:
+            inner_values = _INNER_VALUES[vector_ranker.tower_name]
             notes.append(
-                f"An export does not contain its layers. To see its "
-                f"{_INNER_VALUES[vectors.tower_name]}, explain the run that it was exported from."
+                f"An export does not contain its layers. To see its {inner_values}, explain the "
+                "run that it was exported from."
             )
     return ShapleyExplanation(
         ranker.name, explanations[0], explanations[1], base_score + float(table[0, 0]), prior,
-        mean_prior, interactions, notes, SCORE if vectors is None else COSINE, base_score,
+        mean_prior, interactions, notes, SCORE if vector_ranker is None else COSINE, base_score,
     )  # fmt: skip
 
 
 def _finite(scores: Array) -> Array:
-    """Scores with 0 in place of those that are not finite."""
+    """Replaces scores that are not finite by 0."""
     return np.where(np.isfinite(scores), scores, 0.0)

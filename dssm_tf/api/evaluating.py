@@ -110,13 +110,13 @@ class EvaluationResult(Evaluation):
             UserError: there is no such metric.
         """
         from dssm_tf.common.errors import check_name
-        from dssm_tf.reports.figures import mean_intervals
+        from dssm_tf.reports.figures import draw_mean_intervals
 
         names = list(metrics or self.metrics)
         for name in names:
             check_name("metric", name, self.metrics)
         frame = self.to_frame()
-        return mean_intervals(
+        return draw_mean_intervals(
             self.systems,
             {
                 name: frame.select(name, f"{name}_low", f"{name}_high").to_numpy().T

@@ -38,10 +38,10 @@ def pair_blocks(queries: Tokens, titles: Tokens) -> Iterator[PairBlock]:
     order = np.lexsort([np.minimum(texts.lengths, _MAX_WORDS) for texts in (titles, queries)])
     for start in range(0, len(order), _BLOCK_PAIRS):
         pairs = order[start : start + _BLOCK_PAIRS]
-        yield PairBlock(pairs, _padded(queries, pairs), _padded(titles, pairs))
+        yield PairBlock(pairs, _pad(queries, pairs), _pad(titles, pairs))
 
 
-def _padded(texts: Tokens, rows: Ids) -> Ids:
+def _pad(texts: Tokens, rows: Ids) -> Ids:
     width = min(texts.lengths[rows].max(), _MAX_WORDS)
     positions = texts.starts[rows][:, None] + np.arange(width)
     inside = positions < texts.starts[rows + 1][:, None]
@@ -71,10 +71,10 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
     forward, backward = np.zeros((2, *inside.shape))
     forward[inside] = np.asarray(to_query[title, query]).ravel() * tie_break
     backward[inside] = np.asarray(to_title[query, title]).ravel() * tie_break
-    return symmetrize(_best(forward, 2), _best(backward, 1))
+    return symmetrize(_mark_best(forward, 2), _mark_best(backward, 1))
 
 
-def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
+def _mark_best(probabilities: NDArray[np.float64], axis: int) -> Links:
     """Marks the maximum along an axis: the first of equal ones, and none if it is 0."""
     best = np.zeros(probabilities.shape, dtype=bool)
     first = np.expand_dims(probabilities.argmax(axis), axis)

@@ -24,7 +24,7 @@ from dssm_tf.baselines.topic_model import (
 )
 from dssm_tf.common.field_types import Fraction, PositiveInt
 
-_PAIRS = 256  # processed at once: their topics fit a CPU's cache
+_PAIRS = 256  # pairs per block, whose topics fit a CPU's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class BLTM(TopicEM[BilingualTopics]):
     that queries have for the same topics. The objective is log-likelihood, less the divergence
     that the constraint costs, plus log-prior; a pair counts once per click.
 
-    Reference: Gao, Toutanova and Yih 2011; S14 section 5.2 on the constraint; Platt, Toutanova
-    and Yih 2010 for its EM.
+    Reference: Gao, Toutanova and Yih 2011; Shen et al. 2014, sec. 5.2, on the constraint; Platt,
+    Toutanova and Yih 2010 for its EM.
     """
 
     name = "bltm"

@@ -50,7 +50,7 @@ class ClickedPairs(NamedTuple):
                 sums[pair] += count
         if needed_by and not sums:
             raise NoClicksError(
-                f"{needed_by} got no click with words in both query and title; "
+                f"{needed_by} received no click with words in both query and title; "
                 "it learns from clicks."
             )
         pairs = sorted(sums)

@@ -22,7 +22,7 @@ def log_likelihoods(
 
     Args:
         queries: how often each query contains each feature, `(queries, features)`.
-        counts: of features in titles, `(features, titles)`; need not be whole numbers.
+        counts: count of each feature in each title, `(features, titles)`; not always whole numbers.
         background: the features' probabilities, `(features,)`; those of 0 are left out.
         lengths: words of each title, `(titles,)`.
         mu: words that every title is padded with.

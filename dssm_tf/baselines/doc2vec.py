@@ -94,12 +94,12 @@ class Doc2Vec(Baseline[ParagraphVectors]):
         tags = {text: tag for tag, text in enumerate(distinct)}
         tagged = _gensim().TaggedDocument
         documents = [tagged(text.split(), [tags[text]]) for text in texts]
-        model = self._untrained()
+        model = self._new_model()
         if documents:
             model.build_vocab(documents)
         if not len(model.wv):
             raise UserError(
-                f"{self.name} got {len(distinct)} texts with words, and no word that occurs "
+                f"{self.name} received {len(distinct)} texts with words, and no word that occurs "
                 f"{self.min_count} times; it needs texts to learn from."
             )
         from gensim.models.callbacks import CallbackAny2Vec
@@ -127,7 +127,7 @@ class Doc2Vec(Baseline[ParagraphVectors]):
     def _build_index(self) -> None:
         learned = self.learned
         self._tags = {text: tag for tag, text in enumerate(learned.texts)}
-        self._model = self._untrained()
+        self._model = self._new_model()
         # The words are in gensim's order; its sorting would change that of equal counts.
         self._model.sorted_vocab = False
         counts = dict(zip(learned.words, learned.counts.tolist(), strict=True))
@@ -163,7 +163,7 @@ class Doc2Vec(Baseline[ParagraphVectors]):
     def _score(self, queries: Sequence[str], encoded: Floats) -> Floats:
         return stable_product(self.vectors(queries), encoded)
 
-    def _untrained(self) -> Any:
+    def _new_model(self) -> Any:
         """A gensim model with these parameters; several workers would make it random."""
         options = self.parameters()
         return _gensim().Doc2Vec(vector_size=options.pop("size"), workers=1, **options)

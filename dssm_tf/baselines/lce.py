@@ -29,9 +29,10 @@ class LCE(MRF):
 
         (1 - feedback_weight) S(Q, D) + feedback_weight |Q| sum over e of P(e | Q) f(e, D)
 
-    with `|Q|` the number of the query's known words: both terms then weigh as a query of that
-    length. A query without a known word gets no concepts. Ties go to the earlier title, and to the
-    earlier word in the alphabet.
+    with `|Q|` the number of the query's known words. `S` is a sum over these words, and `P(e | Q)`
+    sums to one, so the factor gives both terms the scale of a query of this length. A query without
+    a known word gets no concepts. Ties go to the earlier title, and to the earlier word in the
+    alphabet.
 
     The paper also uses pairs of words as concepts. This uses single words, which the paper measures
     most, because a title is too short to show pairs that stand out.

@@ -133,7 +133,8 @@ class PTM(TranslationModel[PhraseTranslations]):
         words = np.unique(tokens.ids[tokens.ids >= 0])
         words = words[self._background[words] > 0]
         gains, log_pseudo_counts = log_gains(
-            self._all_counts(words, titles, phrase_counts), self.mu * self._background[words]
+            self._single_word_counts(words, titles, phrase_counts),
+            self.mu * self._background[words],
         )
         word_at = index_in(tokens.ids, words)
         phrases_at, phrase_gains = self._phrase_gains(tokens, phrase_counts)
@@ -157,7 +158,7 @@ class PTM(TranslationModel[PhraseTranslations]):
             scores[query] = best[-1]
         return scores
 
-    def _all_counts(
+    def _single_word_counts(
         self, words: Ids, titles: Tokens, phrase_counts: sparse.csr_matrix
     ) -> sparse.csr_matrix:
         """`|D| p(q | D)` of single words before smoothing: `(words, titles)`."""

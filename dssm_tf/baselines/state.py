@@ -83,21 +83,20 @@ def check_arrays(
     Args:
         learned: the dataclass.
         shapes: the names of the dimensions of fields; a field of a dataclass within the dataclass
-            is `field/part`. Dimensions with the same name have the same size; `terms` is the
-            number of `learned.terms`, and a name of another field with texts is the number of
-            texts.
+            is `field/part`. Dimensions with the same name have the same size. A dimension that is
+            named after a field with terms or texts has the size of that field.
         sizes: further sizes by name.
 
     Raises:
         ValueError: a number is not finite, an index of a sparse matrix is out of range, or a shape
             is wrong.
     """
-    known = dict(sizes)
+    sizes_by_dimension = dict(sizes)
     for field in fields(learned):
         value = getattr(learned, field.name)
         is_texts = isinstance(value, tuple) and all(isinstance(part, str) for part in value)
         if isinstance(value, Terms) or is_texts:
-            known[field.name] = len(value)
+            sizes_by_dimension[field.name] = len(value)
         if sparse.issparse(value):
             value.check_format(full_check=True)
         if is_dataclass(value):
@@ -116,9 +115,11 @@ def check_arrays(
         if "/" in name:
             continue
         shape = np.shape(getattr(learned, name))
+        # A dimension without a size has that of the first array with it; 0 where axes are missing.
+        axes = (*shape, *[0] * len(dimensions))
         expected = tuple(
-            known.setdefault(dimension, size)
-            for dimension, size in zip(dimensions, (*shape, *[0] * len(dimensions)), strict=False)
+            sizes_by_dimension.setdefault(dimension, size)
+            for dimension, size in zip(dimensions, axes, strict=False)
         )
         if shape != expected:
             raise ValueError(f"{name} has the shape {shape}; expected {expected}")
@@ -162,6 +163,7 @@ def _restore(annotation: Any, values: Mapping[str, Any], name: str) -> Any:
 
 
 def _parts(values: Mapping[str, Any], name: str) -> dict[str, NDArray[Any]]:
+    """The values stored as `name/part`, by part."""
     start = f"{name}/"
     return {key[len(start) :]: value for key, value in values.items() if key.startswith(start)}
 

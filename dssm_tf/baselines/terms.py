@@ -56,7 +56,7 @@ class Terms:
         terms = cls.of(titles)
         if not terms:
             raise UserError(
-                f"{name} got {len(titles)} titles and no word in them; "
+                f"{name} received {len(titles)} titles and no word in them; "
                 "it needs a corpus to learn from."
             )
         return terms

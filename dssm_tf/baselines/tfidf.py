@@ -41,7 +41,7 @@ class TfIdf(Baseline[TfIdfStatistics]):
     of titles in the corpus and `n` the number of those that contain `w`. This is scikit-learn's
     default. Words that the corpus lacks are left out.
 
-    Reference: Salton and Buckley 1988; W14 section 4 for its use as a baseline.
+    Reference: Salton and Buckley 1988; Wu et al. 2014, sec. 4, for its use as a baseline.
     """
 
     name = "tfidf"

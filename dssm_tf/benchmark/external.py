@@ -22,7 +22,7 @@ from dssm_tf.text.training_log import TrainingLog
 
 Encode = Callable[[Sequence[str]], Any]
 
-_TIMED_QUERIES = 50  # scored one at a time
+_TIMED_QUERIES = 50  # number of queries that are scored and timed, one at a time
 
 
 def saved_training_log(path: Path) -> TrainingLog | None:
@@ -73,12 +73,12 @@ def load_teacher(model: str) -> tuple[Encode, Encode]:
     return encode, encode
 
 
-def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunction:
+def cosines(encode_queries: Encode, encode_titles: Encode, distinct: Any = None) -> ScoreFunction:
     """Scores by the inner product of unit vectors; repeated calls encode a list of titles once.
 
     Args:
-        queries: maps raw queries to unit vectors `(queries, dimension)`.
-        titles: maps raw titles to unit vectors `(titles, dimension)`.
+        encode_queries: maps raw queries to unit vectors `(queries, dimension)`.
+        encode_titles: maps raw titles to unit vectors `(titles, dimension)`.
         distinct: maps titles to the distinct titles and the index of each title among them. Only
             distinct titles are scored, so equal titles have equal scores: equal columns of a matrix
             product can differ in the last bit. By default, titles are compared as strings.
@@ -86,13 +86,13 @@ def cosines(queries: Encode, titles: Encode, distinct: Any = None) -> ScoreFunct
     distinct = distinct or partial(np.unique, return_inverse=True)
 
     @lru_cache(1)
-    def encoded(texts: tuple[str, ...]) -> Any:
-        distinct_texts, indices = distinct(texts)
-        return titles(list(distinct_texts)), indices
+    def encode_distinct(titles: tuple[str, ...]) -> Any:
+        distinct_titles, indices = distinct(titles)
+        return encode_titles(list(distinct_titles)), indices
 
-    def scores(query_texts: Sequence[str], texts: Sequence[str]) -> Any:
-        vectors, indices = encoded(tuple(texts))
-        return (queries(query_texts) @ vectors.T)[:, indices]
+    def scores(queries: Sequence[str], titles: Sequence[str]) -> Any:
+        vectors, indices = encode_distinct(tuple(titles))
+        return (encode_queries(queries) @ vectors.T)[:, indices]
 
     return scores
 

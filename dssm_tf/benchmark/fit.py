@@ -60,12 +60,12 @@ _MODEL = "model"
 
 
 class Candidate(NamedTuple):
-    """A system with one setting of its tuned parameters.
+    """A system with one setting of the parameters that cross-validation chooses.
 
     Attributes:
         about: size, training time, notes and other facts, written to `about.json`.
         scores: the function that scores titles; or finished rankings.
-        timed: the function whose latency is measured; None for `scores`.
+        timed: function whose latency is measured; None to measure `scores`.
         setting: values of the tuned parameters by name.
         baseline: the fitted model to save.
     """
@@ -151,14 +151,14 @@ def is_finished(folder: Path) -> bool:
     return (folder / RUN).exists() and (folder / CONDENSED).exists()
 
 
-def _popularity(context: FitContext) -> list[Candidate]:
+def _rank_by_popularity(context: FitContext) -> list[Candidate]:
     """Ranks the titles by their prior, in the same order for every query."""
     prior = context.inputs.prior()
     return [Candidate({}, lambda queries, titles: np.tile(prior(titles), (len(queries), 1)))]
 
 
-def _baseline(context: FitContext) -> list[Candidate]:
-    """A baseline with every combination of its search spaces.
+def _fit_baseline(context: FitContext) -> list[Candidate]:
+    """Fits a baseline with every combination of its search spaces.
 
     Only parameters in `refit_search_space` need a new fit. Parameters with a value in the job are
     not tuned.
@@ -187,8 +187,8 @@ def _baseline(context: FitContext) -> list[Candidate]:
     return candidates
 
 
-def _tower(context: FitContext) -> list[Candidate]:
-    """Trains a tower and ranks by its cosine. The benchmark adds the prior in a row of its own."""
+def _train_tower(context: FitContext) -> list[Candidate]:
+    """Trains a tower and ranks by its cosine. The benchmark adds the prior in another row."""
     from dssm_tf import runtime
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
@@ -220,8 +220,8 @@ def _tower(context: FitContext) -> list[Candidate]:
     return [Candidate(about, cosine_scorer(ranker), timed=deployed)]
 
 
-def _saved(context: FitContext) -> list[Candidate]:
-    """A saved model, ranked by its cosine without its prior; or a saved baseline.
+def _load_saved_model(context: FitContext) -> list[Candidate]:
+    """Loads a saved model, which ranks by its cosine without its prior, or a saved baseline.
 
     The size and the latency of a run are those of its compact model, as for configurations. A
     custom tower has no compact form, so its run is measured.
@@ -246,24 +246,24 @@ def _saved(context: FitContext) -> list[Candidate]:
     return [Candidate(about, cosine_scorer(ranker), timed=timed)]
 
 
-def _encoder(context: FitContext) -> list[Candidate]:
+def _load_encoder(context: FitContext) -> list[Candidate]:
     encode, size = load_encoder(context.job["base"])
     return [Candidate({"megabytes": size}, cosines(encode, encode))]
 
 
-def _run(context: FitContext) -> list[Candidate]:
+def _read_trec_run(context: FitContext) -> list[Candidate]:
     path = Path(context.job["base"])
     rankings, notes = trec_run(context.job["name"], read_run(path), context.task)
     return [Candidate({"source": str(path), "notes": notes}, rankings)]
 
 
 KINDS: dict[str, Callable[[FitContext], list[Candidate]]] = {
-    "popularity": _popularity,
-    "baseline": _baseline,
-    "tower": _tower,
-    "encoder": _encoder,
-    "model": _saved,
-    "run": _run,
+    "popularity": _rank_by_popularity,
+    "baseline": _fit_baseline,
+    "tower": _train_tower,
+    "encoder": _load_encoder,
+    "model": _load_saved_model,
+    "run": _read_trec_run,
 }
 """For each kind of system, the function that creates its candidates."""
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pipelines.sources import InputFiles
 
 WORK, INPUTS = "work", "inputs"
-RECORDED = 4
-"""Negatives that preprocess records unless a configuration asks for more."""
+RECORDED_NEGATIVES = 4
+"""Number of negatives that preprocess records, unless a configuration needs more."""
 
 _LOG, _JUDGMENTS, _CORPUS = "log.tsv", "judgments.tsv", "corpus.tsv"
 _FACTS = "facts.json"
@@ -61,7 +61,7 @@ class Sources:
     Attributes:
         clicks: log files, globs or directories.
         judgments: a table; None to make judgments from clicks.
-        corpus: table of titles.
+        corpus: table of titles to rank; None to rank the judged titles of each query.
         judge_later: fraction of the log's rows, the latest ones, used as judgments and not for
             training.
         hold_out_queries: fraction of the queries used for evaluation and not for training.
@@ -89,7 +89,7 @@ class Sources:
 
         Raises:
             UserError: two options exclude each other, an option or a file is missing, or the log
-                lacks the timestamps by which it is split.
+                lacks timestamps, by which it would be split.
         """
         later, query_fraction = self.judge_later, self.hold_out_queries
         check_fractions(later, query_fraction)
@@ -98,7 +98,8 @@ class Sources:
         if not (self.judgments or later or query_fraction):
             raise UserError(
                 "there are no judgments: give --judgments FILE, or derive them from clicks, with "
-                "--judge-later 0.2 (the latest) or --hold-out-queries 0.2 (those of some queries)."
+                "--judge-later 0.2 (the latest clicks) or --hold-out-queries 0.2 (the clicks of "
+                "some queries)."
             )
 
         for flag, path in self._tables().items():
@@ -116,7 +117,7 @@ class Sources:
         """The log's files, without duplicates, as preprocess lists them.
 
         Raises:
-            UserError: an entry matches nothing, or a file is of no known format.
+            UserError: an entry matches nothing, or a file has an unknown format.
         """
         from pipelines.beam_log import load_beam
 
@@ -153,7 +154,7 @@ class Inputs:
         corpus = read_corpus(path) if path.exists() else None
         return RankingTask(read_judgments(self.folder / _JUDGMENTS), corpus)
 
-    def data(self, negatives: int = RECORDED) -> Path:
+    def data(self, negatives: int = RECORDED_NEGATIVES) -> Path:
         """The directory of the log, preprocessed with the given number of negatives."""
         return self.folder / f"data-{negatives}"
 
@@ -200,7 +201,7 @@ def prepare(sources: Sources, out: Path) -> Inputs:
         shutil.rmtree(inputs.folder, ignore_errors=True)  # inputs from other files or options
         with progress_of("reading the click log", None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
-    say(*inputs.facts()["said"])
+    say(*inputs.facts()["summary_lines"])
     return inputs
 
 
@@ -237,19 +238,19 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
     facts |= {
         "rows": tally.to_dict(),
         "split": "" if sources.judgments else split.summary(),
-        "said": summary_lines,
+        "summary_lines": summary_lines,
     }
-    with atomic_directory(folder) as temporary:
-        write_judgments(temporary / _JUDGMENTS, judgments)
+    with atomic_directory(folder) as directory:
+        write_judgments(directory / _JUDGMENTS, judgments)
         if corpus is not None:
-            write_corpus(temporary / _CORPUS, corpus)
-        write_log(temporary / _LOG, split.train)
-        ensure_data(Inputs(temporary, sources.max_robot_fraction))
-        with atomic_write(temporary / _FACTS) as file:
+            write_corpus(directory / _CORPUS, corpus)
+        write_log(directory / _LOG, split.train)
+        ensure_data(Inputs(directory, sources.max_robot_fraction))
+        with atomic_write(directory / _FACTS) as file:
             json.dump(facts, file, indent=2)
 
 
-def ensure_data(inputs: Inputs, negatives: int = RECORDED) -> None:
+def ensure_data(inputs: Inputs, negatives: int = RECORDED_NEGATIVES) -> None:
     """Preprocesses the log with the given number of negatives, unless done before."""
     from pipelines.beam_log import load_beam, quiet_log
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dssm_tf.benchmark.folds import FINAL, choose, describe_choice, join_rankings, select_fold
 from dssm_tf.evaluation.metrics import Values, per_query
 from dssm_tf.evaluation.ranking import rank_of
-from dssm_tf.evaluation.runs import Rankings, condensed_run, ranked, run_depth
+from dssm_tf.evaluation.runs import Rankings, condensed_run, rank_scores, run_depth
 from dssm_tf.evaluation.task import RankingTask
 
 PRIOR = "prior"
@@ -48,9 +48,9 @@ def rank_with_prior(
     Returns:
         The rankings, and the chosen weights for `metrics.json`.
     """
-    # Below the first titles, a run may have judged titles only, which would gain ranks.
+    # Below this rank, a run may contain judged titles only, which would get too high ranks.
     run = rankings.run.filter(pl.col("rank") <= run_depth(len(task.queries)))
-    untuned = "fold" not in run.columns
+    has_one_setting = "fold" not in run.columns
     constant_folds = [np.full_like(fold, setting_fold) for setting_fold in range(3)]
     unit = _prior_unit(select_fold(run, constant_folds[FINAL]), log_prior)
     weights = unit * np.array(WEIGHTS)
@@ -65,15 +65,15 @@ def rank_with_prior(
         weight = weights[setting]
         judged = _with_log_prior(rankings.condensed, log_prior, constant_folds[setting_fold])
         return Rankings(
-            ranked(_weighted(pool_and_settings(setting_fold)[0], weight)),
-            condensed_run(_weighted(judged, weight), task),
+            rank_scores(_add_prior(pool_and_settings(setting_fold)[0], weight)),
+            condensed_run(_add_prior(judged, weight), task),
         )
 
     # The weight for a fold is chosen on the other fold, with the system that was tuned for this
     # fold. So no judgment of this fold affects the choice.
     joined, chosen = [], []
     for setting_fold in range(3):
-        source = FINAL if untuned else setting_fold
+        source = FINAL if has_one_setting else setting_fold
         best_of_folds = pool_and_settings(source)[1]
         setting = best_of_folds[setting_fold] if best_of_folds else 0
         joined.append(ranking(source, setting))
@@ -88,8 +88,8 @@ def _with_log_prior(run: pl.DataFrame, log_prior: Values, fold: NDArray[np.int64
     return listed.with_columns(pl.Series(PRIOR, log_prior[listed["title"]]))
 
 
-def _weighted(pool: pl.DataFrame, weight: float) -> pl.DataFrame:
-    """The titles of `_with_log_prior` with the weighted sum as `score`."""
+def _add_prior(pool: pl.DataFrame, weight: float) -> pl.DataFrame:
+    """Adds the weighted log-prior to the `score` of each title."""
     return pool.select(
         "query", "title", (pl.col("score") + weight * pl.col(PRIOR)).round(12).alias("score")
     )

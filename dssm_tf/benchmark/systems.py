@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.benchmark.prepare import RECORDED
+from dssm_tf.benchmark.prepare import RECORDED_NEGATIVES
 from dssm_tf.common.checksums import sha256_of
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
@@ -45,7 +45,7 @@ class System:
     base: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = False
-    negatives: int = RECORDED
+    negatives: int = RECORDED_NEGATIVES
     sweep: tuple[str, Any] | None = None
     files: Sequence[Path] = ()
 
@@ -91,9 +91,9 @@ def choose_systems(
         else:
             row, _, source = entry.partition("=")
             sources[row] = source or row
-    systems = [_system(row, source, overrides) for row, source in sources.items()]
+    systems = [_parse_system(row, source, overrides) for row, source in sources.items()]
     for sweep in sweeps:
-        systems += _swept(sweep, sources, overrides)
+        systems += _sweep_systems(sweep, sources, overrides)
     for kind, rows in (existing or {}).items():
         for name, path in rows.items():
             files = [Path(path)] if kind != "encoder" or Path(path).is_dir() else []
@@ -108,10 +108,14 @@ def shipped_configs() -> list[str]:
     return sorted(names, key=lambda name: name != DEFAULT_CONFIG)
 
 
-def _system(
+def _parse_system(
     row: str, source: str, overrides: Sequence[str], parameters: Mapping[str, Any] | None = None
 ) -> System:
-    """A row for a baseline or a configuration, with additional parameters."""
+    """Parses a baseline or a configuration to a row, with additional parameters.
+
+    Raises:
+        UserError: there is no such system, or a parameter is not allowed.
+    """
     from dssm_tf.systems import BASELINES
 
     parameters = parameters or {}
@@ -125,13 +129,13 @@ def _system(
         except UserError:
             known = [*BASELINES, *shipped_configs(), *_GROUPS, POPULARITY]
             raise UserError(
-                f"there is no system {source!r}; it is neither a configuration's file nor one of "
+                f"there is no system {source!r}; expected a configuration file or one of "
                 f"{', '.join(known)}.{did_you_mean(source, known)}"
             ) from None
         if not (baseline := load_baseline(path)):
-            assignments = [f"{key}={_plain(value)}" for key, value in parameters.items()]
+            assignments = [f"{key}={_format_yaml(value)}" for key, value in parameters.items()]
             config = load_config(path, [*overrides, *assignments])
-            negatives = max(RECORDED, config.negatives.recorded)
+            negatives = max(RECORDED_NEGATIVES, config.negatives.recorded)
             return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
         (base, configured), location = baseline, f"{path}: "
     check_name("baseline", base, BASELINES)
@@ -143,7 +147,9 @@ def _system(
     return System(row, "baseline", base, settings, "seed" in BASELINES[base].model_fields)
 
 
-def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
+def _sweep_systems(
+    entry: str, sources: Mapping[str, str], overrides: Sequence[str]
+) -> list[System]:
     """One system per value of a sweep.
 
     The values are parsed as a YAML list, so `[300],[300,128]` are two values.
@@ -168,17 +174,19 @@ def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> 
         )
     return [
         replace(
-            _system(f"{name}.{key}={_plain(value)}", known[name], overrides, {key: value}),
+            _parse_system(
+                f"{name}.{key}={_format_yaml(value)}", known[name], overrides, {key: value}
+            ),
             sweep=(key, value),
         )
         for value in values
     ]
 
 
-def _plain(value: Any) -> str:
+def _format_yaml(value: Any) -> str:
     """Formats a value as YAML without spaces.
 
-    >>> _plain([300, 128]), _plain(0.5), _plain("tanh")
+    >>> _format_yaml([300, 128]), _format_yaml(0.5), _format_yaml("tanh")
     ('[300,128]', '0.5', 'tanh')
     """
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

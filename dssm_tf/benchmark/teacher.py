@@ -26,8 +26,8 @@ def teach(
 ) -> Iterator[GradedList]:
     """The teacher's scores of some titles for every query of a log, including validation queries.
 
-    The titles of a query are the clicked ones; the ones that the teacher ranks first, which are
-    hard to tell apart; and random ones, from which the student learns low scores.
+    The titles of a query are the clicked titles, the first titles of the teacher, and random
+    titles, from which the student learns low scores.
 
     Args:
         data: the preprocessed log.

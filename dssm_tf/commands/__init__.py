@@ -18,7 +18,7 @@ COMMANDS = {
     "train": "train a model on preprocessed clicks",
     "evaluate": "rank judged queries and measure NDCG, MRR, recall",
     "benchmark": "compare systems on your own click log",
-    "interleave": "tell which of two rankings users clicked more, online",
+    "interleave": "compare two rankings by clicks on interleaved lists",
     "tune": "search for the best settings",
     "mine": "find hard negatives to train on",
     "teach": "write a larger model's scores for a small model to learn",

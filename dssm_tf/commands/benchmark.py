@@ -57,13 +57,13 @@ def run_benchmark(
             makes one from TREC qrels.
         corpus: table with doc_id, title: rank all of it.
         judge_later: FRACTION: instead of --judgments, use the latest FRACTION of the log's rows as
-            judgments, however many clicks each row has, and learn from the others.
+            judgments, and learn from the earlier rows. Rows count, not their clicks.
         hold_out_queries: FRACTION: remove FRACTION of the queries from the click log and measure
             on them; without --judgments, their clicks are the judgments.
         tables: layout of the tables.
         max_reject_fraction: fraction of the log's rows, and of its clicks, that may be malformed.
         max_robot_fraction: fraction of the training rows, and of their clicks, that may be dropped
-            because their sessions have as many queries or clicks as those of robots.
+            because their sessions have too many queries or clicks for a person.
         ignore_other_files: skip other files and subdirectories in the directories of --clicks.
         typos: add one typing error to each judged query, the same in every run.
         systems: comma-separated baselines and configurations by name, configuration files,
@@ -98,7 +98,7 @@ def run_benchmark(
     load_tensorflow()
     from dssm_tf.benchmark.benchmark import Options, measure_systems
     from dssm_tf.benchmark.prepare import Sources
-    from dssm_tf.reports.files import WRITTEN
+    from dssm_tf.reports.files import REPORT_FILES
     from dssm_tf.reports.report import show
 
     evaluation = measure_systems(
@@ -124,11 +124,11 @@ def run_benchmark(
             jobs=jobs,
         )
     )  # fmt: skip
-    show(evaluation, f"Written: {out}/{WRITTEN}")
+    show(evaluation, f"Written: {out}/{REPORT_FILES}")
     if failed := [row.name for row in evaluation.rows if row.error]:
         raise UserError(
-            f"{len(failed)} of {len(evaluation.rows)} rows failed: {', '.join(failed)}; the "
-            "reasons are above the table. The same command tries them again."
+            f"{len(failed)} of {len(evaluation.rows)} rows failed: {', '.join(failed)}. The "
+            "reasons are above the table. Run the same command again to retry them."
         )
 
 

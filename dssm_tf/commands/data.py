@@ -86,17 +86,19 @@ def convert(
     fraction = _held_out_fraction(name, adapter, held_out)
     refuse_existing(out)
     files = Source(source, True, encoding)
-    with atomic_directory(out) as aside:
-        with DatasetWriter(aside, adapter.columns, fraction) as output:
+    with atomic_directory(out) as directory:
+        with DatasetWriter(directory, adapter.columns, fraction) as output:
             adapter.convert(files, output, options)
             output.dropped += files.rejected
             output.finish(str(source))
         flag = "" if adapter.held_out is None else f" with --held-out {fraction:g}"
         tables = (CLICKS, CORPUS, JUDGMENTS)
         counts = [f"{output.rows[table]:,} rows of {table}" for table in tables]
-        dropped = [f"left out: {n:,} x {reason}" for reason, n in output.dropped.most_common()]
+        dropped = [
+            f"left out: {count:,} x {reason}" for reason, count in output.dropped.most_common()
+        ]
         lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
-        write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{flag}",
+        write_notes(directory, f"{adapter.title}, converted by `dssm data convert {name}`{flag}",
                      [*lines, *counts, *dropped])  # fmt: skip
     say(f"{out}: {', '.join(counts)}", f"license: {adapter.license}", *dropped)
 
@@ -120,7 +122,7 @@ def split(
     `dssm benchmark` splits a log the same way with the same flags. A failed split leaves no
     output.
 
-        dssm data split --clicks clicks.csv --judge-later 0.2 --out PARTS
+        dssm data split --clicks clicks.csv --judge-later 0.2 --out SPLIT
 
     Args:
         clicks: click logs: TSV, CSV, JSONL or Parquet files, globs or directories
@@ -157,12 +159,12 @@ def split(
         raise UserError(f"--corpus {corpus} cannot be read: there is no such file.")
     if judge_later is not None:
         splits.check_has_times(files.paths, layout)
-    ranked = read_corpus(corpus, layout.corpus) if corpus else None
+    corpus_titles = read_corpus(corpus, layout.corpus) if corpus else None
 
     rows, tally = read_logs(files.paths, layout, max_reject_fraction)
     # Sorted, so that no result depends on the order of the log.
     log_split = splits.split_log(rows.sort(*SCHEMA), judge_later, hold_out_queries)
-    judgments, titles, notes = splits.derive_judgments(log_split, ranked)
+    judgments, titles, notes = splits.derive_judgments(log_split, corpus_titles)
     summary_lines = [
         *files.notes,
         *tally.lines(),
@@ -171,20 +173,20 @@ def split(
         f"{len(titles):,} titles",
         *notes,
     ]
-    with atomic_directory(out) as aside:
-        write_log(aside / CLICKS, log_split.train)
-        write_judgments(aside / JUDGMENTS, judgments)
-        write_corpus(aside / CORPUS, titles)
-        write_notes(aside, "A click log, split by `dssm data split`", summary_lines)
-    log, judged, ranked_titles = (
+    with atomic_directory(out) as directory:
+        write_log(directory / CLICKS, log_split.train)
+        write_judgments(directory / JUDGMENTS, judgments)
+        write_corpus(directory / CORPUS, titles)
+        write_notes(directory, "A click log, split by `dssm data split`", summary_lines)
+    clicks_path, judgments_path, corpus_path = (
         shlex.quote(str(out / name)) for name in (CLICKS, JUDGMENTS, CORPUS)
     )
     say(
         *summary_lines,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
-        f"next: dssm preprocess --input {log} --corpus {ranked_titles} --output DATA",
-        f"      and, after training, dssm evaluate --model RUN --judgments {judged} "
-        f"--corpus {ranked_titles} --out EVALUATION",
+        f"next: dssm preprocess --input {clicks_path} --corpus {corpus_path} --output DATA",
+        f"      and, after training, dssm evaluate --model RUN --judgments "
+        f"{judgments_path} --corpus {corpus_path} --out EVALUATION",
     )
 
 
@@ -216,7 +218,7 @@ def _held_out_fraction(name: str, adapter: Adapter, held_out: float | None) -> f
     if held_out is None:
         return adapter.held_out or 0.0
     if adapter.held_out is None:
-        raise UserError(f"--held-out: the publisher has split {name}: {adapter.split}.")
+        raise UserError(f"--held-out cannot change the split of {name}, which is {adapter.split}.")
     if not 0.0 <= held_out <= 1.0:
         raise UserError(f"--held-out is {held_out}; expected a fraction from 0 to 1.")
     return held_out

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dssm_tf.positions.curve import ExaminationCurve
 
 NONE = "none"
-_Positive = Annotated[int, Parameter(validator=validators.Number(gte=1))]
+_Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 _MaxWeight = Annotated[float, Parameter(validator=validators.Number(gte=1, lte=1000))]
 
 
@@ -29,8 +29,8 @@ def judgments(
     format: Literal["trec", "quepid", "search-relevance"],
     out: Path,
     corpus: Path | None = None,
-    min_clicks: _Positive = 1,
-    min_impressions: _Positive = 10,
+    min_clicks: _Count = 1,
+    min_impressions: _Count = 10,
     position_weights: str = NONE,
     max_position_weight: _MaxWeight = 10.0,
     max_reject_fraction: float = 0.1,
@@ -54,11 +54,11 @@ def judgments(
         corpus: table with doc_id, title; clicks are matched to it by the doc_id of the log, else by
             title. By default the titles of the log with its doc_id
         min_clicks: leave out queries with fewer clicks
-        min_impressions: displays of a title without a click that has grade 0
-        position_weights: divide clicks by the probability that users examine their position, and
-            multiply displays by it: none; harvesting: estimated from titles displayed at several
-            positions for one query, with the columns position and impressions; or a file with
-            position and propensity
+        min_impressions: titles without a click have grade 0 if they were displayed this often
+        position_weights: correct for position bias: divide clicks by the probability that users
+            examine the position, and multiply impressions by it. none; harvesting: estimate the
+            probabilities from titles displayed at several positions for one query (the log has the
+            columns position and impressions); or a table with the columns position and propensity
         max_position_weight: maximum weight of a click
         max_reject_fraction: fail if a larger fraction of the rows, or of the clicks, is malformed
         ignore_other_files: ignore files of other formats and subdirectories in directories
@@ -92,18 +92,18 @@ def judgments(
         if curve.problem:
             raise UserError(f"--position-weights {position_weights}: {curve.problem}.")
         positions = rows["position"].to_numpy()
-        weights = curve.weight(positions, max_position_weight) / CLICK_WEIGHT_SCALE
-        notes.append(curve.summary(max_position_weight).partition("; train with")[0])
+        weights = curve.click_weights(positions, max_position_weight) / CLICK_WEIGHT_SCALE
+        notes.append(curve.summary(max_position_weight))
     result = judge_log(
         rows, titles, weights=weights, min_clicks=min_clicks, min_impressions=min_impressions
     )
-    target = FORMATS[format]
+    exchange_format = FORMATS[format]
     grades = [judgment.grade for judgment in result.judgments]
     counts = ", ".join(f"{grades.count(grade):,} of grade {grade}" for grade in range(3, -1, -1))
     queries = len({judgment.query_id for judgment in result.judgments})
-    with atomic_directory(out) as aside:
-        left_out = target.write(aside / target.file, result.judgments)
-        write_judgments(aside / "judgments.tsv", result.judgments)
+    with atomic_directory(out) as directory:
+        left_out = exchange_format.write(directory / exchange_format.file, result.judgments)
+        write_judgments(directory / "judgments.tsv", result.judgments)
         lines = [
             *files.notes,
             *tally.lines(),
@@ -113,11 +113,12 @@ def judgments(
             *left_out,
         ]
         title = f"Judgments from clicks, by `dssm data judgments --format {format}`"
-        write_notes(aside, title, [*lines, RULE])
+        write_notes(directory, title, [*lines, RULE])
+    path = out / exchange_format.file
     say(
         *lines,
-        f"written: {out}/{target.file}, judgments.tsv, {NOTES}",
-        f"next: {target.use.format(file=shlex.quote(str(out / target.file)))}",
+        f"written: {out}/{exchange_format.file}, judgments.tsv, {NOTES}",
+        f"next: {exchange_format.use.format(file=shlex.quote(str(path)))}",
     )
 
 
@@ -133,10 +134,10 @@ def _curve(source: str, rows: pl.DataFrame) -> ExaminationCurve:
 
     if source != HARVESTING:
         return read_curve(source)
-    shown = rows.filter(rows["position"] > 0)
-    keys = [normal_forms(shown[name], FOLDED).alias(name) for name in ("query", "title")]
+    impressions = rows.filter(rows["position"] > 0)
+    keys = [normal_forms(impressions[name], FOLDED).alias(name) for name in ("query", "title")]
     cells = (
-        shown.with_columns(*keys)
+        impressions.with_columns(*keys)
         .group_by("query", "title", "position")
         .agg(pl.col("impressions", "clicks").sum())
         .with_columns(pl.col("query", "title").rank("dense").cast(pl.Int64))

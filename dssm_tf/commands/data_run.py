@@ -36,7 +36,7 @@ def run(
     """Write the ranking of OpenSearch or Elasticsearch as a TREC run.
 
     `dssm benchmark --runs` and `dssm evaluate --runs` then compare it with other systems. An
-    interrupted command continues where it stopped. Credentials are in the environment variables
+    interrupted command continues where it stopped. Set credentials in the environment variables
     DSSM_ENGINE_USER and DSSM_ENGINE_PASSWORD, or DSSM_ENGINE_API_KEY.
 
         dssm data run --engine http://localhost:9200 --index shop --queries SPLIT/judgments.tsv
@@ -54,7 +54,7 @@ def run(
         batch: number of searches per request
         timeout: seconds to wait for a response
         retries: number of repetitions of a request if the node is busy or the connection breaks
-        ca_file: file with the certificates to trust, for https; by default those of the system
+        ca_file: file with the certificates to trust for https; by default, those of the system
         tables: layout of the tables
 
     Raises:
@@ -86,7 +86,7 @@ def run(
     if counts.resumed:
         lines.append(f"{counts.resumed:,} queries were received by an interrupted command")
     if counts.queries_without_hits:
-        lines.append(f"{counts.queries_without_hits:,} queries list no title")
+        lines.append(f"{counts.queries_without_hits:,} queries have no hit")
     if counts.unknown:
         lines.append(f"{counts.unknown:,} hits were left out: the corpus does not have them")
     lines.append(f"next: add it to the table: dssm benchmark ... --runs {shlex.quote(str(out))}")

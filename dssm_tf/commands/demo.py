@@ -29,8 +29,8 @@ _CLICKS, _CORPUS = "data/clicks.tsv", "data/corpus.tsv"
 _JUDGMENTS, _MISSPELLED = "data/judgments.tsv", "data/judgments_typing_errors.tsv"
 _EVALUATION, _TYPING_ERRORS = "evaluation", "evaluation_typing_errors"
 
-# Without spelled rows, training takes half the time; on these data, validation does not choose
-# them.
+# `start.spelling=false` halves the time of training. On these data, validation does not choose the
+# misspelled training rows.
 _COMMANDS = f"""\
 preprocess --input {{out}}/{_CLICKS} --corpus {{out}}/{_CORPUS} --output {{out}}/preprocessed
 train --config maxsim --set start.spelling=false --data {{out}}/preprocessed \
@@ -166,12 +166,12 @@ def write_page(out: Path, seconds: float, commands: Sequence[str]) -> None:
 def _results(
     out: Path, ranker: MaxSimRanker, titles: int, seconds: float, commands: Sequence[str]
 ) -> DemoResults:
-    """What the page says about the demo; see `write_page`."""
+    """The results that the page shows; see `write_page`."""
     from dssm_tf.demo_page.page import DemoResults
 
     clicks = len((out / _CLICKS).read_text("utf-8").splitlines()) - 1
     counts = ranker.vocabulary.counts
-    letter_groups = sum(number for kind, number in counts.items() if kind != "whole_word")
+    letter_ngrams = sum(number for kind, number in counts.items() if kind != "whole_word")
     metrics, misspelled = (
         json.loads((out / name / "metrics.json").read_bytes())
         for name in (_EVALUATION, _TYPING_ERRORS)
@@ -182,7 +182,7 @@ def _results(
             "clicks": f"{clicks:,}",
             "titles": f"{titles:,}",
             "different words in titles": f"{len(ranker.maxsim.frequencies.words):,}",
-            "letter groups, for typing errors": f"{letter_groups:,}",
+            "letter groups, for typing errors": f"{letter_ngrams:,}",
         },
         clicks=clicks,
         titles=titles,
@@ -215,12 +215,12 @@ def measured_systems(
 
     rows, half_widths = [], []
     for name, description in _SYSTEMS.items():
-        first, with_error = (100 * of[name]["ndcg@1"] for of in (metrics, misspelled))
+        first, with_error = (100 * systems[name]["ndcg@1"] for systems in (metrics, misspelled))
         ndcg = f"{metrics[name]['ndcg@10']:.3f}".removeprefix("0")
         values = (f"{first:.1f}\u00a0%", f"{with_error:.1f}\u00a0%", ndcg)
         label = "BM25" if name == "bm25" else name
         rows.append(MeasuredSystem(label, description, values))
-        for low, high in (of[name]["ci95"]["ndcg@1"] for of in (metrics, misspelled)):
+        for low, high in (systems[name]["ci95"]["ndcg@1"] for systems in (metrics, misspelled)):
             half_widths.append(50 * (high - low))
     return rows, max(half_widths)
 

@@ -27,8 +27,8 @@ def documents(
 ) -> None:
     """Add a model's fields to the documents of OpenSearch or Elasticsearch.
 
-    Each document gets the object `dssm`, which queries of the same export match. Earlier ones are
-    replaced. The input is read line by line, so its size does not matter.
+    Each document gets the object `dssm`, which queries of the same export match. If it has one
+    already, that is replaced. The input is read line by line, so its size does not matter.
 
         dssm documents --export ENGINE --input products.jsonl --out bulk.jsonl --id sku
 
@@ -42,7 +42,7 @@ def documents(
         bulk: the input is the body of a bulk request, with actions between the documents
 
     Raises:
-        UserError: an input cannot be used; a line is named by its number.
+        UserError: an input cannot be used; the message has the number of a malformed line.
     """
     export, input, out = Path(export), Path(input), Path(out)
     from dssm_tf.common.files import atomic_write

@@ -71,14 +71,14 @@ def embed(
         progress_of("embed", None, unit="texts") as task,
     ):
         for chunk in texts:
-            lines = chunk["text"].to_list()
+            text_chunk = chunk["text"].to_list()
             indices = range(count, count + len(chunk))
             ids = [
                 str(index) if id is None else id
                 for index, id in zip(indices, chunk["id"], strict=True)
             ]
-            vectors = list(encode(lines, prior=not cosine))
-            columns = {"id": ids, "text": lines, "vector": vectors}
+            vectors = list(encode(text_chunk, prior=not cosine))
+            columns = {"id": ids, "text": text_chunk, "vector": vectors}
             table.write_table(pyarrow.table(columns, schema))
             count += len(chunk)
             task.update(count)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from dssm_tf.evaluation.ranker import Ranker
     from dssm_tf.text.training_log import TrainingLog
 
-_DECIDING_METRIC = "ndcg@10"
+_GATE_METRIC = "ndcg@10"
 _Metric = Annotated[tuple[str, ...] | None, Parameter(consume_multiple=(0, 1))]
-_Loss = Annotated[float, Parameter(validator=validators.Number(gte=0, lt=1))]
+_Tolerance = Annotated[float, Parameter(validator=validators.Number(gte=0, lt=1))]
 _Count = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 
 
@@ -42,7 +42,7 @@ def evaluate(
     judged_only: bool = False,
     against: str = "",
     fail_if_worse: _Metric = None,
-    tolerance: _Loss = 0.0,
+    tolerance: _Tolerance = 0.0,
     min_queries: _Count = 100,
     learned: tuple[Path, ...] = (),
     tables: TableFlags = DEFAULT_TABLE_FLAGS,
@@ -53,8 +53,8 @@ def evaluate(
 
     With --fail-if-worse, the command is a gate. It prints one line, writes gate.xml (JUnit) and
     gate.md as well, and exits with 3 if the new model is worse than that of --against: by a paired
-    t-test (p < 0.05) and by more than --tolerance. Queries with a click that one of them was
-    trained on are left out.
+    t-test (p < 0.05) and by more than --tolerance. Queries with a click that one of the two
+    models was trained on are left out.
 
         dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
 
@@ -94,7 +94,7 @@ def evaluate(
     from dssm_tf.evaluation.metrics import METRICS
     from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.export.load import load
-    from dssm_tf.reports.files import WRITTEN, write
+    from dssm_tf.reports.files import REPORT_FILES, write
     from dssm_tf.reports.report import show
     from dssm_tf.systems import BASELINES
     from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -112,34 +112,34 @@ def evaluate(
         check_name("baseline", name, BASELINES)
     check_unique_names([*names, *models, *run_files], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout.corpus)
-    grades = read_judgments(judgments, layout)
+    graded_pairs = read_judgments(judgments, layout)
     if data is not None and not names:
         raise UserError(f"--data {data}: only baselines learn from it, but --baselines has none.")
     load_tensorflow()
     from dssm_tf.data.preprocessed import Preprocessed
 
     log = None if data is None else Preprocessed(data).log()
-    ranked_titles = sorted({row.title for row in titles or grades}, key=tie_key)
+    ranked_titles = sorted({row.title for row in titles or graded_pairs}, key=tie_key)
     systems = {name: _fit_baseline(name, log, ranked_titles) for name in names}
     logs = dict.fromkeys(names, TrainingLog.of_clicks(log or [], FOLDED))
     about = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
         if not isinstance(ranker, Baseline):
-            texts = list(dict.fromkeys(row.query for row in grades))
+            texts = list(dict.fromkeys(row.query for row in graded_pairs))
             about[name] = about_vocabulary(ranker.vocabulary.unknown_fraction(texts))
     gate_logs = (
         _gate_logs({name: systems.get(name) for name in (*models, live)}, logs, learned)
         if metric
         else []
     )
-    converted_runs = {name: read_run(path, layout.encoding) for name, path in run_files.items()}
+    run_scores = {name: read_run(path, layout.encoding) for name, path in run_files.items()}
     evaluation = measure(
         systems,
-        grades,
+        graded_pairs,
         titles,
         metrics=tuple(dict.fromkeys([*METRICS, *filter(None, [metric])])),
-        runs=converted_runs,
+        runs=run_scores,
         about=about,
         logs=logs,
         judged_only=judged_only,
@@ -158,11 +158,11 @@ def evaluate(
     if metric:
         new = next(name for name in models if name != live)
         options = {"tolerance": tolerance, "min_queries": min_queries}
-        _decide(evaluation, (new, live, metric), gate_logs, options, out)
+        _write_evaluation_and_gate(evaluation, (new, live, metric), gate_logs, options, out)
         return
     with atomic_directory(out) as folder:
         write(evaluation, folder)
-    show(evaluation, f"Written: {out}/{WRITTEN}")
+    show(evaluation, f"Written: {out}/{REPORT_FILES}")
 
 
 def _add_live(
@@ -183,10 +183,10 @@ def _add_live(
             f"--against {against}: there is no {path}; expected a directory as for --model, a TREC "
             f"run file, or one of the rows {', '.join([*baselines, *models, *runs]) or '(none)'}."
         )
-    ((live, found),) = named_paths([f"{name}={path}" if name else path], "--against").items()
+    ((live, live_path),) = named_paths([f"{name}={path}" if name else path], "--against").items()
     if live in (*baselines, *models, *runs):
         raise UserError(f"--against: two entries have the name {live!r}; rename one: NAME=PATH.")
-    (models if found.is_dir() else runs)[live] = found
+    (models if live_path.is_dir() else runs)[live] = live_path
     return live
 
 
@@ -206,7 +206,7 @@ def _gate_metric(fail_if_worse: Sequence[str] | None, live: str, models: Sequenc
             "--fail-if-worse compares one --model with --against; received "
             f"{len(new)} --model and {'an' if live else 'no'} --against."
         )
-    metric = next(iter(fail_if_worse), _DECIDING_METRIC)
+    metric = next(iter(fail_if_worse), _GATE_METRIC)
     metric_names([metric])
     if is_judgment_rate(metric):
         raise UserError(f"--fail-if-worse {metric}: it does not measure quality; choose ndcg@10.")
@@ -216,17 +216,17 @@ def _gate_metric(fail_if_worse: Sequence[str] | None, live: str, models: Sequenc
 def _gate_logs(
     systems: Mapping[str, Ranker | None], logs: Mapping[str, TrainingLog], learned: Sequence[Path]
 ) -> list[TrainingLog]:
-    """What the two systems of a gate were trained on.
+    """The training logs of the two systems that a gate compares.
 
     Args:
         systems: the systems by name; None for a run, which learns nothing from the log.
-        logs: logs of baselines.
+        logs: training logs of baselines by name.
         learned: directories of `--learned`.
 
     Raises:
         UserError: the log of a system is unknown.
     """
-    result = [_learned_log(path) for path in learned]
+    result = [_training_log_of(path) for path in learned]
     for name, ranker in systems.items():
         log = logs.get(name) or getattr(ranker, "training_log", None)
         if log is not None:
@@ -239,7 +239,7 @@ def _gate_logs(
     return result
 
 
-def _learned_log(path: Path) -> TrainingLog:
+def _training_log_of(path: Path) -> TrainingLog:
     """The clicks of a run, or of a preprocessed directory."""
     from dssm_tf.data.format import SPEC
     from dssm_tf.data.preprocessed import Preprocessed
@@ -259,7 +259,7 @@ def _learned_log(path: Path) -> TrainingLog:
     return TrainingLog.of_clicks(data.log(), data.spec.rules)
 
 
-def _decide(
+def _write_evaluation_and_gate(
     evaluation: Evaluation,
     compared: tuple[str, str, str],
     logs: Sequence[TrainingLog],
@@ -271,7 +271,7 @@ def _decide(
     Args:
         evaluation: the measured systems.
         compared: the new model, the live one, and the metric.
-        logs: what they were trained on.
+        logs: their training logs.
         options: see `compare_with_live`.
         out: directory to write.
 

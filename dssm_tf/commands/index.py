@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dssm_tf.retrieval.opening import AnyIndex
     from dssm_tf.tables.layout import Layout
 
-_MAX_QUERIES = 1000  # to measure the recall of a fast index on
+_MAX_QUERIES = 1000  # of those that measure the recall of a fast index
 
 
 def index(
@@ -54,8 +54,8 @@ def index(
         kind: exact compares all titles; fast searches a graph, and its recall is measured; auto is
             exact up to 100,000 titles; a maxsim model has exact only
         queries: queries to measure recall on (.txt or a table); by default made from titles
-        similar_words: for a maxsim model, the number of similar words of a query word by which the
-            titles to score are found; 16 by default
+        similar_words: for a maxsim model: a search scores the titles that have a word of the query,
+            or one of this number of its most similar words; 16 by default
         store: comma-separated columns of the corpus, such as price,stock,brand: searches filter by
             them, and boost by those with numbers (docs/filters.md)
         rules: for a maxsim model, file with similar words, words that never match, and titles
@@ -85,37 +85,33 @@ def index(
     refuse_existing(out)
     layout = tables.layout(model)
     query_texts: list[str] = []
-    remembered: list[str] = []
+    click_summary: list[str] = []
     if queries is not None:
         texts = (text for frame in scan_texts(queries, "query", layout) for text in frame["text"])
         query_texts = list(islice((text for text in texts if text.strip()), _MAX_QUERIES))
         if not query_texts:
             raise UserError(f"{queries} contains no query.")
     titles, columns = read_catalog(corpus, column_names(store), layout.corpus)
-    with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as temporary:
+    with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as directory:
         task.update(0.0, "writing the model's compact form")
-        copy_compact(model, temporary / MODEL)
+        copy_compact(model, directory / MODEL)
         if rules is not None:
-            add_rules(temporary / MODEL, rules)
-        ranker = runtime.load(temporary / MODEL)
+            add_rules(directory / MODEL, rules)
+        ranker = runtime.load(directory / MODEL)
         search_index = build_index(
             ranker, model, titles, kind, query_texts, similar_words, task.update
         )
         if logs:
-            search_index, remembered = _remember(
+            search_index, click_summary = _remember(
                 search_index, logs, layout, min_sessions, task.update
             )
-            add_remembered_clicks(temporary / MODEL, search_index.model.remembered)
+            add_remembered_clicks(directory / MODEL, search_index.model.remembered)
         name_fields(search_index, layout.corpus.title_fields)
         store_columns(search_index, columns)
         task.update(1.0, "writing")
-        search_index.write(temporary)
+        search_index.write(directory)
     summary = f"{search_index.summary}{describe_columns(search_index.filters.table)}"
-    say(
-        *remembered,
-        f"{len(titles):,} titles; {summary}. Written: {out}",
-        to=sys.stderr,
-    )  # fmt: skip
+    say(*click_summary, f"{len(titles):,} titles; {summary}. Written: {out}", to=sys.stderr)
 
 
 def column_names(names: str) -> list[str]:

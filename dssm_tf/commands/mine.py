@@ -34,7 +34,7 @@ def mine(
         model: [NAME=]RUN, a directory that `dssm train` wrote; titles are ranked by its score
             without the prior; may be repeated.
         bm25: rank by BM25, with or without models.
-        ranks: FIRST LAST: the ranks to take, counted among possible negatives.
+        ranks: FIRST LAST: the ranks to take. Titles that cannot be negatives have no rank.
         margin: skip titles whose score is above (1 - MARGIN) times the best clicked title's: they
             may be relevant even without clicks.
 

@@ -30,7 +30,7 @@ def report(
         out: directory to write; it must not exist.
         judgments: table, as for `dssm evaluate`.
         corpus: table with doc_id, title; all of it is ranked.
-        beside: [NAME=]RUN: another run, whose curves, scores and keywords are shown too; may be
+        beside: [NAME=]RUN: another run, to show with its curves, metrics and keywords; may be
             repeated.
 
     Raises:

@@ -13,7 +13,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath, optional_path
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
-from dssm_tf.tables.cells import one_line, shown_text
+from dssm_tf.tables.cells import printable, shown_text
 
 if TYPE_CHECKING:
     from dssm_tf.retrieval.hits import SearchResult, Split
@@ -135,9 +135,9 @@ def show(query: str, result: SearchResult, split: Split) -> None:
 
     from dssm_tf.retrieval.hits import SYSTEMS, did_you_mean
 
-    text = Text(f"\nQuery: {_printable(shown_text(query))}")
+    text = Text(f"\nQuery: {printable(shown_text(query))}")
     if result.did_you_mean:
-        text.append(f"\n{_printable(did_you_mean(result))}")
+        text.append(f"\n{printable(did_you_mean(result))}")
     if result.note:
         text.append(f"\n{result.note}")
     for system, hits in result.rankings.items():
@@ -146,17 +146,12 @@ def show(query: str, result: SearchResult, split: Split) -> None:
         for rank, hit in enumerate(hits, 1):
             text.append(f"\n{rank:3}")
             for part, is_match in hit.title_parts(query, split):
-                text.append(" ").append(_printable(part), "bold" if is_match else None)
-            details = f"{_printable(shown_text(hit.doc_id))}: {_printable(hit.score_breakdown())}"
+                text.append(" ").append(printable(part), "bold" if is_match else None)
+            details = f"{printable(shown_text(hit.doc_id))}: {printable(hit.score_breakdown())}"
             text.append(f"  ({details})")
     for sentence in result.blocked:
-        text.append(f"\n{_printable(sentence)}")
+        text.append(f"\n{printable(sentence)}")
     Console().print(text, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """The text on one line, without control characters, which could move the cursor."""
-    return "".join(c if c.isprintable() else " " for c in one_line(text))
 
 
 def _prompted_queries(titles: int) -> Iterator[str]:

@@ -102,7 +102,8 @@ def serve(
     if not 0 <= poll_seconds < threading.TIMEOUT_MAX:
         raise UserError(f"--poll-seconds {poll_seconds}: expected at least 0.")
     sources = [
-        Source(Path(path), name) for name, path in (split_name(str(m), "models") for m in models)
+        Source(Path(path), name)
+        for name, path in (split_name(str(model), "models") for model in models)
     ]
     with _restored_signal_handlers():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -116,13 +117,13 @@ def serve(
         )  # fmt: skip
         stop_event = _on_signal(server)
         with server:
-            host = server.rest_address
+            address = server.rest_address
             lines = [f"gRPC     {server.grpc_address}"]
             for name, number, _ in snapshot.models:
-                lines.append(f"REST     http://{host}/v1/models/{name}, version {number}")
-            lines.append(f"metrics  http://{host}/metrics")
+                lines.append(f"REST     http://{address}/v1/models/{name}, version {number}")
+            lines.append(f"metrics  http://{address}/metrics")
             if snapshot.index is not None:
-                lines.append(f"search   http://{host}/ and http://{host}/v1/search")
+                lines.append(f"search   http://{address}/ and http://{address}/v1/search")
             with suppress(OSError):  # serve even if standard error is a file on a full disk
                 say(*lines, "Press Ctrl-C to stop.", to=sys.stderr)
             stop_event.wait()

@@ -31,9 +31,9 @@ def train(
 
     Uses all local GPUs, and several machines through TF_CONFIG. Run the same command again to
     resume an interrupted run; a finished run does not change. Training fails if the loss or a
-    weight is not a number, if no click has a negative, or if each epoch is worse than the
-    untrained model: a lower NDCG@10, significantly or with a higher validation loss. It warns if no
-    epoch ranks better.
+    weight is not a number, if no click has a negative, or if every epoch is worse than the
+    untrained model: its NDCG@10 is significantly lower, or it is lower and the validation loss is
+    higher. A warning says if no epoch ranks better.
 
         dssm train --data DATA --out RUN
 
@@ -45,9 +45,9 @@ def train(
         judgments: also learn from this table of query, title, grade; add --set
             training.clicks=false to learn only from it.
         teacher: also learn from this table of query, title, score of another model; see dssm teach.
-        start: a finished run to start from: training starts with its weights, and its
-            clicks remain in the prior; --data is from `preprocess --vocabulary-from RUN` and
-            contains only newer clicks.
+        start: a finished run whose weights training starts with, and whose clicks remain in the
+            prior; --data is the output of `preprocess --vocabulary-from RUN` and contains only
+            newer clicks.
         overrides: KEY=VALUE, a setting such as training.epochs=5; may be repeated.
         tensorboard: directory for TensorBoard: losses and validation metrics of each epoch.
 
@@ -68,9 +68,9 @@ def train(
     warm_start_note = "" if start is None else f", started from {start}"
     lines = [f"{out}: {_phases(result)} {duration}{warm_start_note}"]
     if metrics := result.metrics:
-        range95 = interval(metrics["low ndcg@10"], metrics["high ndcg@10"])
+        ci95 = interval(metrics["low ndcg@10"], metrics["high ndcg@10"])
         lines.append(
-            f"validation NDCG@10 {metrics['ndcg@10']:.3f}, 95 % interval {range95} over "
+            f"validation NDCG@10 {metrics['ndcg@10']:.3f}, 95 % interval {ci95} over "
             f"{metrics['queries']:,.0f} queries, with {result.prior_weight:g} x log-prior of "
             f"titles{' (measured before the refit)' if result.refitted else ''}"
         )

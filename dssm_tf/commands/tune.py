@@ -29,8 +29,8 @@ def tune(
     """Choose settings on the validation split, by a grid, at random or with Optuna's TPE.
 
     Trains and compares the settings. Writes the best configuration, OUT/best.yaml, and a table of
-    all settings, OUT/trials.tsv. If OUT has earlier trials, they are reused, also with another
-    grid, and failed settings are retried.
+    all settings, OUT/trials.tsv. Earlier trials in OUT are reused, also with another grid; failed
+    ones are retried.
 
         dssm tune --data DATA --out OUT --grid loss.gamma=5,10,15
 

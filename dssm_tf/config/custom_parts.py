@@ -32,8 +32,8 @@ def with_custom_parts(
 
     Args:
         config: the configuration whose tower and loss are replaced.
-        tower: function from a vocabulary size to a tower; None keeps the configuration's.
-        loss: loss on clicks, or its name; None keeps the configuration's.
+        tower: function from a vocabulary size to a tower; None: the tower of the configuration.
+        loss: loss on clicks, or its name; None: the loss of the configuration.
 
     Raises:
         UserError: a class is not registered with Keras, is not a `Tower` or not a loss on clicks,

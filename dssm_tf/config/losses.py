@@ -115,7 +115,7 @@ class CustomLossConfig(FixedLoss):
         """Describes a loss.
 
         Raises:
-            UserError: the class is not registered with Keras, or is no `RankingLoss`.
+            UserError: the class is not registered with Keras, or is not a `RankingLoss`.
         """
         from dssm_tf.config.custom import describe
         from dssm_tf.losses.ranking_loss import RankingLoss
@@ -127,7 +127,7 @@ class CustomLossConfig(FixedLoss):
         """The loss.
 
         Raises:
-            UserError: no class is registered under the name, or it is no `RankingLoss`.
+            UserError: no class is registered under the name, or it is not a `RankingLoss`.
         """
         from dssm_tf.config.custom import registered_class
         from dssm_tf.losses.ranking_loss import RankingLoss

@@ -111,7 +111,7 @@ def _first_line(section: type[Section]) -> str:
 
 
 def _value(field: FieldInfo) -> str:
-    """The values a field takes, in words."""
+    """The values that a field may have, in words."""
     return _with_bounds(_type(field.annotation), field.metadata)
 
 

@@ -180,7 +180,7 @@ class CustomTowerConfig(Component):
         """Describes a tower, without its name and without the size of its vocabulary.
 
         Raises:
-            UserError: the class is not registered with Keras, or is no `Tower`.
+            UserError: the class is not registered with Keras, or is not a `Tower`.
         """
         from dssm_tf.config.custom import describe
         from dssm_tf.towers.tower import Tower
@@ -194,7 +194,7 @@ class CustomTowerConfig(Component):
         """The tower. `options` are Keras's own: `name`, `dtype`.
 
         Raises:
-            UserError: no class is registered under the name, or it is no `Tower`.
+            UserError: no class is registered under the name, or it is not a `Tower`.
         """
         from dssm_tf.config.custom import registered_class
         from dssm_tf.towers.tower import Tower

@@ -1,10 +1,10 @@
 """Training rows as batches for `Siamese`: candidates, labels, weights.
 
 A batch depends on the seed, the epoch and the step only. Workers therefore need not communicate,
-and a run resumes within an epoch. The batch settles everything that depends on the data: which
-titles are candidates, which candidates are masked because they were clicked for the query, how
-often each was drawn, and the weight of each click. So the model is only a cosine and the loss only
-a softmax.
+and a run can resume within an epoch. The batch has everything that depends on the data: the
+candidate titles, which of them are masked because they were clicked for the query, how often each
+was drawn, and the weight of each click. So the model only compares texts, and the loss only
+compares scores.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from dssm_tf.data.texts import (
     text_batch,
 )
 
-_SPARE = 4
+_SPARE = 4  # additional draws of fresh negatives, because clicked titles are left out
 # Added to a step's key, so that each purpose has its own random numbers.
 _FRESH, _MINED, _WORDS, _LETTERS = (np.array([0, purpose << 40]) for purpose in range(4))
 _POOL = np.array([0, 1 << 40])  # added to an epoch's key
-_SAMPLED = 24
-"""Elements whose sizes `Batches.with_shapes` reads."""
+_SHAPE_SAMPLES = 24
+"""Number of batches whose sizes `Batches.with_shapes` reads."""
 _SEED_STRIDE = 8  # above the number of sources
 _Uniform = Callable[[NDArray[np.int64], int], tf.Tensor]
 """Uniform random numbers `(rows, width)` of a replica's rows, from a purpose and a width."""
@@ -53,18 +53,18 @@ class Batches:
 
     Args:
         texts: the texts that indices refer to.
-        sources: for each source its rows by split: `train`, `validation`, and `always` for rows
-            that are trained on with every choice of splits.
-        fresh: negatives per click that are drawn from all titles, anew in each epoch.
-        draw: probability of each title in that draw, `(titles,)`.
+        sources: the rows of each source by split: `train`, `validation`, and `always` for rows that
+            are used with every choice of splits.
+        fresh: number of negatives per click that each epoch draws anew from all titles.
+        draw: probability of each title among the fresh negatives, `(titles,)`.
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
-        joint: whether queries and titles are in one text batch, which a shared tower reads.
+        joint: whether queries and titles are in one text batch, for a shared tower.
         typos: fraction of the queries with a typing error; see `QueryWords`.
         neighboring_words: fraction of the titles' queries with neighboring words; see `QueryWords`.
-        letters_only: fraction of the words that are read without their own row in a step.
+        letters_only: fraction of the words whose own row is left out in a step.
         mined: query indices and title indices of mined hard negatives, `(pairs, 2)`.
         mined_count: hard negatives per query and epoch. Clicked titles are left out.
-        held_out: word indices of queries that no title is trained on with; see `QueryWords`.
+        held_out: word indices of the queries that are left out of training; see `QueryWords`.
         shapes: sizes to pad to.
         splits: the splits of the sources that are read.
     """
@@ -116,7 +116,7 @@ class Batches:
         """
         plain = replace(self, in_batch=False, shapes=Shapes())  # the same texts
         makers = [plain._batch_maker(source, 0, replicas) for source in range(len(plain.rows))]
-        keys = plain._schedule(0, 1, replicas)[:_SAMPLED]
+        keys = plain._schedule(0, 1, replicas)[:_SHAPE_SAMPLES]
         with tf.device("CPU"):  # eager: tracing the graph of a dataset takes longer
             sample = [makers[key[1]](tf.constant(key))[0] for key in keys]
         ends = GROUP_ENDS if self.texts.terms is None else WORD_GROUP_ENDS
@@ -135,9 +135,9 @@ class Batches:
         """Epochs `start` to `stop`; the order of rows depends on the seed and the epoch only.
 
         Args:
-            seed: of the shuffling; None keeps the order of the rows.
+            seed: seed of the shuffling; None keeps the order of the rows.
             start: the first epoch.
-            stop: the end, exclusive.
+            stop: the epoch after the last one.
             worker: index of this process among those that share each step.
             workers: number of processes.
             replicas: devices of this process. Each step yields one element per replica.
@@ -166,9 +166,9 @@ class Batches:
         """The elements of some epochs as `(epoch, source, step, replica)`, `(elements, 4)`."""
         # Steps of all sources in the order of their progress through the epoch.
         turns = sorted(
-            ((at + 0.5) / rows.steps, source, at)
+            ((step + 0.5) / rows.steps, source, step)
             for source, rows in enumerate(self.rows)
-            for at in range(rows.steps)
+            for step in range(rows.steps)
         )
         steps = np.tile(np.array(turns)[:, 1:].astype(np.int64), (stop - start, 1))
         epoch = np.repeat(np.arange(start, stop), len(turns))
@@ -182,7 +182,7 @@ class Batches:
 
         Args:
             source: index in `rows`.
-            seed: of the shuffling; None keeps the order of the rows.
+            seed: seed of the shuffling; None keeps the order of the rows.
             replicas: devices that share a step, over all processes.
         """
         rows = self.rows[source]
@@ -192,7 +192,7 @@ class Batches:
         tensors = [tf.constant(column) for column in columns if column is not None]
         is_clicks, shuffle = rows.targets is None, tf.random.experimental.index_shuffle
         query_words = QueryWords(self.texts, self.typos, self.neighboring_words, self.held_out)
-        draw_negatives = self._negatives_drawer()
+        draw_negatives = self._make_draw_negatives()
 
         def make_batch(element: tf.Tensor) -> tuple[Any, Any, tf.Tensor]:
             epoch, _, step, replica = tf.unstack(element)
@@ -234,15 +234,15 @@ class Batches:
 
         return make_batch
 
-    def _negatives_drawer(self) -> Callable[[tf.Tensor, _Uniform], Iterator[tf.Tensor]]:
-        """A function that draws negatives beside the recorded ones, each `(rows, negatives)`."""
+    def _make_draw_negatives(self) -> Callable[[tf.Tensor, _Uniform], Iterator[tf.Tensor]]:
+        """A function that draws fresh and mined negatives, each `(rows, negatives)`."""
         cumulative = tf.constant(np.cumsum(self.draw))
         mined = group_pairs(self.mined, self.texts.words.nrows())
         width = int(tf.reduce_max(mined.row_lengths()))
 
         def draw_negatives(query: tf.Tensor, uniform: _Uniform) -> Iterator[tf.Tensor]:
             if self.fresh:
-                random = uniform(_FRESH, 2 * self.fresh + _SPARE)  # more, as clicked ones drop out
+                random = uniform(_FRESH, 2 * self.fresh + _SPARE)  # more than needed
                 titles = tf.searchsorted(cumulative, tf.reshape(random, [-1]), side="right")
                 titles = tf.minimum(tf.reshape(titles, tf.shape(random)), len(cumulative) - 1)
                 yield self._first_unclicked(query, titles, self.fresh)
@@ -283,7 +283,7 @@ class Batches:
             titles: int32 `(rows, columns)`, title indices, -1 for padding.
             targets: grades or scores `(rows, columns)`; empty for clicks.
             is_real: bool `(rows,)`, false for rows that pad the batch.
-            letters_only: bool `(words,)`, the words to read without their own row.
+            letters_only: bool `(words,)`, the words whose own row is left out.
         """
         shapes, rows, mask = self.shapes, tf.size(query), titles >= 0
         # Column by column, so that clicked titles are the first of the distinct titles.
@@ -310,11 +310,11 @@ class Batches:
             fixed = shapes.distinct_titles > 0
             size = tf.minimum(rows, count) if fixed else tf.reduce_max(index[:rows]) + 1
             clicked = tf.where(is_real, candidates[:, 0], size)  # one past the end is dropped
-            times = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]
-            log_times = tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32))
-            others = (times > 0)[None] & ~self._were_clicked(query, distinct[:size], size)
+            counts = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]
+            log_counts = tf.math.log(tf.cast(tf.maximum(counts, 1), tf.float32))
+            others = (counts > 0)[None] & ~self._were_clicked(query, distinct[:size], size)
             candidates = tf.concat([candidates, tf.tile(tf.range(size)[None], [rows, 1])], 1)
-            correction = tf.concat([correction, tf.tile(log_times[None], [rows, 1])], 1)
+            correction = tf.concat([correction, tf.tile(log_counts[None], [rows, 1])], 1)
             mask = tf.concat([mask, others], 1)
             unclicked = tf.zeros_like(others, tf.float32)
             labels_of_titles = tf.concat([labels_of_titles, unclicked], 1)

@@ -41,7 +41,7 @@ class Title(NamedTuple):
     """A title of the log or the corpus, with its clicks in the training split.
 
     Args:
-        text: spelled as in the log or the corpus.
+        text: the text as it is in the log or the corpus.
         clicks: clicks in the training split; 0 for a title that only the validation split or the
             corpus has.
         queries: number of distinct training queries with a click on it.
@@ -57,7 +57,7 @@ class Spec:
     """Description of a preprocessed directory, stored in it as `spec.json`.
 
     Args:
-        rules: how texts become words.
+        rules: rules by which texts become words.
         title_fields: columns that a title is joined from; see `dssm_tf.text.fields`.
         ngrams: number of n-grams in the vocabulary, without hash buckets.
         fingerprint: hash of the vocabulary.
@@ -65,7 +65,7 @@ class Spec:
             padded with the clicked title.
         negative_alpha: negatives were drawn in proportion to `clicks ** negative_alpha`.
         clicks: unweighted clicks of the training split.
-        rows: by kind, the number of rows of each file; empty for a kind without files.
+        rows: number of rows of each file, by kind; empty for a kind without files.
         files: SHA-256 of every other file of the directory that is read, by name.
     """
 

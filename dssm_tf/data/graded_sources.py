@@ -15,7 +15,7 @@ from dssm_tf.config.lists import JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import TrainingRows
 from dssm_tf.data.texts import TextIndexer
-from dssm_tf.tables.graded_lists import SCORES, GradedList, chunk_list, read_lists
+from dssm_tf.tables.graded_lists import SCORE_LIMITS, GradedList, chunk_list, read_lists
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
@@ -35,7 +35,7 @@ class GradedSource:
         name: one of `SOURCES`.
         section: its section of the configuration.
         training: lists to train on.
-        validation: lists that are not trained on; none of their queries is in `training`.
+        validation: lists that are not trained on; `training` has none of their queries.
         unknown_pairs: (query, title) pairs whose title is not in the data directory.
         rules: text rules of the data directory.
         excluded_pairs: number of pairs that are not used, because the title has grade 0 but was
@@ -104,7 +104,7 @@ def with_file_hashes(sections: Mapping[str, ListsConfig]) -> dict[str, ListsConf
     """Adds each file's SHA-256 to its section, so that a resumed run detects a changed file.
 
     Args:
-        sections: by key of the configuration.
+        sections: sections by their key in the configuration.
 
     Raises:
         UserError: a file cannot be read, or its SHA-256 is not that of its section.
@@ -128,7 +128,7 @@ def read_sources(
     """Reads the files of lists and splits each by query into training and validation.
 
     Args:
-        sections: by key of the configuration.
+        sections: sections by their key in the configuration.
         data: the preprocessed data directory.
 
     Raises:
@@ -151,7 +151,7 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> GradedSource:
         layout = Layout(title_fields=data.spec.title_fields)
         lists = read_lists(path, "grade", (0, section.max_grade), rules, layout)
     else:
-        lists = read_lists(path, "score", SCORES, rules)
+        lists = read_lists(path, "score", SCORE_LIMITS, rules)
     validation_queries = set(data.splits["validation"].query.tolist())
     query_indices = data.find("queries", [graded.query for graded in lists])
     title_indices = data.find("titles", [title for graded in lists for title in graded.titles])

@@ -78,7 +78,7 @@ class Preprocessed:
         self.spec = Spec.load(directory)
         self.rules = self.spec.rules
         self.spec.check(directory)
-        # Read when first used. `_with_vocabulary` and `fold` replace these in a copy.
+        # Read at the first use. `_with_vocabulary` and `fold` replace them in a copy.
         self._vocabulary: Vocabulary | None = None
         self._distinct_words: tuple[list[str], pa.ListArray] | None = None
         self._splits: Mapping[str, Pairs] | None = None
@@ -106,7 +106,7 @@ class Preprocessed:
         return self._title_counts
 
     def texts(self, kind: Kind) -> list[str]:
-        """The texts of queries or titles, as logged, by index."""
+        """The texts of queries or titles as they are in the log, by index."""
         return list(self._tables[kind]["text"].to_pylist())
 
     def words(self, kind: Kind) -> pa.ListArray:
@@ -137,8 +137,8 @@ class Preprocessed:
         """A copy whose vocabulary also has a row for each word that occurs at least twice.
 
         Args:
-            max_words: largest number of words; the most frequent ones have a row. Of equally
-                frequent ones, those that are first in `distinct_words`. None for all.
+            max_words: maximum number of words with a row: the most frequent ones, and of equally
+                frequent ones the first in `distinct_words`. None: no maximum.
         """
         words, _ = self.distinct_words
         occurrences = pa.concat_arrays([self.words("queries"), self.words("titles")]).flatten()
@@ -150,10 +150,11 @@ class Preprocessed:
     def with_letter_ngrams(self, kinds: Collection[NgramKind]) -> Preprocessed:
         """A copy whose vocabulary has only the letter n-grams of these kinds.
 
-        Their order stays, so their ids do not depend on the kinds that preprocess wrote besides.
+        Their order is unchanged, so their ids do not depend on the other kinds that preprocess
+        wrote.
 
         Args:
-            kinds: at least one.
+            kinds: kinds of letter n-grams, at least one.
 
         Raises:
             UserError: see `check_letter_ngrams`.

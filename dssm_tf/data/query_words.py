@@ -7,28 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.data.texts import SPELLINGS, TextTensors
+from dssm_tf.data.texts import MISSPELLINGS, TextTensors
 
 _MIN_WORDS, _MAX_WORDS = 2, 4
 _DRAWS = 3  # random numbers per row, besides one per word
 _EXTRA_DRAWS = 2  # for neighboring words
-_MAX_NUMBER = 1 << 53  # so low that the numbers of a long text have a sum below 2^63
+_MAX_NUMBER = 1 << 53  # the sum of the numbers of a long text must be below 2^63
 
 
 class QueryWords:
     """Draws the words of queries anew in each epoch.
 
     A title that is used as a query keeps two to four of its words, in their order, because users
-    rarely type a whole title. In a fraction of these queries, the words are neighbors in the title;
-    otherwise they are drawn from the whole title. If these are exactly the words of a held-out
-    query, the title keeps all of its words. In a fraction of all queries, the longest word gets a
+    rarely type all of it. In a fraction of these queries, the words are neighbors in the title;
+    otherwise they are any words of it. If they are exactly the words of a held-out query, the title
+    keeps all of its words instead. In a fraction of all queries, the longest word gets a
     typing error.
 
     Args:
-        texts: of the training; with misspelled variants if `typos` is above 0.
+        texts: texts of the training, with misspelled variants if `typos` is above 0.
         typos: fraction of the queries with a typing error.
         neighboring_words: fraction of the titles' queries with neighboring words.
-        held_out: the word indices of queries that no title may be trained on with.
+        held_out: word indices of the queries that are left out of training, such as those for
+            validation.
 
     Call arguments:
         query: int `(rows,)`, text indices. From `texts.first_title` on, the text is a title.
@@ -57,7 +58,7 @@ class QueryWords:
         self._held_out = tf.constant(np.unique([numbers[[*words]].sum() for words in held_out]))
         self._has_held_out = len(held_out) > 0
         max_words = int(tf.reduce_max(texts.words.row_lengths()))
-        # Further numbers are drawn only if they are needed, so the others do not depend on them.
+        # These numbers come last and only if they are needed, so the others do not depend on them.
         self._first_extra = _DRAWS + max_words
         self.width = self._first_extra + (_EXTRA_DRAWS if neighboring_words else 0)
 
@@ -85,7 +86,7 @@ class QueryWords:
             is_held_out = self._is_held_out(words, mask) & (query >= self._texts.first_title)
             mask |= is_held_out[:, None] & (words >= 0)
         if self._typos:
-            words = self._misspelled(words, mask, typo < self._typos, variant)
+            words = self._misspell(words, mask, typo < self._typos, variant)
         return tf.ragged.boolean_mask(words, mask)
 
     def _is_held_out(self, words: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -101,7 +102,7 @@ class QueryWords:
         index = tf.minimum(index, tf.size(self._held_out) - 1)
         return tf.gather(self._held_out, index) == sums
 
-    def _misspelled(
+    def _misspell(
         self, words: tf.Tensor, mask: tf.Tensor, has_typo: tf.Tensor, variant: tf.Tensor
     ) -> tf.Tensor:
         """Replaces the longest word of each row that has a typo by a misspelled variant.
@@ -114,8 +115,8 @@ class QueryWords:
         """
         letters = tf.gather(self._letters, tf.maximum(words, 0))
         longest = tf.argmax(tf.where(mask, letters, -1), axis=1, output_type=tf.int32)
-        word_count = len(self._letters) // (1 + SPELLINGS)
-        first = word_count + tf.cast(variant * SPELLINGS, tf.int32)
+        word_count = len(self._letters) // (1 + MISSPELLINGS)
+        first = word_count + tf.cast(variant * MISSPELLINGS, tf.int32)
         is_longest = tf.range(tf.shape(words)[1]) == longest[:, None]
-        misspelled = first[:, None] + words * SPELLINGS
+        misspelled = first[:, None] + words * MISSPELLINGS
         return tf.where(is_longest & has_typo[:, None], misspelled, words)

@@ -85,7 +85,7 @@ def click_rows(pairs: Pairs, negatives: int, weighting: str, batch_size: int) ->
 
 
 def title_rows(texts: TextTensors, clicks: TrainingRows, per_epoch: int) -> TrainingRows:
-    """Rows in which a title is its own query: some words of it (see `QueryWords`) "click" it.
+    """Rows in which some words of a title (see `QueryWords`) are the query for this title.
 
     Without these rows, rare and unclicked titles would be trained on with few queries or none.
 

@@ -26,9 +26,9 @@ class Terms(NamedTuple):
     All are tensors: a dataset would copy a NumPy array into each of its functions.
 
     Args:
-        word_idf: float32 `(words,)`, of each row of `TextTensors.ngrams`.
+        word_idf: float32 `(words,)`, the IDF of each row of `TextTensors.ngrams`.
         pair_keys: int64 `(pairs + 1,)`, increasing, `first * word_count + second` of each known
-            pair; the last one is higher than any key.
+            pair; the last key is a sentinel, higher than any other.
         pair_idf: float32 `(pairs + 1,)`; the last one is 0.
         word_count: number of words that pairs can have.
     """
@@ -98,15 +98,15 @@ def document_frequencies(data: Preprocessed) -> DocumentFrequencies:
     words = titles.flatten().to_numpy().astype(np.int64)
     title = titles.value_parent_indices().to_numpy().astype(np.int64)
     count = len(names)
-    word_ids, word_counts = _titles_with(words, title, count)
+    word_ids, word_counts = _count_titles(words, title, count)
     adjacent = title[:-1] == title[1:]
     keys = (words[:-1] * count + words[1:])[adjacent]
-    known, key_index = np.unique(keys, return_inverse=True)
-    pair_ids, pair_counts = _titles_with(key_index, title[:-1][adjacent], len(known))
+    distinct_keys, key_index = np.unique(keys, return_inverse=True)
+    pair_ids, pair_counts = _count_titles(key_index, title[:-1][adjacent], len(distinct_keys))
     pairs = {}
     for pair, number in zip(pair_ids.tolist(), pair_counts.tolist(), strict=True):
         if number > 1:
-            first, second = divmod(int(known[pair]), count)
+            first, second = divmod(int(distinct_keys[pair]), count)
             pairs[f"{names[first]} {names[second]}"] = number
     return DocumentFrequencies(
         len(titles),
@@ -118,10 +118,10 @@ def document_frequencies(data: Preprocessed) -> DocumentFrequencies:
     )
 
 
-def _titles_with(
+def _count_titles(
     items: NDArray[np.int64], titles: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct items, and for each the number of titles that contain it.
+    """The distinct items, and the number of titles that contain each.
 
     Args:
         items: indices below `count`.

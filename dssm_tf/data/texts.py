@@ -21,7 +21,7 @@ from dssm_tf.data.terms import Terms, own_rows
 from dssm_tf.text.document_frequencies import DocumentFrequencies
 from dssm_tf.text.typos import with_typo
 
-SPELLINGS = 8
+MISSPELLINGS = 8
 """Number of misspelled variants per word."""
 
 GROUP_ENDS = (0.9, 1.0)
@@ -39,13 +39,13 @@ class TextTensors(NamedTuple):
 
     Args:
         words: `[texts, words]`, the word indices of each text.
-        ngrams: `[words, n-grams]`, the n-gram ids of each word. With typing errors, `SPELLINGS`
+        ngrams: `[words, n-grams]`, the n-gram ids of each word. With typing errors, `MISSPELLINGS`
             misspelled variants of each word follow after the last word.
-        clicked: `[texts, titles]`, for each text as a query the indices of its clicked titles,
-            increasing. A title as a query has itself.
+        clicked: `[texts, titles]`, the indices of the titles that were clicked for each text as a
+            query, increasing. The clicked title of a title is the title itself.
         first_title: the text index of title 0.
-        has_own_row: bool `(words,)`, whether the last id of a word is that of the whole word. None
-            if the training does not ask.
+        has_own_row: bool `(words,)`, whether the last id of a word is that of the whole word; None
+            if the training does not need it.
         terms: IDF of words and pairs, for scores that read them.
     """
 
@@ -87,7 +87,7 @@ class TextIndexer:
 
         Args:
             typos: whether words have misspelled variants.
-            letters_only: whether some words are read without their own row.
+            letters_only: whether a training leaves out the own row of some words.
             frequencies: document frequencies, for scores that read terms.
         """
         words, ngrams = self._data.distinct_words
@@ -105,7 +105,7 @@ class TextIndexer:
         new_words = list(word_index)[len(words) :]  # in the order of their indices
         if typos:
             new_words += [
-                with_typo(word, edit + 1) for word in word_index for edit in range(SPELLINGS)
+                with_typo(word, edit + 1) for word in word_index for edit in range(MISSPELLINGS)
             ]
         vocabulary = self._data.vocabulary
         new_ngrams = pa.array(map(vocabulary.look_up, new_words), INT_LISTS)
@@ -165,7 +165,7 @@ def text_batch(
         texts: the texts of the training.
         shape: length groups of the batch.
         count: number of texts to pad to.
-        letters_only: bool `(words,)` by word index, the words to read without their own row.
+        letters_only: bool `(words,)` by word index, the words whose own row is left out.
     """
     distinct, index = tf.unique(words.flat_values)
     distinct = tf.maximum(distinct, tf.bitwise.invert(distinct))
@@ -188,7 +188,7 @@ def text_batch(
     if len(shape.tokens) > 1:
         matrices, row_of_text = _group_by_length(tokens, shape.tokens)
         return batch | {"tokens": matrices, "rows": pad_to(row_of_text, [count])}
-    # In one matrix, text i is row i, so the matrix has as many rows as texts are asked for.
+    # In one matrix, text i is row i, so the matrix has `count` rows.
     matrix = tokens.to_tensor()
     columns = sum(group.columns for group in shape.tokens if group.rows)
     sizes = [count, round_up(tf.shape(matrix)[1], columns)]
@@ -243,7 +243,7 @@ def _group_by_length(
 
 
 def round_up(needed: tf.Tensor, planned: int) -> tf.Tensor:
-    """The planned size. If more is needed, eighths of the planned size are added. At least 1.
+    """Rounds a size up to the planned size plus a multiple of an eighth of it; at least 1.
 
     Args:
         needed: the smallest size that is enough.
@@ -269,9 +269,12 @@ class LengthGroup(NamedTuple):
 
 
 class TextShape(NamedTuple):
-    """Length groups of a text batch: texts by words, and words by n-grams. () is one group.
+    """Shape of a text batch.
 
-    `pairs` is the number of pairs to pad to; 0 does not pad.
+    Args:
+        tokens: length groups of texts, by number of words; () for one group.
+        word_ngrams: length groups of words, by number of n-grams; () for one group.
+        pairs: number of word pairs to pad to; 0 does not pad.
     """
 
     tokens: tuple[LengthGroup, ...] = ()
@@ -323,6 +326,7 @@ def plan_shapes(
 
 
 def _row_lengths(matrix: Any) -> NDArray[np.int64]:
+    """The number of entries per row that are not padding, at least 1."""
     lengths: NDArray[np.int64] = np.count_nonzero(np.asarray(matrix), axis=1)
     return np.maximum(lengths, 1)  # an empty row takes a column too
 

@@ -44,37 +44,37 @@ def draw_title_queries(data: Preprocessed, count: int, seed: int) -> list[TitleQ
 
     Args:
         data: the preprocessed directory.
-        count: maximum number of queries. With a smaller one, the first of them are drawn.
-        seed: of titles, words and their number.
+        count: maximum number of queries. A smaller number gives the first of the same queries.
+        seed: seed of the titles, the words and their number.
 
     Returns:
         Queries with distinct texts.
     """
-    plain, same_word = _plain_words(data)
+    plain_words, same_word = _plain_words(data)
     titles = data.words("titles")
-    whole_titles = _WordSets(titles, same_word)
+    title_word_sets = _WordSets(titles, same_word)
     random = np.random.default_rng(seed)
     queries: dict[str, TitleQuery] = {}
     for title in random.permutation(len(titles)).tolist():
         if len(queries) == count:
             break
         in_title = titles[title].as_py()
-        first = {plain[word]: word for word in reversed(in_title)}  # of each word in any field
+        first = {plain_words[word]: word for word in reversed(in_title)}  # in any field
         if len(first) <= MIN_WORDS:
             continue
         are_neighbors, has_typo = len(queries) % 2 == 0, len(queries) // 2 % 2 == 0
         size = int(random.integers(MIN_WORDS, min(MAX_WORDS, len(first) - 1) + 1))
         if are_neighbors:
             start = int(random.integers(len(in_title) - size + 1))
-            chosen = dict.fromkeys(plain[word] for word in in_title[start : start + size])
+            chosen = dict.fromkeys(plain_words[word] for word in in_title[start : start + size])
         else:
-            in_order = list(dict.fromkeys(plain[word] for word in in_title))
-            at = np.sort(random.choice(len(in_order), size, replace=False))
-            chosen = dict.fromkeys(in_order[index] for index in at)
+            in_order = list(dict.fromkeys(plain_words[word] for word in in_title))
+            positions = np.sort(random.choice(len(in_order), size, replace=False))
+            chosen = dict.fromkeys(in_order[index] for index in positions)
         indices = tuple(first[word] for word in chosen)
         text = " ".join(chosen)
         text = with_typo(text) if has_typo else text
-        if len(chosen) >= MIN_WORDS and text not in queries and indices not in whole_titles:
+        if len(chosen) >= MIN_WORDS and text not in queries and indices not in title_word_sets:
             queries[text] = TitleQuery(text, title, indices)
     return list(queries.values())
 
@@ -117,8 +117,8 @@ def titles_with_all_words(
 
     Args:
         data: the preprocessed directory.
-        titles: indices of the titles to look at.
-        queries: their typing errors are ignored.
+        titles: indices of the titles to search.
+        queries: the queries, without their typing errors.
 
     Yields:
         Positions in `titles`, increasing.

@@ -1,4 +1,4 @@
-r"""Published data sets as clicks, corpus and judgments, one source per file; and bundled data.
+r"""Published data sets as clicks, corpus and judgments, one data set per file; and bundled data.
 
 `search_engine` and `engine_run` write the ranking of a search engine as a TREC run. Each folder of
 bundled data has an ATTRIBUTION.md. May import tables, text and common.

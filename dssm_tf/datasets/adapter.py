@@ -10,7 +10,7 @@ from dssm_tf.datasets.output import DatasetWriter
 from dssm_tf.datasets.source import Source
 
 Convert = Callable[[Source, DatasetWriter, Mapping[str, str]], None]
-"""Reads the source by the options, and writes the output."""
+"""Converts: the files of the publisher, the writer of the tables, and the options by key."""
 
 SPLIT_BY_QUERY = (
     "no split is published: a fraction of the queries (--held-out) is used only for judgments"
@@ -33,12 +33,12 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Adapter:
-    """One source of data.
+    """One published data set.
 
     Args:
         title: title of the data set, in a few words.
         origin: where it is published, and the documentation or paper that describes it.
-        license: as stated by the publisher.
+        license: its license, as the publisher states it.
         files: the files that are read.
         grades: the origin of judgments and their grades.
         split: how clicks and judgments are separated.

@@ -13,7 +13,7 @@ from dssm_tf.datasets.source import LINE, NumberedRow, Source
 
 
 def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
-    """Titles come from XML: one file, or the many of the big competition."""
+    """Reads titles from XML (one file, or the many files of the large competition), and clicks."""
     names = ("small_product_data.xml", "products_*.xml", "product*.xml")
     for path in source.find_all(*names) or [source.find(*names)]:
         try:  # as bytes, because XML declares the encoding
@@ -23,14 +23,14 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise UserError(f"{path} is not well-formed XML: {error}.") from error
 
-    def clicked(query: str, sku: str, time: str) -> None:
+    def add_click(query: str, sku: str, time: str) -> None:
         output.add_event(query, sku, 1, time.strip())
 
-    source.read(source.find("train.csv"), ("query", "sku", "click_time"), clicked)
+    source.read(source.find("train.csv"), ("query", "sku", "click_time"), add_click)
 
 
 def _products(lines: Iterable[NumberedRow]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The sku and the name of each `<product>`, with only one in memory at a time."""
+    """The `sku` and the name of each `<product>`; memory holds one product at a time."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     depth = 0
     for number, (line,) in lines:
@@ -50,7 +50,7 @@ ADAPTER = Adapter(
     license="the rules of the competition; not for redistribution",
     files=(
         "train.csv",
-        "small_product_data.xml, or product_data/products/*.xml given as SRC's folder",
+        "small_product_data.xml, or product_data/products/*.xml",
     ),
     grades=BY_LATER_CLICKS,
     split=SPLIT_BY_TIME,

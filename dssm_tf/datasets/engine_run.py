@@ -24,7 +24,7 @@ from dssm_tf.tables.trec import MAX_SCORE, write_run
 
 PLACEHOLDER = "{{query}}"
 """Stands for the text of the query in the strings of a template."""
-PARTIAL = ".partial"
+PARTIAL_SUFFIX = ".partial"
 """Suffix of the file with the rankings of an unfinished run."""
 
 
@@ -33,12 +33,12 @@ class QueryTemplate:
 
     Args:
         path: a JSON file. `{{query}}` in any of its strings stands for the query.
-        size: number of titles of a ranking, which replaces that of the template.
-        id_field: field of a document that the response contains; empty for none.
+        size: number of titles per ranking; replaces the `size` of the template.
+        id_field: field of documents that responses must contain; empty for none.
 
     Raises:
-        UserError: the file cannot be read, is no JSON object, lacks the placeholder, or skips the
-            first hits.
+        UserError: the file cannot be read, is not a JSON object, lacks the placeholder, or skips
+            the first hits.
     """
 
     def __init__(self, path: Path, size: int, id_field: str = "") -> None:
@@ -54,8 +54,8 @@ class QueryTemplate:
                 f'placeholder is a string: "{PLACEHOLDER}".'
             ) from None
         if not isinstance(body, dict):
-            raise UserError(f"{path} is no JSON object; expected the body of a search.")
-        if _replaced(body, "") == body:
+            raise UserError(f"{path} is not a JSON object; expected the body of a search.")
+        if _fill_placeholder(body, "") == body:
             raise UserError(
                 f"{path} has no {PLACEHOLDER}; write it where the text of the query belongs, such "
                 'as {"query": {"match": {"title": "' + PLACEHOLDER + '"}}}.'
@@ -66,7 +66,7 @@ class QueryTemplate:
 
     def body(self, query: str) -> Json:
         """The body of a search for a query."""
-        body: Json = _replaced(self._body, query)
+        body: Json = _fill_placeholder(self._body, query)
         return body
 
     @property
@@ -75,13 +75,13 @@ class QueryTemplate:
         return sha256(json.dumps(self._body, sort_keys=True).encode()).hexdigest()
 
 
-class EngineRun(NamedTuple):
+class RunCounts(NamedTuple):
     """Counts of a run.
 
     Attributes:
         queries: number of queries.
         hits: number of listed titles.
-        queries_without_hits: number of queries that list no title.
+        queries_without_hits: number of queries without a listed title.
         unknown: number of hits that the corpus lacks.
         resumed: number of queries whose rankings an interrupted command had received.
     """
@@ -94,7 +94,10 @@ class EngineRun(NamedTuple):
 
 
 def read_queries(path: Path, layout: Layout | None = None) -> dict[str, str]:
-    """Reads the queries of a table with `query_id` and `query`, such as judgments; texts by id.
+    """Reads the columns `query_id` and `query` of a table, such as judgments.
+
+    Returns:
+        The texts of the queries by id.
 
     Raises:
         UserError: the file is not usable, or a query id has two texts.
@@ -104,7 +107,7 @@ def read_queries(path: Path, layout: Layout | None = None) -> dict[str, str]:
     for query_id, query, line in rows.select("query_id", "query", LINE).iter_rows():
         if queries.setdefault(query_id, query) != query:
             raise UserError(
-                f"{path}:{line}: query_id {query_id!r} stands for {query!r} here and for "
+                f"{path}:{line}: query_id {query_id!r} has the text {query!r} here and "
                 f"{queries[query_id]!r} above; give each query its own id."
             )
     return queries
@@ -119,7 +122,7 @@ def write_engine_run(
     tag: str,
     known_ids: frozenset[str] | None = None,
     batch: int = 20,
-) -> EngineRun:
+) -> RunCounts:
     """Ranks queries with a search engine and writes a TREC run.
 
     Received rankings are appended to `OUT.partial`. If the command is interrupted, the same command
@@ -131,7 +134,7 @@ def write_engine_run(
         queries: texts by id.
         out: the file to write.
         tag: name of the system in the run.
-        known_ids: ids of titles; other hits are left out. None for all.
+        known_ids: doc ids of the corpus; other hits are left out. None: no hit is left out.
         batch: number of searches per request.
 
     Raises:
@@ -139,9 +142,9 @@ def write_engine_run(
             settings, or no query has a hit.
     """
     settings = {"engine": engine.url, "index": engine.index, "template": template.hash}
-    partial = out.with_name(out.name + PARTIAL)
+    partial_path = out.with_name(out.name + PARTIAL_SUFFIX)
     with exclusive_lock(out):
-        received = _read_partial(partial, settings, queries)
+        received = _read_partial(partial_path, settings, queries)
         resumed = len(received)
         missing = [query_id for query_id in queries if query_id not in received]
         with progress_of(f"searches of {engine.index}", len(queries), unit="queries") as task:
@@ -153,37 +156,40 @@ def write_engine_run(
                     for query_id, hits in zip(ids, rankings, strict=True)
                 ]
                 if not received:
-                    partial.unlink(missing_ok=True)
-                with partial.open("a", encoding="utf-8") as file:
+                    partial_path.unlink(missing_ok=True)
+                with partial_path.open("a", encoding="utf-8") as file:
                     for row in rows if received else [settings, *rows]:
                         file.write(json.dumps(row) + "\n")
                 received |= zip(ids, rankings, strict=True)
                 task.advance(len(ids))
-        run = {query_id: _kept(received[query_id], known_ids) for query_id in queries}
-        total = sum(map(len, received.values()))
-        hits = sum(map(len, run.values()))
-        if not hits:
-            partial.unlink(missing_ok=True)
-            raise UserError(_no_hits(total, queries, received))
+        run = {query_id: _known_hits(received[query_id], known_ids) for query_id in queries}
+        received_hits = sum(map(len, received.values()))
+        listed_hits = sum(map(len, run.values()))
+        if not listed_hits:
+            partial_path.unlink(missing_ok=True)
+            raise UserError(_no_hits_message(received_hits, queries, received))
         write_run(out, run_scores(run), tag)
-        partial.unlink(missing_ok=True)
+        partial_path.unlink(missing_ok=True)
     empty = sum(not ranking for ranking in run.values())
-    return EngineRun(len(queries), hits, empty, total - hits, resumed)
+    return RunCounts(len(queries), listed_hits, empty, received_hits - listed_hits, resumed)
 
 
 def run_scores(run: Mapping[str, Sequence[Hit]]) -> dict[str, dict[str, float]]:
-    """The scores of a TREC run, which orders titles by score only.
+    """Scores of a TREC run that keep the order of the engine; readers of a run sort by score.
 
-    They are the engine's. Of equal ones, the later is the next smaller number of single precision,
-    so that the order stays the engine's. If the engine did not order by scores, they are 1 for the
-    last title of a ranking, 2 for the one above, and so on.
+    The scores are those of the engine. If two titles of a ranking have equal scores, the second one
+    gets the next smaller float32. If the engine did not sort by score, the last title of each
+    ranking gets 1, the one above it 2, and so on.
 
     Args:
         run: rankings by query id.
+
+    Returns:
+        Scores by query id and doc id.
     """
     if not all(map(_is_ordered, run.values())):
         return {
-            query_id: {doc_id: float(len(hits) - row) for row, (doc_id, _) in enumerate(hits)}
+            query_id: {doc_id: float(len(hits) - index) for index, (doc_id, _) in enumerate(hits)}
             for query_id, hits in run.items()
         }
     scores: dict[str, dict[str, float]] = {}
@@ -196,16 +202,18 @@ def run_scores(run: Mapping[str, Sequence[Hit]]) -> dict[str, dict[str, float]]:
 
 
 def _is_ordered(hits: Sequence[Hit]) -> bool:
-    """Whether all hits have scores, none higher than the one before."""
+    """Whether all hits have scores, in descending order."""
     scores = [score for _, score in hits if score is not None and abs(score) < MAX_SCORE]
     return len(scores) == len(hits) and scores == sorted(scores, reverse=True)
 
 
-def _kept(hits: Sequence[Hit], known_ids: frozenset[str] | None) -> list[Hit]:
+def _known_hits(hits: Sequence[Hit], known_ids: frozenset[str] | None) -> list[Hit]:
     return [hit for hit in hits if known_ids is None or hit[0] in known_ids]
 
 
-def _no_hits(total: int, queries: Mapping[str, str], received: Mapping[str, list[Hit]]) -> str:
+def _no_hits_message(
+    total: int, queries: Mapping[str, str], received: Mapping[str, list[Hit]]
+) -> str:
     """The message about a run without titles."""
     if not total:
         return (
@@ -225,7 +233,7 @@ def _read_partial(
     """The rankings of an unfinished run by query id; an incomplete last line is cut off.
 
     Raises:
-        UserError: they were made with other settings.
+        UserError: the unfinished run has other settings.
     """
     if not path.exists():
         return {}
@@ -238,12 +246,12 @@ def _read_partial(
     with suppress(ValueError):
         lines = [json.loads(line) for line in complete.splitlines()]
     if complete and (not lines or lines[0] != settings):
-        others = [
+        changed = [
             name for name in settings if not lines or lines[0].get(name) != settings[name]
         ]  # fmt: skip
         raise UserError(
             f"{path} has the rankings of an interrupted command with another "
-            f"{', '.join(others)}; give the same flags to continue it, or remove it to start over."
+            f"{', '.join(changed)}; give the same flags to continue it, or remove it to start over."
         )
     return {
         row["id"]: [(doc_id, score) for doc_id, score in row["hits"]]
@@ -258,12 +266,12 @@ def _batches(ids: Iterable[str], size: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _replaced(value: Any, query: str) -> Any:
+def _fill_placeholder(value: Any, query: str) -> Any:
     """JSON with the placeholder in its strings replaced by a query."""
     if isinstance(value, str):
         return value.replace(PLACEHOLDER, query)
     if isinstance(value, dict):
-        return {key: _replaced(item, query) for key, item in value.items()}
+        return {key: _fill_placeholder(item, query) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, query) for item in value]
+        return [_fill_placeholder(item, query) for item in value]
     return value

@@ -16,20 +16,20 @@ _TITLES = ("para.title.txt", "titles.tsv")
 
 
 def _passages(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
-    """Passages with the title of their page if there is a file of titles, else with their text."""
+    """The title of a passage is that of its page if `_TITLES` exists, else the passage's text."""
     titles: dict[str, str] = {}
 
-    def title(doc_id: str, text: str) -> None:
+    def add_page_title(doc_id: str, text: str) -> None:
         titles.setdefault(doc_id, text)
 
     if source.find_all(*_TITLES):
-        _read(source, _PASSAGE, title, *_TITLES)
+        _read(source, _PASSAGE, add_page_title, *_TITLES)
 
-    def passage(doc_id: str, text: str) -> None:
+    def add_passage(doc_id: str, text: str) -> None:
         title = titles.get(doc_id, "")
         output.add_title(doc_id, text if title.strip() in ("", "-") else title)
 
-    _read(source, _PASSAGE, passage, "collection.tsv")
+    _read(source, _PASSAGE, add_passage, "collection.tsv")
     _read(source, _QUERY, output.add_query, "queries.train.tsv")
     _read_qrels(source, output, "qrels.train.tsv", clicks=True)
     _read(source, _QUERY, output.add_query, "queries.dev.small.tsv", "queries.dev.tsv")
@@ -39,34 +39,36 @@ def _passages(source: Source, output: DatasetWriter, options: Mapping[str, str])
 def _orcas(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Clicks are the pairs of ORCAS with document titles; judgments are those of dev."""
 
-    def document(doc_id: str, _: str, title: str, __: str) -> None:
+    def add_document(doc_id: str, _: str, title: str, __: str) -> None:
         output.add_title(doc_id, title)
 
-    def click(_: str, query: str, doc_id: str, __: str) -> None:
+    def add_click(_: str, query: str, doc_id: str, __: str) -> None:
         output.add_click(query, doc_id)
 
-    _read(source, ("document id", "URL", "title", "body"), document, "msmarco-docs.tsv")
-    _read(source, (*_QUERY, "document id", "URL"), click, "orcas.tsv")
+    _read(source, ("document id", "URL", "title", "body"), add_document, "msmarco-docs.tsv")
+    _read(source, (*_QUERY, "document id", "URL"), add_click, "orcas.tsv")
     queries = ("msmarco-docdev-queries.tsv", "msmarco-test2019-queries.tsv")
     _read(source, _QUERY, output.add_query, *queries)
     _read_qrels(source, output, "msmarco-docdev-qrels.tsv", "2019qrels-docs.txt")
 
 
-def _read(source: Source, columns: Sequence[str], use: Callable[..., object], *names: str) -> None:
+def _read(
+    source: Source, columns: Sequence[str], process_row: Callable[..., object], *names: str
+) -> None:
     """Reads a tab-separated table without header and quotes."""
-    source.read(source.find(*names), columns, use, format="tsv", header=False)
+    source.read(source.find(*names), columns, process_row, format="tsv", header=False)
 
 
 def _read_qrels(source: Source, output: DatasetWriter, *names: str, clicks: bool = False) -> None:
     """Reads qrels as judgments or as clicks; their queries must have been read before."""
 
-    def judged(query_id: str, doc_id: str, grade: float) -> None:
+    def add_grade(query_id: str, doc_id: str, grade: float) -> None:
         if not clicks:
             output.add_judgment(query_id, output.query(query_id), doc_id, grade)
         elif grade > 0:
             output.add_click(output.query(query_id), doc_id)
 
-    source.read(source.find(*names), QRELS, judged, format="trec", names=QRELS_NAMES)
+    source.read(source.find(*names), QRELS, add_grade, format="trec", names=QRELS_NAMES)
 
 
 MSMARCO = Adapter(
@@ -76,7 +78,7 @@ MSMARCO = Adapter(
     license=_LICENSE,
     files=(
         "collection.tsv",
-        "para.title.txt (if there: titles instead of passages)",
+        "para.title.txt (optional: titles instead of passages)",
         "queries.train.tsv",
         "qrels.train.tsv",
         "queries.dev.small.tsv or queries.dev.tsv",

@@ -17,6 +17,7 @@ from dssm_tf.text.rules import FOLDED
 
 CLICKS, CORPUS, JUDGMENTS = "clicks.tsv", "corpus.tsv", "judgments.tsv"
 DATASET_SPLIT = "held-out queries"
+"""Purpose of the queries that `DatasetWriter.add_graded` holds out; see `is_held_out`."""
 _UNPRINTABLE = re.compile(r"[\t\r\n\x00]+")
 
 
@@ -89,7 +90,7 @@ class DatasetWriter(ExitStack):
             query: text of the query.
             doc_id: id of the title.
             clicks: number of clicks; 0 for a title that was displayed and not clicked.
-            extra: cells of the further columns.
+            extra: cells of the columns `extra` of the log.
         """
         query, doc_id = clean(query), clean(doc_id)
         if self._usable("click", query, doc_id):
@@ -106,7 +107,7 @@ class DatasetWriter(ExitStack):
             self._write(JUDGMENTS, query_id, query, doc_id, title, f"{grade:.9g}")
 
     def add_graded(
-        self, query_id: object, query: str, doc_id: object, grade: float, clicked_from: float
+        self, query_id: object, query: str, doc_id: object, grade: float, min_click_grade: float
     ) -> None:
         """Writes a judgment if the query is held out, else a click if the grade is high enough.
 
@@ -115,32 +116,32 @@ class DatasetWriter(ExitStack):
             query: its text; `is_held_out` depends on it.
             doc_id: id of the title.
             grade: grade of the title for the query.
-            clicked_from: minimum grade that counts as a click.
+            min_click_grade: minimum grade that counts as a click.
         """
         if is_held_out(query, self._held_out, DATASET_SPLIT):
             self.add_judgment(query_id, query, doc_id, grade)
-        elif grade >= clicked_from:
+        elif grade >= min_click_grade:
             self.add_click(query, doc_id)
 
     def add_event(
         self, query: object, doc_id: object, clicks: int, timestamp: str, *extra: object
     ) -> None:
-        """Stores a row of a log until `finish` splits the rows by time.
+        """Stores a row of a click log; `finish` splits the rows by time.
 
         Raises:
-            BadRow: its time stamp cannot be read, or compared with those before.
+            BadRow: its timestamp cannot be read, or cannot be compared with earlier ones.
         """
         try:
             time = self._parse_time(timestamp) if self._parse_time else 0.0
         except UserError as error:
-            raise BadRow("no usable time stamp", str(error).rstrip(".")) from None
+            raise BadRow("no usable timestamp", str(error).rstrip(".")) from None
         self._events.append((time, clean(query), clean(doc_id), clicks, (timestamp, *extra)))
 
     def finish(self, source: str) -> None:
         """Completes the tables and deletes those without rows.
 
-        Earlier events become clicks. The latest events, the held-out fraction, become judgments as
-        in `judgments_from_clicks`.
+        Early events become clicks. The latest ones, with the fraction `held_out` of all clicks,
+        become judgments, see `judgments_from_clicks`.
 
         Raises:
             UserError: there is no title, or neither a click nor a judgment.

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 Hit = tuple[str, float | None]
 """The id of a title, and its score; None if the search sorts by something else."""
 
-_TEMPORARY = (429, 502, 503, 504)  # status of a node that is busy or restarts
+_BUSY_STATUSES = (429, 502, 503, 504)  # the node is busy or restarts
 _FIRST_PAUSE = 0.5  # seconds before the second retry; each further pause is twice as long
 _HTTP_OK = 200
 _MAX_REASON = 300  # characters of a message of the node in an error
@@ -31,8 +31,8 @@ _MAX_REASON = 300  # characters of a message of the node in an error
 class SearchEngine:
     """An index that is searched with `_msearch`.
 
-    A request is repeated if the node is busy or the connection breaks, except that the first
-    connection must succeed.
+    A request is repeated if the node is busy or the connection breaks. The first connection is not
+    repeated, so that a wrong address fails at once.
 
     Args:
         url: address of a node, such as `https://search.example.org:9200`; it may have a path.
@@ -40,7 +40,7 @@ class SearchEngine:
         id_field: field of documents with the id of the title; empty for the document's `_id`.
         timeout: seconds to wait for a connection, and for each response.
         retries: number of repetitions of a request.
-        ca_file: certificates that are trusted instead of those of the system; None for those.
+        ca_file: file with the certificates to trust; None: those of the system.
 
     Raises:
         UserError: an argument or an environment variable is not usable.
@@ -73,18 +73,19 @@ class SearchEngine:
             bodies: bodies of `_search` requests.
 
         Returns:
-            For each body the hits, best first. Of several hits with the same id, the first one.
+            For each body, the hits in the order of the engine. Later hits with the same id are left
+            out.
 
         Raises:
-            UserError: the node does not answer, refuses a request, or answers something else than
-                complete results of a search.
+            UserError: the node does not answer, refuses a request, or returns something other than
+                complete results.
         """
         lines = [text for body in bodies for text in ("{}", json.dumps(body))]
         path = f"/{quote(self.index, safe=',*')}/_msearch"
         for attempt in range(self._retries + 1):
             results = self._responses(self._post(path, "\n".join([*lines, ""])), len(bodies))
             statuses = [result.get("status") for result in results if "error" in result]
-            if not statuses or any(status not in _TEMPORARY for status in statuses):
+            if not statuses or any(status not in _BUSY_STATUSES for status in statuses):
                 break
             if attempt < self._retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
@@ -96,7 +97,7 @@ class SearchEngine:
             total=self._retries,
             connect=self._retries if self._has_answered else 0,
             backoff_factor=_FIRST_PAUSE,
-            status_forcelist=_TEMPORARY,
+            status_forcelist=_BUSY_STATUSES,
             allowed_methods=None,  # a search changes nothing, so it may be repeated
             raise_on_status=False,
             respect_retry_after_header=False,
@@ -113,27 +114,28 @@ class SearchEngine:
                 redirect=False,
             )
         except LocationParseError:
-            raise UserError(_wrong_url(self.url)) from None
+            raise UserError(_wrong_url_message(self.url)) from None
         except HTTPError as error:
-            raise UserError(self._no_answer(error)) from None
+            raise UserError(self._no_answer_message(error)) from None
         self._has_answered = True
         if response.status != _HTTP_OK:
             location = response.headers.get("Location", "")
-            raise UserError(self._refusal(response.status, _json(response.data), location))
+            raise UserError(self._refusal_message(response.status, _json(response.data), location))
         answer = _json(response.data)
         if answer is None:
-            raise UserError(f"{self.url} answers no JSON; is it OpenSearch or Elasticsearch?")
+            raise UserError(f"{self.url} answers without JSON; is it OpenSearch or Elasticsearch?")
         return answer
 
-    def _responses(self, answer: Any, expected: int) -> list[Json]:
+    def _responses(self, answer: Any, count: int) -> list[Json]:
+        """The results in the answer to `count` searches."""
         results = answer.get("responses") if isinstance(answer, Mapping) else None
         if not (
             isinstance(results, list)
-            and len(results) == expected
+            and len(results) == count
             and all(isinstance(result, dict) for result in results)
         ):
             raise UserError(
-                f"{self.url} answers without the results of {expected} searches; is it OpenSearch "
+                f"{self.url} answers without the results of {count} searches; is it OpenSearch "
                 f"or Elasticsearch? The answer begins with {json.dumps(answer):.80}."
             )
         return results
@@ -141,7 +143,7 @@ class SearchEngine:
     def _hits(self, result: Json) -> list[Hit]:
         """The hits of one search."""
         if "error" in result:
-            raise UserError(self._refusal(int(result.get("status", 0)), result))
+            raise UserError(self._refusal_message(int(result.get("status", 0)), result))
         hits = result.get("hits")
         hits = hits.get("hits") if isinstance(hits, dict) else None
         if not isinstance(hits, list):
@@ -178,7 +180,7 @@ class SearchEngine:
             )
         return text
 
-    def _no_answer(self, error: HTTPError) -> str:
+    def _no_answer_message(self, error: HTTPError) -> str:
         cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error
         if isinstance(cause, SSLError):
             return (
@@ -186,38 +188,40 @@ class SearchEngine:
                 "authority: --ca-file."
             )
         text = " ".join(str(cause).split()).split(">: ")[-1].split("): ")[-1]
-        after = f" after {self._retries} repetitions" if self._has_answered else ""
+        retries_text = f" after {self._retries} repetitions" if self._has_answered else ""
         return (
-            f"{self.url} does not answer{after}: {text.rstrip('.')}. Is the address right, and "
-            "does the node run? What was received is kept: run the same command again to continue."
+            f"{self.url} does not answer{retries_text}: {text.rstrip('.')}. Is the address "
+            "right, and does the node run? Received rankings are kept: run the same "
+            "command again to continue."
         )
 
-    def _refusal(self, status: int, answer: Any, location: str = "") -> str:
+    def _refusal_message(self, status: int, answer: Any, location: str = "") -> str:
         """The message about a response with an error."""
         reason = _reason(answer)
-        because = f": {reason}" if reason else ""
+        reason_text = f": {reason}" if reason else ""
         if status == 401:
             hint = (
                 f"check {USER} and {PASSWORD}, or {API_KEY}"
                 if self._credentials
                 else f"set the environment variables {USER} and {PASSWORD}, or {API_KEY}"
             )
-            return f"{self.url} does not accept the credentials (401){because}; {hint}."
+            return f"{self.url} does not accept the credentials (401){reason_text}; {hint}."
         if status == 403:
-            return f"{self.url} does not allow to search {self.index} (403){because}."
+            return f"{self.url} does not allow searches of {self.index} (403){reason_text}."
         if status == 404 and "index" in reason:
-            return f"{self.url} has no index {self.index!r} (404){because}."
+            return f"{self.url} has no index {self.index!r} (404){reason_text}."
         if location:
             return f"{self.url} redirects to {location} ({status}); give that address."
         if status == 400:
-            return f"{self.url} refuses the query of the template (400){because}."
-        if status in _TEMPORARY:
+            return f"{self.url} refuses the query of the template (400){reason_text}."
+        if status in _BUSY_STATUSES:
             return (
-                f"{self.url} is busy ({status}) after {self._retries} repetitions{because}; run "
-                "the same command again to continue, or give a smaller --batch."
+                f"{self.url} is busy ({status}) after {self._retries} repetitions{reason_text}; "
+                "run the same command again to continue, or give a smaller --batch."
             )
         return (
-            f"{self.url} answers with status {status}{because}; is it OpenSearch or Elasticsearch?"
+            f"{self.url} answers with status {status}{reason_text}; is it OpenSearch or "
+            "Elasticsearch?"
         )
 
 
@@ -225,23 +229,23 @@ def _checked_url(url: str) -> str:
     """The address without a slash at its end.
 
     Raises:
-        UserError: it is no address, or has a password.
+        UserError: it is not an address, or it has a password.
     """
     try:
         parsed = urllib3.util.parse_url(url)
     except LocationParseError:
-        raise UserError(_wrong_url(url)) from None
+        raise UserError(_wrong_url_message(url)) from None
     if parsed.auth:
         raise UserError(
             f"--engine has a password; set {USER} and {PASSWORD} instead, which other users of "
             "the machine do not see."
         )
     if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query:
-        raise UserError(_wrong_url(url))
+        raise UserError(_wrong_url_message(url))
     return url.rstrip("/")
 
 
-def _wrong_url(url: str) -> str:
+def _wrong_url_message(url: str) -> str:
     return f"--engine {url!r}: expected an address such as https://localhost:9200."
 
 
@@ -256,7 +260,7 @@ def _credentials() -> dict[str, str]:
 
 
 def _json(data: bytes) -> Any:
-    """The content of a response; None if it is no JSON."""
+    """The content of a response; None if it is not JSON."""
     try:
         return json.loads(data)
     except ValueError:

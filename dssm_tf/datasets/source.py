@@ -12,18 +12,18 @@ from dssm_tf.common.progress import progress_of
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.columns import Column, raw
 from dssm_tf.tables.layout import Layout, reject
-from dssm_tf.tables.read import open_table
+from dssm_tf.tables.read import Table, open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 LINE = ("text",)
 """The only column of a text file: the line. Blank lines are skipped."""
 MAX_LINE_BYTES = (1 << 31) - 1
-"""Large, because a line may be a whole document."""
+"""Large, because a line may be a full document."""
 
 NumberedRow = tuple[int, Any]
 """A line number and the cells of the row."""
-_MAX_LISTED = 500  # characters
-_PROGRESS_ROWS = 1 << 12
+_MAX_LISTED = 500  # characters of the file names in an error
+_PROGRESS_ROWS = 1 << 12  # rows between two updates of the progress bar
 
 
 class Source:
@@ -37,7 +37,7 @@ class Source:
         encoding: encoding of the files, unless the adapter sets it.
 
     Attributes:
-        rejected: rows left out, by reason and file.
+        rejected: number of rows left out, by reason and file.
 
     Raises:
         UserError: the path does not exist.
@@ -123,13 +123,13 @@ class Source:
             encoding or self._encoding,
             delimiter=delimiter,
             strict_quotes=False,  # quotes of published files are not always balanced
-            longest=MAX_LINE_BYTES,
+            max_line_bytes=MAX_LINE_BYTES,
             names=tuple(names) or None,
         )
         tally, name = Tally(), str(path)
         columns_to_read = [raw(column) if isinstance(column, str) else column for column in columns]
 
-        def rows() -> Iterator[NumberedRow]:
+        def rows(table: Table) -> Iterator[NumberedRow]:
             for frame, rejects in table.scan(columns_to_read, strict=False):
                 tally.reject(name, rejects)
                 self.rejected.update(f"{row.reason}, in {path.name}" for row in rejects)
@@ -141,7 +141,7 @@ class Source:
             progress_of(path.name, None, self._progress, "rows") as task,
             open_table(path, format, layout) as table,
         ):
-            for line, cells in transform(rows()):
+            for line, cells in transform(rows(table)):
                 try:
                     process_row(*cells)
                     tally.add(rows=1, clicks=1, most_clicks=1)
@@ -150,4 +150,4 @@ class Source:
                     self.rejected[f"{bad}, in {path.name}"] += 1
                 if tally.rows % _PROGRESS_ROWS == 0:
                     task.update(tally.rows)
-        tally.refuse(MAX_REJECTED)
+        tally.check_reject_fraction(MAX_REJECTED)

@@ -12,7 +12,7 @@ from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.trec import QRELS, QRELS_NAMES, RUN, RUN_NAMES
 
 _LEADING_WORDS = 20
-_CLICKED_FROM = 1.0
+_MIN_CLICK_GRADE = 1.0
 _DOCUMENT = ("doc_id", "_id", "id", "docno")
 _TOPIC = ("query_id", "_id", "id", "qid")
 
@@ -22,66 +22,66 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
     topics, qrels = source.find("*topics*", "queries*"), source.find("*qrels*")
     documents = source.find_all("*docs*", "*documents*", "corpus*")
     judged_queries = set[str]()
-    numbered: dict[int, list[str]] = {}
+    ids_by_number: dict[int, list[str]] = {}
 
-    def document(doc_id: str, title: str, *texts: str) -> None:
+    def add_document(doc_id: str, title: str, *texts: str) -> None:
         start = " ".join(_first_filled(texts).split()[:_LEADING_WORDS])
         output.add_title(doc_id, title or start)
 
-    def topic(query_id: str, *texts: str) -> None:
+    def add_topic(query_id: str, *texts: str) -> None:
         output.add_query(query_id, _first_filled(texts))
         if query_id.isdecimal():
-            numbered.setdefault(int(query_id), []).append(query_id)
+            ids_by_number.setdefault(int(query_id), []).append(query_id)
 
-    def judge(query_id: str, doc_id: str, grade: float) -> None:
+    def add_grade(query_id: str, doc_id: str, grade: float) -> None:
         query = output.query(query_id)
         if not query and query_id.isdecimal():
-            # Topic 051 may be 51 in the qrels; 0a1 and a1 are two topics.
-            same = numbered.get(int(query_id), [])
-            query = output.query(same[0]) if len(same) == 1 else ""
-        output.add_graded(query_id, query, doc_id, grade, _CLICKED_FROM)
+            # Topic 051 may be 51 in the qrels. This holds for numbers only: 0a1 and a1 differ.
+            same_number = ids_by_number.get(int(query_id), [])
+            query = output.query(same_number[0]) if len(same_number) == 1 else ""
+        output.add_graded(query_id, query, doc_id, grade, _MIN_CLICK_GRADE)
 
-    def judged(query_id: str, doc_id: str, grade: float) -> None:
+    def add_judgment(query_id: str, doc_id: str, grade: float) -> None:
         judged_queries.add(query_id)
-        judge(query_id, doc_id, grade)
+        add_grade(query_id, doc_id, grade)
 
-    def ranked(query_id: str, doc_id: str, _: float) -> None:
+    def add_ranked(query_id: str, doc_id: str, _: float) -> None:
         if query_id in judged_queries and (query_id, doc_id) not in output.judged:
-            judge(query_id, doc_id, 0.0)
+            add_grade(query_id, doc_id, 0.0)
 
     for path in sorted({*documents} - {topics, qrels}):
-        _read(source, path, _DOCUMENT, ("title", "text", "contents"), document)
-    _read(source, topics, _TOPIC, ("query", "text", "title"), topic)
-    source.read(qrels, QRELS, judged, format="trec", names=QRELS_NAMES)
+        _read(source, path, _DOCUMENT, ("title", "text", "contents"), add_document)
+    _read(source, topics, _TOPIC, ("query", "text", "title"), add_topic)
+    source.read(qrels, QRELS, add_judgment, format="trec", names=QRELS_NAMES)
     for path in source.find_all("*run*", "*.trec"):
-        source.read(path, RUN, ranked, format="trec", names=RUN_NAMES)
+        source.read(path, RUN, add_ranked, format="trec", names=RUN_NAMES)
 
 
 def _first_filled(cells: Iterable[str]) -> str:
-    """The first cell that is not empty; empty if all are."""
+    """The first cell that is not empty; empty if all cells are empty."""
     return next((cell for cell in cells if cell), "")
 
 
 def _read(
-    source: Source, path: Path, ids: Sequence[str], texts: Sequence[str], use: Callable[..., None]
+    source: Source, path: Path, ids: Sequence[str], texts: Sequence[str], add: Callable[..., None]
 ) -> None:
-    """Reads ids and texts: the first of the keys in JSON objects, else lines of id, tab, text."""
+    """Reads ids and texts from JSON objects (the first key that exists), or from `id<tab>text`."""
 
-    def named(*cells: object) -> None:
+    def add_object(*cells: object) -> None:
         values = [*map(clean, cells)]
-        name = _first_filled(values[: len(ids)])
-        if not name:
+        doc_id = _first_filled(values[: len(ids)])
+        if not doc_id:
             raise BadRow(f"no {ids[0]}", f"expected one of the keys {', '.join(ids)}")
-        use(name, *values[len(ids) :])
+        add(doc_id, *values[len(ids) :])
 
-    def line(name: str, text: str) -> None:
-        if name not in ids:  # a header, as in our own corpus.tsv
-            use(name, text)
+    def add_line(doc_id: str, text: str) -> None:
+        if doc_id not in ids:  # a header, as in corpus.tsv of this package
+            add(doc_id, text)
 
     if ".json" in path.name:
-        source.read(path, (*ids, *texts), named, format="jsonl")
+        source.read(path, (*ids, *texts), add_object, format="jsonl")
     else:
-        source.read(path, ("id", "text"), line, format="tsv", header=False)
+        source.read(path, ("id", "text"), add_line, format="tsv", header=False)
 
 
 ADAPTER = Adapter(
@@ -93,7 +93,7 @@ ADAPTER = Adapter(
         "disks as ir_datasets exports it",
         "*qrels*",
         "*docs*, *documents* or corpus*: .jsonl, else an id, a tab and the title; any number",
-        "*run* or *.trec (if there: their titles are ranked too)",
+        "*run* or *.trec (optional: their titles without a judgment get grade 0)",
     ),
     grades="as in the qrels, negative ones 0; titles of a run without a judgment 0; pairs graded 1 "
     "or more count as clicks",

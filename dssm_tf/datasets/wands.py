@@ -15,7 +15,7 @@ GRADES = {"Exact": 2.0, "Partial": 1.0, "Irrelevant": 0.0}
 def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -> None:
     """Reads three tab-separated tables with names that end in .csv."""
 
-    def judged(query_id: str, doc_id: str, label: str) -> None:
+    def add_judgment(query_id: str, doc_id: str, label: str) -> None:
         query = output.query(query_id)
         if label not in GRADES or not query:
             raise BadRow(
@@ -23,15 +23,15 @@ def convert(source: Source, output: DatasetWriter, options: Mapping[str, str]) -
                 f"the label is {label!r:.40} and the query_id {query_id!r:.40}; expected Exact, "
                 "Partial or Irrelevant, and an id of query.csv",
             )
-        output.add_graded(query_id, query, doc_id, GRADES[label], clicked_from=GRADES["Exact"])
+        output.add_graded(query_id, query, doc_id, GRADES[label], min_click_grade=GRADES["Exact"])
 
     tables: dict[str, tuple[tuple[str, ...], Callable[..., None]]] = {
         "product.csv": (("product_id", "product_name"), output.add_title),
         "query.csv": (("query_id", "query"), output.add_query),
-        "label.csv": (("query_id", "product_id", "label"), judged),
+        "label.csv": (("query_id", "product_id", "label"), add_judgment),
     }
-    for name, (columns, use) in tables.items():
-        source.read(source.find(name), columns, use, delimiter="\t")
+    for name, (columns, process_row) in tables.items():
+        source.read(source.find(name), columns, process_row, delimiter="\t")
 
 
 ADAPTER = Adapter(

@@ -210,8 +210,8 @@ class SSIPair(BagPair):
 class PSIPair(SSIPair):
     """Scores by SSI's terms plus `sum_i (Pq)_i (Vd)_i (Yd)_i`: pairs of a title's words count.
 
-    The title has two embeddings in the product of three, as W14 sec. 4.3 remarks. P is the
-    query's own (U in the cited paper, where the terms of degree 2 and 3 do not share it).
+    The title has two embeddings in the product of three, as Wu et al. 2014, sec. 4.3, remark. P is
+    the query's own (U in the cited paper, where the terms of degree 2 and 3 do not share it).
 
     Args, call arguments, returns: see `SSIPair`; all four embeddings are of one size.
 
@@ -254,7 +254,7 @@ def margin_rank(scores: Tensor, mask: Tensor) -> Tensor:
     """`max(0, 1 - s(q, d+) + s(q, d-))`, the mean over all tuples of the batch.
 
     The paper sums over the tuples; the mean also weighs them equally, and does not grow with the
-    batch. The margin of 1 is no parameter: dot products can grow, so another value only changes
+    batch. The margin of 1 is not a parameter: dot products can grow, so another value only changes
     their scale.
 
     Args:

@@ -18,7 +18,7 @@ from dssm_tf.dse.rbm import RBM, Tensor
 from dssm_tf.dse.settings import Pretraining
 
 _MAX_WEIGHT = 1e3
-_EVALUATIONS = 10  # of the likelihood, per RBM
+_EVALUATIONS = 10  # how often the likelihood of an RBM is computed
 _EVALUATED_TEXTS = 1024
 
 Callback = Callable[[str], object]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _DIMENSION = 100
-"""Default embedding size (W14 sec. 4.3)."""
+"""Default embedding size (Wu et al. 2014, sec. 4.3)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,13 +260,13 @@ class DSE(BagRanker):
         return [*weights, model.relation.numpy()] if self.bilinear else weights
 
     def _query_vectors(self, bags: sparse.csr_matrix) -> Floats:
-        vectors = self._unrolled(bags, 0)
+        vectors = self._feed_forward(bags, 0)
         return stable_product(vectors, self.learned.matrices[-1]) if self.bilinear else vectors
 
     def _title_vectors(self, bags: sparse.csr_matrix) -> Floats:
-        return self._unrolled(bags, 0 if self.shared else 1)
+        return self._feed_forward(bags, 0 if self.shared else 1)
 
-    def _unrolled(self, bags: sparse.csr_matrix, tower: int) -> Floats:
+    def _feed_forward(self, bags: sparse.csr_matrix, tower: int) -> Floats:
         """The feed-forward network of `DSETower`, in double precision."""
         from scipy.special import expit  # takes a tenth of a second to import
 

@@ -65,7 +65,7 @@ class RBM(keras.layers.Layer):
         self.random = keras.random.SeedGenerator(seed)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Makes the weights: small normal W, zero biases (W14 sec. 4.1).
+        """Makes the weights: small normal W, zero biases (Wu et al. 2014, sec. 4.1).
 
         `dssm_tf.dse.pretraining.pretrain` sets the visible biases to the log-odds of the data.
         """

@@ -90,16 +90,16 @@ def evaluate(
         title_fields: columns of the tables that are joined to a title, see `--title-fields`.
         runs: rankings by other systems, by name, which are measured too. Titles that a run does
             not list are not ranked.
-        about: for each system its costs and notes, see `SeedResult`.
-        logs: for each system the log that it was trained on, if known; by default the attribute
+        about: costs and notes of each system, see `SeedResult`.
+        logs: the training log of each system, if it is known; by default, the attribute
             `training_log` of the model. The result counts the judged queries and pairs in it.
         judged_only: whether to measure the systems on judged titles only, too; the result's
             attribute `judged_only` is then an evaluation by `JUDGED_ONLY_METRICS`.
         progress: whether to show progress on standard error.
 
     Returns:
-        An evaluation. Its `systems` are their names; `summary()` is a frame of means with their
-        95 % intervals; `mean(system, metric)` is a number; `values[system][metric]` is float64
+        An evaluation. Its `systems` are the names of the systems; `summary()` is a frame of means
+        with 95 % intervals; `mean(system, metric)` is a number; `values[system][metric]` is float64
         `(queries,)`; `comparisons` are the paired tests; `top(system, query)` are the first titles
         with their grades. `task.degenerate_query_warning()` warns of queries whose judged titles
         all have the same grade.
@@ -186,7 +186,8 @@ def evaluate_run(
 ) -> SeedResult:
     """Computes the metrics of a run; see `runs` for the run's columns.
 
-    Queries without a relevant title have no value. Concordance is NaN for further queries.
+    Queries without a relevant title have no value. Concordance is also NaN for queries without a
+    pair that counts.
     """
     # TensorFlow takes seconds to import, so it is imported after the input has been checked.
     from dssm_tf.evaluation.tf_ranking import per_query

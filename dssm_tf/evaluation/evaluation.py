@@ -115,9 +115,9 @@ class Evaluation:
         settings: inputs, models, versions and options of the evaluation.
         judged_only: the same systems on judged titles only, if requested; see
             `evaluate.evaluate_judged_titles`.
-        overlaps: by row name, what the judgments have in common with the log that the system was
-            trained on; without the systems that learn from `log_overlap`, or from no clicks.
-        log_overlap: the same for the click log of a benchmark, from which its systems learn.
+        overlaps: by row name, the overlap of the judgments with the training log of the system;
+            without systems that learn from the click log of a benchmark, or from no clicks.
+        log_overlap: the overlap of the judgments with the click log of a benchmark.
     """
 
     task: RankingTask
@@ -199,7 +199,9 @@ class Evaluation:
         return self.task.has_relevant & ~self.in_log
 
     def marked(self, subset: str | None = None) -> frozenset[str]:
-        """The rows whose figures are too high, because they were trained on judged queries.
+        """The rows that reports mark, because they were trained on judged queries.
+
+        Their figures are too high for queries of users in general.
 
         Args:
             subset: a key of `query_subsets`. No row is marked in `new`.

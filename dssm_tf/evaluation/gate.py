@@ -30,11 +30,11 @@ class Gate:
         live: name of the live model.
         metric: the metric that decides.
         queries: number of queries that both are measured on.
-        learned: number of queries that were left out, because a model has learned their clicks.
+        left_out: number of queries that were left out, because a model has learned their clicks.
         new_mean: mean of the new model over the queries.
         live_mean: mean of the live model over the same queries.
         difference: mean of new minus live.
-        ci95: its 95 % interval.
+        ci95: 95 % interval of the difference.
         p: p-value of the paired t-test.
         tolerance: a loss up to this is accepted.
     """
@@ -43,7 +43,7 @@ class Gate:
     live: str
     metric: str
     queries: int
-    learned: int
+    left_out: int
     new_mean: float
     live_mean: float
     difference: float
@@ -58,7 +58,7 @@ class Gate:
 
     @property
     def title(self) -> str:
-        """What the gate demands."""
+        """The requirement that the gate checks."""
         return f"{self.metric} of {self.new} is not worse than that of {self.live}"
 
     def line(self) -> str:
@@ -68,19 +68,21 @@ class Gate:
         if not self.worse and self.p < SIGNIFICANCE_LEVEL and self.difference < 0:
             verdict = "not worse by more than the tolerance"
         tolerance = f", tolerance {self.tolerance:g}" if self.tolerance else ""
-        left_out = f"; {self.learned:,} with learned clicks are left out" if self.learned else ""
+        left_out_text = (
+            f"; {self.left_out:,} with learned clicks are left out" if self.left_out else ""
+        )
         return (
             f"{verdict}: {self.metric} of {self.new} {self.new_mean:.3f}, of {self.live} "
             f"{self.live_mean:.3f}, difference {self.difference:+.3f} (95 % interval {low:+.3f} to "
-            f"{high:+.3f}, p = {self.p:.2g}{tolerance}) on {self.queries:,} queries{left_out}"
+            f"{high:+.3f}, p = {self.p:.2g}{tolerance}) on {self.queries:,} queries{left_out_text}"
         )
 
 
 def unlearned_queries(task: RankingTask, logs: Iterable[TrainingLog]) -> NDArray[np.bool_]:
-    """The measured queries whose relevant titles no training log has for them, `(queries,)`.
+    """A mask of the measured queries without a learned relevant title, `(queries,)`.
 
-    A query is left out if a log has one of its relevant pairs. The queries of a log whose pairs are
-    unknown are left out, too.
+    A query is left out if a training log has one of its relevant pairs. If the pairs of a log are
+    unknown, all of its queries are left out.
     """
     mask = task.has_relevant.copy()
     rows = task.relevant["query"].to_numpy()
@@ -112,7 +114,7 @@ def compare_with_live(
         new: name of the new model's row.
         live: name of the live model's row.
         metric: name of the metric.
-        logs: what the two were trained on.
+        logs: training logs of the two models.
         tolerance: a loss up to this is accepted.
         min_queries: minimum number of queries.
 
@@ -142,7 +144,7 @@ def compare_with_live(
         live=live,
         metric=metric,
         queries=queries,
-        learned=measured - queries,
+        left_out=measured - queries,
         new_mean=new_mean,
         live_mean=live_mean,
         difference=new_mean - live_mean,

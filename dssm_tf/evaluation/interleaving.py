@@ -1,4 +1,4 @@
-"""Which of two rankings users prefer, by their clicks on interleaved lists."""
+"""Compares two rankings by the clicks of users on interleaved lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import stats
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.significance import SIGNIFICANCE_LEVEL
 from dssm_tf.tables.batches import LINE
-from dssm_tf.tables.shown_lists import FILE
+from dssm_tf.tables.interleaved_lists import FILE
 
 UNITS = {"session": "session_id", "query": "query", "list": "list_id"}
 """Units that are independent of each other, and the column of each."""
@@ -22,26 +22,26 @@ _BALANCE_LEVEL = 0.001
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two teams of interleaved lists.
+class InterleavingResult:
+    """The result of a comparison of two teams, the rankings that interleaved lists come from.
 
     Attributes:
         teams: their names, `a` and `b`.
         lists: number of lists with a title of a team.
-        clicked: number of lists with a click on a title of a team.
-        wins: lists with more clicked titles of `a`, and of `b`.
-        unit: a key of `UNITS`.
+        clicked_lists: number of lists with a click on a title of a team.
+        wins: number of lists that `a` won, and that `b` won, by more clicked titles.
+        unit: the kind of observation, a key of `UNITS`.
         units: number of units with a click.
-        unit_wins: units of which `a` won more lists than `b`, and the reverse.
-        preference: `(wins of a - wins of b) / (2 clicked)`, from -0.5 to 0.5.
+        unit_wins: number of units with more lists won by `a`, and with more won by `b`.
+        preference: `(wins of a - wins of b) / (2 * clicked_lists)`, from -0.5 to 0.5.
         ci95: its 95 % interval.
         p: p-value of the sign test over units, two-sided.
-        warnings: sentences about properties of the log that make the result doubtful.
+        warnings: sentences about properties of the log that make the result unreliable.
     """
 
     teams: tuple[str, str]
     lists: int
-    clicked: int
+    clicked_lists: int
     wins: tuple[int, int]
     unit: str
     units: int
@@ -68,21 +68,21 @@ class Comparison:
 
 def compare_teams(
     rows: pl.DataFrame, unit: str | None = None, resamples: int = RESAMPLES, seed: int = 0
-) -> Comparison:
+) -> InterleavingResult:
     """Compares the two teams of interleaved lists by their clicks.
 
     A list is won by the team with more clicked titles; several clicks on a title count once. Lists
-    without a click say nothing and are left out. The preference is that of Chapelle et al., with
-    ties as half a win: `(wins of a + ties / 2) / clicked - 1/2`.
+    without a click are left out. The preference is that of Chapelle et al., with
+    ties as half a win: `(wins of a + ties / 2) / clicked_lists - 1/2`.
 
     Lists of one unit, such as the session of a user, depend on each other. So the sign test counts
     each unit once, for the team that won more of its lists, and the bootstrap draws units.
 
     Args:
-        rows: result of `read_shown_lists`; rows with an empty team do not count.
+        rows: result of `read_interleaved_lists`; rows with an empty team do not count.
         unit: a key of `UNITS`; by default `session`, or `list` without sessions.
         resamples: number of bootstrap samples.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
 
     Raises:
         UserError: there are not exactly two teams, no title has a click, or the log lacks the unit.
@@ -92,9 +92,9 @@ def compare_teams(
     """
     if unit is None:
         unit = "list" if (rows["session_id"] == "").all() else "session"
-    shown = rows.filter(col.team != "")
-    teams = _teams(shown)
-    unknown = shown.filter(col(UNITS[unit]) == "")
+    team_rows = rows.filter(col.team != "")
+    teams = _teams(team_rows)
+    unknown = team_rows.filter(col(UNITS[unit]) == "")
     if len(unknown):
         row = unknown.row(0, named=True)
         raise UserError(
@@ -102,7 +102,7 @@ def compare_teams(
             "row; fill it in, or choose --unit list."
         )
     a = col.team == teams[0]
-    lists = shown.group_by("list_id").agg(
+    lists = team_rows.group_by("list_id").agg(
         unit=col(UNITS[unit]).first(),
         clicked=(col.clicks > 0).any(),
         more_titles=(a.sum().cast(pl.Int64) - (~a).sum().cast(pl.Int64)),
@@ -115,7 +115,7 @@ def compare_teams(
     units = clicked.group_by("unit").agg(lists=pl.len().cast(pl.Int64), sum=col.sign.sum())
     wins = _signs(clicked["sign"])
     unit_wins = _signs(units["sum"])
-    return Comparison(
+    return InterleavingResult(
         teams,
         len(lists),
         len(clicked),
@@ -141,17 +141,17 @@ def sign_test(wins: int, losses: int) -> float:
     return float(stats.binomtest(wins, wins + losses).pvalue)
 
 
-def _teams(shown: pl.DataFrame) -> tuple[str, str]:
+def _teams(rows: pl.DataFrame) -> tuple[str, str]:
     """The names of the two teams, in alphabetical order."""
-    names = shown["team"].unique().sort().to_list()
+    names = rows["team"].unique().sort().to_list()
     if len(names) == 2:
         return names[0], names[1]
-    first = shown.unique("team", keep="first", maintain_order=True).head(4)
-    found = ", ".join(
+    first = rows.unique("team", keep="first", maintain_order=True).head(4)
+    examples = ", ".join(
         f"{row['team']!r:.40} ({row[FILE]}:{row[LINE]})" for row in first.iter_rows(named=True)
     )
     raise UserError(
-        f"the column team names {len(names):,} teams: {found or 'none'}; expected two, and an "
+        f"the column team names {len(names):,} teams: {examples or 'none'}; expected two, and an "
         "empty cell for titles whose clicks do not count, such as ads."
     )
 
@@ -170,7 +170,7 @@ def _interval(units: NDArray[np.int64], resamples: int, seed: int) -> tuple[floa
     Args:
         units: `(units, 2)`, lists won by `a` minus lists won by `b`, and number of lists.
         resamples: number of bootstrap samples.
-        seed: of the samples.
+        seed: seed of the samples.
     """
     values, counts = np.unique(units, axis=0, return_counts=True)
     random = np.random.default_rng(seed)
@@ -181,19 +181,19 @@ def _interval(units: NDArray[np.int64], resamples: int, seed: int) -> tuple[floa
 
 
 def _warnings(lists: pl.DataFrame, teams: tuple[str, str]) -> list[str]:
-    """Sentences about lists that team draft cannot have made."""
+    """Sentences about lists that differ from those of team draft."""
     result = []
     unequal = int((lists["more_titles"].abs() > 1).sum())
     if unequal:
         result.append(
             f"In {unequal:,} of {len(lists):,} lists, one team has at least two titles more than "
-            "the other, which team draft never does; log every shown title, also those without a "
-            "click."
+            "the other, which team draft never does; log every displayed title, also those "
+            "without a click."
         )
     longer = _signs(lists["more_titles"].clip(-1, 1))
     if not unequal and sign_test(*longer) < _BALANCE_LEVEL:
         result.append(
-            f"The additional title of lists of odd length is of {teams[0]} in {longer[0]:,} and of "
-            f"{teams[1]} in {longer[1]:,} lists; the coin seems not to be fair."
+            f"The additional title of lists of odd length is from {teams[0]} in {longer[0]:,} and "
+            f"from {teams[1]} in {longer[1]:,} lists; the coin does not seem to be fair."
         )
     return result

@@ -1,4 +1,4 @@
-"""What the judgments have in common with the training logs of the systems."""
+"""The overlap of the judgments with the training logs of the systems."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dssm_tf.text.training_log import TrainingLog
 
 
 class LogOverlap(NamedTuple):
-    """What a training log has in common with the judgments of an evaluation.
+    """The overlap of a training log with the judgments of an evaluation.
 
     Attributes:
         queries: number of measured queries that the log has; None if unknown.
         pairs: number of pairs of a query and a relevant title that the log has; None if unknown.
-        marked: whether the figures of a system with this log are not those of new queries. They
-            are then marked, are never bold, and have no superscripts.
+        marked: whether reports mark the figures of a system with this log, because they are too
+            high for new queries. Marked figures are never bold and have no superscripts.
     """
 
     queries: int | None
@@ -37,8 +37,8 @@ def log_overlap(
     Args:
         task: the judgments.
         log: the log of a system; None if unknown.
-        common: a log that all systems learn from, as in a benchmark. The overlap is marked only if
-            `log` has judged queries or pairs that this log does not have.
+        common: the log that all systems of a benchmark learn from. The overlap is marked only if
+            `log` has judged queries or pairs that `common` lacks.
     """
     if log is None:
         return UNKNOWN

@@ -33,7 +33,7 @@ MIN_DEPTH = 100
 """Number of titles of each ranking in a run, however many queries there are."""
 
 MAX_ROWS = 10_000_000
-"""A run has more rows only if it has fewer than `MIN_DEPTH` titles per query otherwise.
+"""Maximum number of rows of a run, unless `MIN_DEPTH` titles per query are more.
 
 A row takes 28 bytes of memory.
 """
@@ -115,7 +115,7 @@ def rank_titles(
         tops = [top_columns(row, depth) for row in table]
         rows, indices = np.repeat(range(len(tops)), list(map(len, tops))), np.concatenate(tops)
         block = {"query": rows + start, "title": columns[indices], "score": table[rows, indices]}
-        frames.append(abridged(ranked(pl.DataFrame(block), depth), judged, complete_depth))
+        frames.append(abridge(rank_scores(pl.DataFrame(block), depth), judged, complete_depth))
         if advance is not None:
             advance(len(queries))
     scored = task.judged.with_columns(score=np.concatenate(judged_scores))
@@ -123,7 +123,7 @@ def rank_titles(
 
 
 def run_depth(queries: int) -> int:
-    """The number of titles of each ranking that a run has without gaps: fewer for many queries.
+    """The depth up to which a run has all titles of each ranking; smaller for many queries.
 
     >>> run_depth(10_000), run_depth(50_000), run_depth(1_000_000)
     (1000, 200, 100)
@@ -131,8 +131,8 @@ def run_depth(queries: int) -> int:
     return min(DEPTH, max(MIN_DEPTH, MAX_ROWS // max(1, queries)))
 
 
-def abridged(run: pl.DataFrame, judged: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """A run with the first `depth` titles per query, the judged titles, and the last title.
+def abridge(run: pl.DataFrame, judged: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """Keeps the first `depth` titles per query, the judged titles, and the last title.
 
     Args:
         run: a run up to `DEPTH`.
@@ -144,13 +144,13 @@ def abridged(run: pl.DataFrame, judged: pl.DataFrame, depth: int) -> pl.DataFram
     pairs = judged.select("query", "title", is_judged=pl.lit(True))
     marked = run.join(pairs, on=["query", "title"], how="left", maintain_order="left")
     rank = pl.col("rank")
-    kept = (rank <= depth) | pl.col("is_judged") | (rank == rank.max().over("query"))
-    return marked.filter(kept.fill_null(False)).drop("is_judged")
+    is_needed = (rank <= depth) | pl.col("is_judged") | (rank == rank.max().over("query"))
+    return marked.filter(is_needed.fill_null(False)).drop("is_judged")
 
 
-def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
+def rank_scores(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
     """Ranks a frame of `query`, `title` and `score`; equal scores are ranked by `title`."""
-    run = _sorted(scores).with_columns(_RANK, pl.col("score").cast(pl.Float32))
+    run = _sort(scores).with_columns(_RANK, pl.col("score").cast(pl.Float32))
     return run.filter(pl.col("rank") <= depth)
 
 
@@ -169,10 +169,10 @@ def condensed_run(scores: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
     """
     ranked_titles = scores.select("query", "title", "score").filter(pl.col("score") > -np.inf)
     judged = ranked_titles.join(task.judged, on=["query", "title"], how="semi")
-    return _sorted(judged).with_columns(_RANK)
+    return _sort(judged).with_columns(_RANK)
 
 
-def _sorted(scores: pl.DataFrame) -> pl.DataFrame:
+def _sort(scores: pl.DataFrame) -> pl.DataFrame:
     return scores.sort("query", "score", "title", descending=[False, True, False])
 
 
@@ -234,5 +234,5 @@ def trec_run(name: str, run: Run, task: RankingTask) -> tuple[Rankings, list[str
         if ids
     ]
     scores = listed.select("query", "title", "score")
-    run_frame = abridged(ranked(scores), task.judged, run_depth(len(task.queries)))
+    run_frame = abridge(rank_scores(scores), task.judged, run_depth(len(task.queries)))
     return Rankings(run_frame, condensed_run(scores, task)), notes

@@ -20,9 +20,9 @@ from dssm_tf.text.rules import FOLDED
 class RankingTask:
     """Queries, titles, and the grades of titles for queries.
 
-    Queries and titles are sorted by the `tie_key` of their text; equal texts are sorted by that of
-    their id. Titles with equal scores are ranked in this order, so no metric depends on the order
-    of rows.
+    Queries and titles are sorted by the `tie_key` of their text; equal texts are sorted by the
+    `tie_key` of their id. Titles with equal scores are ranked in this order, so no metric depends
+    on the order of the input.
 
     A judged title is looked up in the corpus by its doc id, else by its exact title. A judged title
     that is not in the corpus cannot be ranked. It is dropped if its grade is 0, which changes no
@@ -34,9 +34,9 @@ class RankingTask:
         corpus: the titles that every query ranks; None to rank each query's judged titles.
 
     Attributes:
-        query_ids: one per entry of `queries`.
+        query_ids: ids of `queries`, in the same order.
         queries: texts, sorted.
-        doc_ids: one per entry of `titles`.
+        doc_ids: ids of `titles`, in the same order.
         titles: texts, sorted; without a corpus, one entry per doc id and title.
         judged: data frame of `query`, `title` (indices, as in a run) and `grade`; sorted.
         ranks_corpus: whether every query ranks the whole corpus.
@@ -56,11 +56,11 @@ class RankingTask:
             )
         self.ranks_corpus = corpus is not None
         entries = {(entry.doc_id, entry.title) for entry in ranked}
-        ordered = sorted(entries, key=_order)
+        ordered = sorted(entries, key=_sort_key)
         self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
         self.titles = tuple(title for _, title in ordered)
         texts = {entry.query_id: entry.query for entry in reversed(judgments)}
-        query_entries = sorted(texts.items(), key=_order)
+        query_entries = sorted(texts.items(), key=_sort_key)
         self.query_ids = tuple(query_id for query_id, _ in query_entries)
         self.queries = tuple(query for _, query in query_entries)
         self.judged = self._join(judgments)
@@ -121,7 +121,7 @@ class RankingTask:
         ]
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
-        """The judgments as indices. Of two grades of a title for the same query, the higher counts.
+        """Converts the judgments to indices; if a pair has several grades, the highest counts.
 
         Returns:
             The frame `judged`.
@@ -133,7 +133,7 @@ class RankingTask:
             for key in (entry, (entry[0], None), (None, entry[1]))
         }
         row_of_query = {query_id: index for index, query_id in enumerate(self.query_ids)}
-        rows, missing, retitled = [], [], []
+        rows, missing, renamed = [], [], []
         for judgment in judgments:
             doc_id, title = judgment.doc_id, judgment.title
             keys = (doc_id, title), (doc_id, None), (None, title)
@@ -141,7 +141,7 @@ class RankingTask:
             if index is not None:
                 rows.append((row_of_query[judgment.query_id], index, judgment.grade))
                 if FOLDED.key(self.titles[index]) != FOLDED.key(title):
-                    retitled.append((judgment, self.titles[index]))
+                    renamed.append((judgment, self.titles[index]))
             elif judgment.grade > 0:
                 missing.append(judgment)
         if missing:
@@ -150,9 +150,9 @@ class RankingTask:
                 f"{count} relevant titles are not in the corpus, by doc_id or by title, such as "
                 f"{missing[0].doc_id!r} ({missing[0].title!r}). Add them, or drop their judgments."
             )
-        if 2 * len(retitled) > len(judgments):
-            judgment, corpus_title = retitled[0]
-            count = len({judgment.doc_id for judgment, _ in retitled})
+        if 2 * len(renamed) > len(judgments):
+            judgment, corpus_title = renamed[0]
+            count = len({judgment.doc_id for judgment, _ in renamed})
             raise UserError(
                 f"{count} judged doc ids have another title in the corpus: {judgment.doc_id!r} is "
                 f"{judgment.title!r} in the judgments and {corpus_title!r} in the corpus. Use the "
@@ -164,6 +164,6 @@ class RankingTask:
         return table.group_by("query", "title").max().sort("query", "title")
 
 
-def _order(entry: tuple[str, str]) -> tuple[tuple[int, str], tuple[int, str]]:
+def _sort_key(entry: tuple[str, str]) -> tuple[tuple[int, str], tuple[int, str]]:
     """Sort key of an `(id, text)`: the `tie_key` of the text, then that of the id."""
     return tie_key(entry[1]), tie_key(entry[0])

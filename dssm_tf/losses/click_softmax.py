@@ -17,8 +17,8 @@ class ClickSoftmax(RankingLoss):
         -log softmax(gamma R + correction)[clicked]
 
     Differs from a categorical cross-entropy by `gamma`, which widens the range of the cosine, and
-    by the correction. With the correction, a column can count as several candidates, and sampled
-    candidates are corrected for how often they are drawn (logQ).
+    by the correction. The correction lets a column count as several candidates, and corrects for
+    how often sampled candidates are drawn (logQ).
 
     Args:
         gamma: factor that scales the cosine, above 0.

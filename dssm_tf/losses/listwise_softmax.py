@@ -19,7 +19,7 @@ class ListwiseSoftmax(RankingLoss):
     `- sum_i g_i / sum_j g_j log softmax(gamma R)_i` with the gain `g = 2^grade - 1` of NDCG.
     It equals `ClickSoftmax` where one title has a grade and the others have 0. Differs from the
     top-one probabilities of Cao et al. 2007, which take a softmax of the grades too (that is `KL`,
-    up to a constant): here a title of grade 0 has no part. A query whose titles all have grade 0
+    up to a constant): here, titles of grade 0 do not count. A query whose titles all have grade 0
     has no loss.
 
     Args:

@@ -76,9 +76,9 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
             targets: `(batch, columns)`, 1 for the clicked title and 0 for the others; in a graded
                 list, grades or a teacher's scores.
             mask: bool `(batch, columns)`, false for a candidate that is ignored.
-            correction: `(batch, columns)` in nats: the log of how many candidates the column
-                stands for, minus the log of how often it was drawn (logQ). Losses of graded lists
-                ignore it.
+            correction: `(batch, columns)` in nats: the log of the number of candidates that the
+                column represents, minus the log of how often it was drawn (logQ). Losses of graded
+                lists ignore it.
 
         Returns:
             `(batch,)`.
@@ -120,7 +120,7 @@ def weights_of_negatives(
 ) -> keras.KerasTensor:
     """Weight of each negative in a sum over a query's negatives, `(batch, columns)`.
 
-    It is how often a softmax with the same correction counts the negative.
+    It is the number of times that a softmax with the same correction counts the negative.
     """
     negatives = ops.logical_and(mask, ops.equal(targets, 0))
     return ops.where(negatives, ops.exp(correction), 0.0)

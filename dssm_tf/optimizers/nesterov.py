@@ -77,7 +77,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         self.replicas = 1
 
     def clip_separately(self, groups: Iterable[Iterable[keras.Variable]]) -> None:
-        """Makes `clip_norm` the limit of the joint gradient norm of each group of variables.
+        """Clips the joint gradient norm of each group of variables at `clip_norm`.
 
         By default all variables are one group. `Siamese.compile` makes each tower a group.
 
@@ -90,7 +90,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         }
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Makes one `D` per variable, initially zero."""
+        """Adds one `D` per variable, initially zero."""
         if self.built:
             return
         super().build(variables)

@@ -18,7 +18,7 @@ from dssm_tf.tables.writer import write_table
 COLUMNS = ("position", "propensity")
 _PARSERS = (
     columns.count("position"),
-    columns.number("propensity", 0, 1, above=True),
+    columns.number("propensity", 0, 1, exclude_minimum=True),
 )
 CLICK_WEIGHT_SCALE = 1000
 """Weights are integers in thousandths, so that their sum does not depend on the order."""
@@ -44,7 +44,7 @@ class ExaminationCurve:
     problem: str = ""
 
     def weights(self, max_weight: float) -> tuple[int, ...]:
-        """The weight of a click at each position, in thousandths: clipped inverse propensities.
+        """The weights of positions 1, 2, ..., in thousandths: clipped inverse propensities.
 
         Positions after the last one have the weight of the last one.
 
@@ -61,8 +61,8 @@ class ExaminationCurve:
             for propensity in self.propensities
         )
 
-    def weight(self, positions: NDArray[np.int64], max_weight: float) -> NDArray[np.int64]:
-        """The weight of a click at each given position, in thousandths.
+    def click_weights(self, positions: NDArray[np.int64], max_weight: float) -> NDArray[np.int64]:
+        """The weight of each click by its position, in thousandths.
 
         Args:
             positions: positions of clicks, `(clicks,)`; 0 is an unknown position, of weight 1.
@@ -80,7 +80,7 @@ class ExaminationCurve:
         )
         return (
             f"clicks at positions 1, 2, ... have weights {weights} ({self.method}); clicks "
-            "without a position have weight 1; train with --set training.click_weight=linear"
+            "without a position have weight 1"
         )
 
     def to_dict(self, max_weight: float) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def read_curve(path: Path | str) -> ExaminationCurve:
     Propensities may be absolute: they are divided by that of position 1.
 
     Raises:
-        UserError: the positions are not 1, 2, 3 and so on, a propensity is not above 0 and at most
-            1 or exceeds that of position 1, or there is no row. The message has file and line.
+        UserError: the positions are not 1, 2, 3 and so on, a propensity is not above 0, above 1 or
+            above that of position 1, or there is no row. The message has file and line.
     """
     rows = read(path, _PARSERS)
     propensities: list[float] = []

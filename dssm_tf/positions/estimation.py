@@ -16,7 +16,7 @@ from dssm_tf.positions.impressions import ImpressionCounts
 HARVESTING = "harvesting"
 OPTION = "--position-weights"
 MIN_CLICKS = 20
-"""Minimum number of clicks at a position, on titles shown at several positions.
+"""Minimum number of clicks at a position, on titles displayed at several positions.
 
 The curve ends before the first position with fewer.
 """
@@ -36,7 +36,7 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
         seed: random seed of the bootstrap.
 
     Returns:
-        The curve over the leading positions that have enough clicks on titles shown at several
+        The curve over the leading positions that have enough clicks on titles displayed at several
         positions, and that such titles connect to position 1. If there are fewer than two, the
         curve is 1 everywhere and has a `problem`. Propensities are limited to 1: no later position
         is examined more often than the first. Intervals are from a bootstrap over queries, with a
@@ -59,10 +59,10 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
         positions = int(np.argmin(np.append(clicks >= MIN_CLICKS, False)))
     if positions < 2:
         if not log.at_several_positions.any():
-            return _no_estimate(log, "no title was shown at several positions for one query")
+            return _no_estimate(log, "no title was displayed at several positions for one query")
         return _no_estimate(
             log,
-            f"position {positions + 1} has fewer than {MIN_CLICKS} clicks on titles shown at "
+            f"position {positions + 1} has fewer than {MIN_CLICKS} clicks on titles displayed at "
             "several positions for one query",
         )
     entries = interventions(leading, positions)
@@ -74,7 +74,9 @@ def estimate(log: ImpressionCounts, seed: int = 0) -> ExaminationCurve:
     # The log itself has all these connections, because a sample has no others.
     positions = np.sort(connected[1:])[int((1 - _MIN_CONNECTED) * _BOOTSTRAP_SAMPLES)]
     if positions < 2:
-        return _no_estimate(log, "too few queries have clicked titles shown at several positions")
+        return _no_estimate(
+            log, "too few queries have clicked titles displayed at several positions"
+        )
     usable = [sums[sample] for sample in np.flatnonzero(connected >= positions)]
     weights = np.stack([weight for weight, _ in usable])
     clicks = np.stack([clicks for _, clicks in usable])

@@ -1,4 +1,4 @@
-"""Estimates examination from titles that were shown at several positions for the same query."""
+"""Estimates examination from titles that were displayed at several positions for the same query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FLOOR = 1e-9  # avoids division by 0 and log(0)
 
 
 class Interventions(NamedTuple):
-    """Pairs shown at two positions, one entry per (pair, position, other position).
+    """Pairs displayed at two positions, one entry per (pair, position, other position).
 
     Args:
         query: index of the query, `(entries,)`.
@@ -30,14 +30,17 @@ class Interventions(NamedTuple):
     clicks: NDArray[np.float64]
     positions: int
 
-    def sums(self, times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def sums(
+        self, query_counts: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights and clicks by position and other position, `(positions, positions)` each.
 
         Args:
-            times: how many times each query counts, such as in a bootstrap sample, `(queries,)`.
+            query_counts: number of times that each query counts, such as in a bootstrap sample,
+                `(queries,)`.
         """
-        entry_times = times[self.query]
-        return self._matrix(entry_times * self.weight), self._matrix(entry_times * self.clicks)
+        entry_counts = query_counts[self.query]
+        return self._matrix(entry_counts * self.weight), self._matrix(entry_counts * self.clicks)
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums values of the entries, `(positions, positions)`."""
@@ -50,7 +53,7 @@ class Interventions(NamedTuple):
 def interventions(log: ImpressionCounts, positions: int) -> Interventions:
     """Collects the interventions of a log.
 
-    A pair shown n and m times at two positions has weight `n m / (n + m)` at both, as in the
+    A pair displayed n and m times at two positions has weight `n m / (n + m)` at both, as in the
     Mantel-Haenszel estimator. If a pair has the same weight at both positions, the expected ratio
     of clicks does not change. Among such weights, these have the least variance. (Agarwal et al.
     give all pairs the same weight.)
@@ -79,7 +82,7 @@ def all_pairs(
 ) -> NDArray[np.float64]:
     """The AllPairs estimator of examination relative to position 1.
 
-    Let r(k, k') be the mean relevance of the titles shown at both positions k and k'. The
+    Let r(k, k') be the mean relevance of the titles displayed at both positions k and k'. The
     likelihood of their clicks has its maximum at
 
         argmax over p, r of sum over k != k' of
@@ -88,7 +91,7 @@ def all_pairs(
     This is a position-based model whose "titles" are the pairs of positions. It is fitted by EM.
 
     Args:
-        weight: n, `(..., positions, positions)`, symmetric; 0 if no title was shown at both.
+        weight: n, `(..., positions, positions)`, symmetric; 0 if no title was displayed at both.
         clicks: c, weighted clicks at the first of the two positions, of the same shape.
         steps: maximum number of EM steps.
         tolerance: EM stops when no log of an examination probability changes by more than this.
@@ -122,8 +125,8 @@ def all_pairs(
 def connected_positions(clicks: NDArray[np.float64]) -> int:
     """The number of leading positions that clicked titles connect to position 1.
 
-    Two positions are connected if titles shown at both were clicked at both, directly or through
-    other positions.
+    Two positions are connected if titles displayed at both were clicked at both, directly or
+    through other positions.
 
     Args:
         clicks: as in `all_pairs`, `(positions, positions)`.

@@ -64,5 +64,5 @@ class ImpressionCounts:
 
     @property
     def at_several_positions(self) -> NDArray[np.bool_]:
-        """Mask of the cells whose pair was also shown at another position, `(cells,)`."""
+        """Mask of the cells whose pair was also displayed at another position, `(cells,)`."""
         return np.bincount(self.pair)[self.pair] > 1

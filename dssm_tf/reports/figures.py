@@ -19,7 +19,7 @@ _DPI = 130
 _POSITIVE, _NEGATIVE = "#1f5fa8", "#e08214"
 
 
-def lines(
+def draw_curves(
     title: str,
     curves: Mapping[str, Sequence[float]],
     x_label: str,
@@ -55,7 +55,7 @@ def lines(
     return figure
 
 
-def word_weights(
+def draw_word_weights(
     bars: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
     title: str,
     measure: str = "cosine",
@@ -94,7 +94,7 @@ def word_weights(
     return figure
 
 
-def heat_maps(
+def draw_heat_maps(
     panels: Mapping[str, NDArray[Any]],
     words: Sequence[str],
     title: str,
@@ -134,7 +134,7 @@ def heat_maps(
     return figure
 
 
-class ShownFigure(Figure):
+class NotebookFigure(Figure):
     """A figure that notebooks display without pyplot."""
 
     def _repr_png_(self) -> bytes:
@@ -143,14 +143,16 @@ class ShownFigure(Figure):
         return content.getvalue()
 
 
-def mean_intervals(systems: Sequence[str], panels: Mapping[str, NDArray[Any]]) -> ShownFigure:
+def draw_mean_intervals(
+    systems: Sequence[str], panels: Mapping[str, NDArray[Any]]
+) -> NotebookFigure:
     """Draws means with intervals, one row per system and one panel per metric.
 
     Args:
         systems: the names of the systems, the first one at the top.
         panels: mean, low and high of each system, `(3, systems)`, by metric.
     """
-    figure = ShownFigure(
+    figure = NotebookFigure(
         figsize=(1.4 + 2.2 * len(panels), 1 + 0.4 * len(systems)), layout="constrained"
     )
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)

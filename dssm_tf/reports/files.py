@@ -26,15 +26,15 @@ from dssm_tf.reports.statistics import first_title_labels
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.trec import write_qrels, write_run
 
-WRITTEN = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
+REPORT_FILES = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
 """The files that `write` creates, the page first."""
 
-_QUERIES = 1000  # of a run that are written at a time
+_BLOCK_QUERIES = 1000  # queries of a run that are written at a time
 _SMALLEST_STEP = np.float32(1e-12)  # between equal scores in a run file
 
 
 def write(evaluation: Evaluation, out: Path) -> None:
-    """Writes or replaces the files `WRITTEN` in a directory.
+    """Writes or replaces the files `REPORT_FILES` in a directory.
 
     Args:
         evaluation: the results to write.
@@ -82,7 +82,8 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         "against": list(evaluation.against),
         "log_overlap": None if evaluation.log_overlap is None else evaluation.log_overlap._asdict(),
         "systems": {
-            row.name: _row(evaluation, row, means.get(row.name), first) for row in evaluation.rows
+            row.name: _system_entry(evaluation, row, means.get(row.name), first)
+            for row in evaluation.rows
         },
         "tests": _tests(evaluation),
         "judged_only": None if judged_only is None else _judged_only(judged_only),
@@ -103,7 +104,7 @@ def _tests(evaluation: Evaluation) -> list[dict[str, Any]]:
     return [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons]
 
 
-def _row(
+def _system_entry(
     evaluation: Evaluation,
     row: Row,
     means: dict[str, Any] | None,
@@ -172,7 +173,7 @@ def per_query(evaluation: Evaluation) -> pl.DataFrame:
 
 
 def qrels(task: RankingTask) -> list[Judgment]:
-    """The judgments of the measured queries, with doc ids of the corpus; dropped ones are omitted.
+    """The judgments of the measured queries, with doc ids of the corpus.
 
     Queries without a relevant title are omitted, because other tools would count them as 0.
     """
@@ -205,11 +206,11 @@ def _run_blocks(
         ranked: the run, sorted by query and rank.
         advance: called with the number of queries of each block.
     """
-    for start in range(0, len(task.queries), _QUERIES):
-        first, end = np.searchsorted(ranked["query"], [start, start + _QUERIES]).tolist()
+    for start in range(0, len(task.queries), _BLOCK_QUERIES):
+        first, end = np.searchsorted(ranked["query"], [start, start + _BLOCK_QUERIES]).tolist()
         block = ranked[first:end]
         queries, offsets = np.unique(block["query"], return_index=True)
-        scores = _untied(block["score"].to_numpy(), [*offsets.tolist(), len(block)])
+        scores = _break_ties(block["score"].to_numpy(), [*offsets.tolist(), len(block)])
         titles = [task.doc_ids[title] for title in block["title"]]
         bounds = pairwise([*offsets.tolist(), len(block)])
         yield [
@@ -217,7 +218,7 @@ def _run_blocks(
             for query, (low, high) in zip(queries.tolist(), bounds, strict=True)
         ]
         if advance is not None:
-            advance(min(_QUERIES, len(task.queries) - start))
+            advance(min(_BLOCK_QUERIES, len(task.queries) - start))
 
 
 def _file_names(systems: Sequence[str]) -> list[str]:
@@ -230,11 +231,11 @@ def _file_names(systems: Sequence[str]) -> list[str]:
     ]
 
 
-def _untied(scores: NDArray[np.float32], bounds: Sequence[int]) -> list[float]:
+def _break_ties(scores: NDArray[np.float32], bounds: Sequence[int]) -> list[float]:
     """Makes scores in ranking order strictly descending, in float32, with minimal changes.
 
     Args:
-        scores: `(rows,)`, of one query after the other.
+        scores: `(rows,)`, sorted by query.
         bounds: the first row of each query, and the number of rows.
     """
     starts, sizes = np.array(bounds[:-1], np.int64), np.diff(bounds)

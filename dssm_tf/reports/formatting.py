@@ -30,7 +30,7 @@ SUBSET_HEADINGS = {
 """Headings of the subsets of queries, `Evaluation.query_subsets`."""
 
 MARK = "†"
-"""Follows the figures of systems that were trained on judged queries."""
+"""Marks the figures of systems that were trained on judged queries."""
 
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no superscript q
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -96,8 +96,8 @@ def significantly_worse(evaluation: Evaluation, system: str, metric: str) -> lis
     return [name for name in evaluation.against if name in worse_systems]
 
 
-def reference(evaluation: Evaluation, system: str) -> str | None:
-    """The first other system of `against` that, like `system`, has the prior or does not."""
+def reference_system(evaluation: Evaluation, system: str) -> str | None:
+    """The first other system of `against` that has a prior if, and only if, `system` has one."""
     has_prior = {row.name: row.prior for row in evaluation.rows}
     comparable = (name for name in evaluation.against if has_prior[name] == has_prior[system])
     return next((name for name in comparable if name != system), None)
@@ -191,9 +191,9 @@ def sentence(text: str) -> str:
 
 
 def overlap_lines(evaluation: Evaluation) -> list[str]:
-    """What the judgments have in common with the training logs, in sentences.
+    """The overlap of the judgments with the training logs, in sentences.
 
-    Reports state this first: figures of queries that a system was trained on are too high.
+    They come first in reports: figures of queries that a system was trained on are too high.
     """
     queries = plural(evaluation.measured_queries, "measured query", "measured queries")
     task = evaluation.task
@@ -207,7 +207,7 @@ def overlap_lines(evaluation: Evaluation) -> list[str]:
     for name, overlap in evaluation.overlaps.items():
         systems[overlap].append(name)
     for overlap, names in sorted(systems.items(), key=lambda item: not item[0].marked):
-        who = _joined(names)
+        who = _enumerate_names(names)
         if overlap.queries is None:
             lines.append(
                 f"The training data of {who} are unknown, and so is their overlap with the "
@@ -226,11 +226,11 @@ def overlap_lines(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _joined(names: Sequence[str]) -> str:
-    """Names in a list; of many, the first three and the number of the others.
+def _enumerate_names(names: Sequence[str]) -> str:
+    """Names in a sentence: at most four, or the first three and the number of the others.
 
-    >>> _joined(["a"]), _joined(["a", "b"]), _joined(["a", "b", "c", "d", "e"])
-    ('a', 'a and b', 'a, b, c and 2 others')
+    >>> [_enumerate_names([*letters]) for letters in ("a", "ab", "abcde")]
+    ['a', 'a and b', 'a, b, c and 2 others']
     """
     if len(names) > 4:
         return f"{', '.join(names[:3])} and {len(names) - 3} others"
@@ -343,10 +343,10 @@ def protocol(evaluation: Evaluation) -> list[str]:
     if any(row.prior for row in evaluation.rows):
         sentences.append(
             "A row NAME+prior ranks by the score of NAME plus a weight times the logarithm of the "
-            "title's share of clicks in the log. The difference between NAME and NAME+prior is due "
-            "to popularity; NAME ranks by the texts only. The weight is chosen after the other "
-            "free parameters and in the same way, from one grid for all systems, in units of the "
-            "spread of their scores. Tests compare rows with the prior with each other, rows "
+            "title's fraction of the clicks in the log. The difference between NAME and NAME+prior "
+            "is due to popularity; NAME ranks by the texts only. The weight is chosen after the "
+            "other free parameters and in the same way, from one grid for all systems, in units of "
+            "the spread of their scores. Tests compare rows with the prior with each other, rows "
             "without it with each other, and each row with its counterpart."
         )
     if _has_chosen(evaluation):

@@ -20,7 +20,7 @@ def write_gate(gate: Gate, folder: Path) -> None:
 
 
 def junit(gate: Gate) -> str:
-    """JUnit XML; the test case fails if the new model is worse."""
+    """The JUnit XML. Its only test case fails if the new model is worse."""
     failures = str(int(gate.worse))
     counts = {"tests": "1", "failures": failures, "errors": "0", "skipped": "0"}
     suites = ElementTree.Element("testsuites", counts)
@@ -37,7 +37,7 @@ def junit(gate: Gate) -> str:
 
 
 def summary(gate: Gate) -> str:
-    """Markdown: the line of the gate and a table."""
+    """The Markdown: the line of the gate, and a table."""
     low, high = gate.ci95
     rows = [
         [gate.new, f"{gate.new_mean:.3f}"],
@@ -47,7 +47,7 @@ def summary(gate: Gate) -> str:
         ["p", f"{gate.p:.2g}"],
         ["tolerance", f"{gate.tolerance:g}"],
         ["queries", f"{gate.queries:,}"],
-        ["queries left out: a model has learned their clicks", f"{gate.learned:,}"],
+        ["queries left out, because a model has learned their clicks", f"{gate.left_out:,}"],
     ]
     verdict = "Worse" if gate.worse else "Not worse"
     cells = table(["", gate.metric], rows)

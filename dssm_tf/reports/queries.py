@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.reports.formatting import deciding_metric, marked_name, reference
+from dssm_tf.reports.formatting import deciding_metric, marked_name, reference_system
 from dssm_tf.reports.page import json_element
 from dssm_tf.tables.cells import shown_text
 
-TITLES = 5  # titles displayed per ranking
-RANKED_QUERIES = 300  # queries whose titles are displayed
-VALUES = 400_000  # maximum of queries times systems times metrics
+MAX_TITLES = 5  # displayed titles per ranking
+MAX_RANKED_QUERIES = 300  # queries with displayed titles
+MAX_VALUES = 400_000  # queries times systems times metrics
 _UNIT = 10_000  # values are stored as integers, in units of 1 / _UNIT
-_LONGEST = 160  # characters of a text
+_MAX_LENGTH = 160  # characters of a text
 
 
 def queries(evaluation: Evaluation) -> str:
@@ -37,14 +37,15 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     task, rows, metrics = evaluation.task, evaluation.measured_rows, evaluation.compared_metrics
     judged = _by_query(task.judged.sort("grade", descending=True, maintain_order=True), ranked)
     tops = [
-        _by_query(run.filter(pl.col("rank") <= TITLES), ranked) for run in evaluation.runs.values()
+        _by_query(run.filter(pl.col("rank") <= MAX_TITLES), ranked)
+        for run in evaluation.runs.values()
     ]
     rankings = {
         index: _query_rankings([top.get(query, ()) for top in tops], judged[query], titles)
         for index, query in enumerate(displayed.tolist())
         if query in ranked
     }
-    references = [reference(evaluation, name) for name in evaluation.systems]
+    references = [reference_system(evaluation, name) for name in evaluation.systems]
     return {
         "names": [marked_name(evaluation, name) for name in evaluation.systems],
         "marked": [name in evaluation.marked() for name in evaluation.systems],
@@ -84,23 +85,25 @@ def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[n
     Returns:
         Two arrays of row indices, each in ascending order.
     """
-    counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
+    candidates = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.task.has_relevant))
     metric, names = deciding_metric(evaluation), evaluation.systems
-    values = {name: evaluation.values[name][metric][counted] for name in names}
+    values = {name: evaluation.values[name][metric][candidates] for name in names}
     best = max(names, key=lambda name: evaluation.mean(name, metric))
     gains = np.zeros_like(values[best])
-    if other := reference(evaluation, best):
+    if other := reference_system(evaluation, best):
         gains = values[best] - values[other]
     criteria = [sign * value for value in (gains, *values.values()) for sign in (1, -1)]
-    orders = [counted[np.argsort(-value, kind="stable")[:RANKED_QUERIES]] for value in criteria]
-    ranked = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]
-    limit = max(len(ranked), VALUES // (len(values) * len(evaluation.compared_metrics)))
-    queries = [*dict.fromkeys([*ranked, *counted.tolist()])]
+    orders = [
+        candidates[np.argsort(-value, kind="stable")[:MAX_RANKED_QUERIES]] for value in criteria
+    ]
+    ranked = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:MAX_RANKED_QUERIES]
+    limit = max(len(ranked), MAX_VALUES // (len(values) * len(evaluation.compared_metrics)))
+    queries = [*dict.fromkeys([*ranked, *candidates.tolist()])]
     return np.sort(queries[:limit]), np.sort(ranked)
 
 
 def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Compares every two systems by each metric, over all queries that the means count.
+    """Compares every two systems by each metric, over all queries that means include.
 
     Returns:
         Per metric: `gained[a][b]`, the number of queries on which a is better than b, and
@@ -123,8 +126,8 @@ def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _short(text: str) -> str:
-    """A text, truncated to `_LONGEST` characters."""
-    return shown_text(text, _LONGEST)
+    """A text, truncated to `_MAX_LENGTH` characters."""
+    return shown_text(text, _MAX_LENGTH)
 
 
 def _by_query(frame: pl.DataFrame, queries: Collection[int]) -> dict[int, list[dict[str, Any]]]:
@@ -152,7 +155,7 @@ def _query_rankings(
     relevant = [row for row in judged if row["grade"]]
     return {
         "top": top,
-        "relevant": [[page_index(row), row["grade"]] for row in relevant[:TITLES]],
-        "more": max(0, len(relevant) - TITLES),
+        "relevant": [[page_index(row), row["grade"]] for row in relevant[:MAX_TITLES]],
+        "more": max(0, len(relevant) - MAX_TITLES),
         "grades": {titles[row["title"]]: row["grade"] for row in judged if row["title"] in titles},
     }

@@ -27,7 +27,7 @@ from dssm_tf.reports.formatting import (
     plural,
     protocol,
     query_warnings,
-    reference,
+    reference_system,
     sentence,
     superscripts,
 )
@@ -69,7 +69,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
     sections = [
         "# Benchmark" if has_costs(evaluation) else "# Evaluation",
         bullets(overlap_lines(evaluation)),
-        _lead(evaluation),
+        _best_system(evaluation),
         means(evaluation),
         bullets(_remarks(evaluation)),
     ]
@@ -92,8 +92,8 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
 def means(evaluation: Evaluation, subset: str | None = None, width: int | None = None) -> str:
     """Table of systems by metrics and costs.
 
-    The best means are bold. Superscripts name the systems that are significantly worse. Figures of
-    systems that were trained on judged queries have a mark, and neither of both.
+    The best means are bold. Superscripts name the systems that are significantly worse. Systems
+    that were trained on judged queries have a mark, but no bold means and no superscripts.
 
     Args:
         evaluation: the results.
@@ -121,7 +121,7 @@ def means(evaluation: Evaluation, subset: str | None = None, width: int | None =
     return table(heads, rows, width=width)
 
 
-def _lead(evaluation: Evaluation) -> str:
+def _best_system(evaluation: Evaluation) -> str:
     """The best system in one sentence."""
     metric = deciding_metric(evaluation)
     index = evaluation.metrics.index(metric)
@@ -132,7 +132,7 @@ def _lead(evaluation: Evaluation) -> str:
     name = plain(marked_name(evaluation, best))
     name = name if best in evaluation.marked() else f"**{name}**"
     text = f"{name} reaches {metric_label(metric)} {values[best]}"
-    if other := reference(evaluation, best):
+    if other := reference_system(evaluation, best):
         text += f" against {values[other]} for {plain(other)}"
     text += f" on {plural(evaluation.measured_queries, 'query', 'queries')}; "
     text += f"{plural(len(cells), 'system was', 'systems were')} measured"
@@ -188,7 +188,7 @@ def _values(values: Mapping[str, Any]) -> str:
 
 
 def _tests(heading: str, evaluation: Evaluation) -> list[str]:
-    """A section with the table of the tests behind the superscripts."""
+    """A section with the tests that the superscripts are based on."""
 
     def p(value: float) -> str:
         return plain("< 0.0001") if value < 0.0001 else f"{value:.4f}"
@@ -220,7 +220,10 @@ def _tests(heading: str, evaluation: Evaluation) -> list[str]:
 
 
 def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
-    """A table per sweep (P16 table IV, S14 tables 5 and 6); a figure if it has several values."""
+    """A table per sweep; a figure if it has several values.
+
+    Like table IV of Palangi et al. 2016, and tables 5 and 6 of Shen et al. 2014.
+    """
     means_by_system = mean_cells(evaluation)
     sweeps = defaultdict[str, list[tuple[str, Row]]](list)
     for row in evaluation.measured_rows:
@@ -240,7 +243,7 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
         heads = [plain(target), *map(metric_label, evaluation.metrics), "Training"]
         sections += [f"## Sweep over {plain(target)}", table(heads, cells)]
         if len(rows) > 1:
-            from dssm_tf.reports.figures import lines
+            from dssm_tf.reports.figures import draw_curves
 
             curves = {
                 metric_label(metric): [means_by_system[row.name][i]["mean"] for _, row in rows]
@@ -248,15 +251,15 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
                 if metric in evaluation.compared_metrics
             }
             ticks = [value for value, _ in rows]
-            figures[f"sweep{number}"] = lines(f"Sweep over {target}", curves, target, ticks)
+            figures[f"sweep{number}"] = draw_curves(f"Sweep over {target}", curves, target, ticks)
             sections.append(f"![Means over {plain(target)}](sweep{number}.svg)")
     return sections, figures
 
 
 def _first_titles(evaluation: Evaluation) -> list[str]:
-    """Grades of first titles (S14 fig. 3), and those of the best system and its reference crossed.
+    """Grades of first titles, and a cross table of the best system and its reference.
 
-    The second table is table 7 of S14.
+    Like fig. 3 and table 7 of Shen et al. 2014.
     """
     first = first_title_labels(evaluation.task, evaluation.runs)
     grades = labels(evaluation.task, first)
@@ -269,7 +272,7 @@ def _first_titles(evaluation: Evaluation) -> list[str]:
     ]
     sections = ["## Grade of the first title", table(["System", *grades], rows)]
     best = max(first, key=lambda name: evaluation.mean(name, deciding_metric(evaluation)))
-    if other := reference(evaluation, best):
+    if other := reference_system(evaluation, best):
         counts = Counter(zip(first[best], first[other], strict=True))
         a, b = plain(best), plain(other)
         body = [[f"{a}: {i}", *(str(counts[i, j]) for j in grades)] for i in grades]
@@ -279,7 +282,7 @@ def _first_titles(evaluation: Evaluation) -> list[str]:
 
 
 def _lengths(evaluation: Evaluation) -> list[str]:
-    """Lengths of queries and titles in words (S14 fig. 2)."""
+    """Lengths of queries and titles in words (Shen et al. 2014, fig. 2)."""
     queries = lengths(evaluation.task.queries)
     titles = lengths(dict.fromkeys(evaluation.task.titles))
     means = [

@@ -15,7 +15,7 @@ NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 
 
 def first_title_labels(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
-    """The label of each query's first title, by system (S14 fig. 3).
+    """The label of each query's first title, by system (Shen et al. 2014, fig. 3).
 
     Queries without a relevant title are omitted, as in the means of metrics. A label is the
     integer part of the grade, `not judged` or `nothing ranked`.
@@ -36,13 +36,13 @@ def first_title_labels(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> d
 
 def labels(task: RankingTask, first: Mapping[str, Sequence[str]]) -> list[str]:
     """All labels for a table: grades, best first, then the other labels that occur."""
-    used = {label for system_labels in first.values() for label in system_labels}
+    occurring = {label for system_labels in first.values() for label in system_labels}
     grades = {int(grade) for grade in (0, *task.judged["grade"].unique())}
-    others = [label for label in (NOT_JUDGED, NOTHING) if label in used]
+    others = [label for label in (NOT_JUDGED, NOTHING) if label in occurring]
     return [*map(str, sorted(grades, reverse=True)), *others]
 
 
 def lengths(texts: Collection[str]) -> dict[int, float]:
-    """The fraction of texts by number of words (S14 fig. 2), shortest first."""
+    """The fraction of texts by number of words (Shen et al. 2014, fig. 2), shortest first."""
     counts = Counter(len(FOLDED.words(text)) for text in texts)
     return {words: count / len(texts) for words, count in sorted(counts.items())}

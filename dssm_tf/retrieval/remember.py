@@ -68,7 +68,7 @@ def remember_clicks(
         progress: called with the finished fraction and the current step.
 
     Raises:
-        UserError: a time stamp cannot be read.
+        UserError: a timestamp cannot be read.
     """
     progress(0.0, "reading clicks")
     clicked = _clicks_on_titles(index, rows.filter(col.clicks > 0))

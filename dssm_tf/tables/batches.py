@@ -16,7 +16,7 @@ LINE = "#"
 
 
 class Batch(NamedTuple):
-    """Rows that follow each other.
+    """Consecutive rows of a file.
 
     Args:
         frame: cells as strings, null where there is none, and `LINE`.
@@ -33,7 +33,8 @@ class Contents(NamedTuple):
     """An open file.
 
     Args:
-        names: names of the columns; for JSON the keys of the first object; empty if the file is.
+        names: names of the columns; for JSON the keys of the first object; empty if the file is
+            empty.
         names_in_file: the names as they are written in the file.
         batches: reads the remaining rows, once; ignores columns that the file lacks.
         line_count: number of lines, or rows of Parquet, read so far.
@@ -104,7 +105,7 @@ class RowBuilder:
 
 def decode_line(line: bytes, layout: Layout) -> str:
     """Decodes a line without its end; raises `BadRow` if it is too long or not UTF-8."""
-    if len(line) - line.endswith(b"\n") > layout.longest:
+    if len(line) - line.endswith(b"\n") > layout.max_line_bytes:
         raise too_long(layout)
     try:
         return line.removesuffix(b"\n").removesuffix(b"\r").decode()
@@ -114,7 +115,7 @@ def decode_line(line: bytes, layout: Layout) -> str:
 
 def too_long(layout: Layout) -> BadRow:
     """The reason to reject a row whose line is too long."""
-    return BadRow("line too long", f"the line is longer than {layout.longest:,} bytes")
+    return BadRow("line too long", f"the line is longer than {layout.max_line_bytes:,} bytes")
 
 
 def bad_text(layout: Layout) -> BadRow:
@@ -137,10 +138,10 @@ def clicks_of(cells: Sequence[str], names: Sequence[str]) -> int | None:
     if "clicks" not in names:
         return 1
     index = names.index("clicks")
-    more = len(cells) - len(names)
-    candidates = [cells[i] for i in {index, index + more} if 0 <= i < len(cells)]
-    if more > 0:
-        candidates.append(",".join(cells[index : index + more + 1]))
+    extra = len(cells) - len(names)  # negative if cells are missing
+    candidates = [cells[i] for i in {index, index + extra} if 0 <= i < len(cells)]
+    if extra > 0:
+        candidates.append(",".join(cells[index : index + extra + 1]))
     counts = [lost_clicks(cell) for cell in candidates if cell.strip()]
     return max((count for count in counts if count is not None), default=None)
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dssm_tf.text.fields import SEPARATOR
 
 MAX_COUNT = 1 << 40
-LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
+MAX_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}(?:([,.'\u2019\u066c\uff0c _\u00a0\u2009\u202f])\d{2,3}(?:\1\d{2,3})*(?<=\d{3}))"
     r"(?:[.,]0{1,2})?"
@@ -165,7 +165,9 @@ def lost_clicks(value: str | None) -> int | None:
     return math.ceil(clicks) if clicks <= MAX_COUNT else MAX_COUNT
 
 
-def number(value: object, name: str, least: float = -math.inf, most: float = math.inf) -> float:
+def number(
+    value: object, name: str, minimum: float = -math.inf, maximum: float = math.inf
+) -> float:
     """A number within limits.
 
     Raises:
@@ -177,27 +179,32 @@ def number(value: object, name: str, least: float = -math.inf, most: float = mat
         result = math.nan
     if math.isnan(result):
         raise BadRow(f"{name} is not a number", f"{name} {value!r:.40} is not a number")
-    if not least <= result <= most:
+    if not minimum <= result <= maximum:
         raise BadRow(
             f"{name} out of range",
-            f"{name} {value!r:.40}; expected a number from {least:g} to {most:g}",
+            f"{name} {value!r:.40}; expected a number from {minimum:g} to {maximum:g}",
         )
     return result
 
 
 def grade(value: object, name: str = "grade") -> float:
     """A grade from 0 to 100; raises as `number` does."""
-    return number(value, name, 0, LARGEST_GRADE)
+    return number(value, name, 0, MAX_GRADE)
 
 
 def shown_text(text: str, length: int = 200) -> str:
-    """A text on one line, cut after some characters, for pages and the terminal.
+    """A text on one line, truncated to `length` characters, for pages and the terminal.
 
     >>> shown_text(" red shoe "), shown_text("red shoe" * 100000, 4)
     ('red shoe', 'red…')
     """
     line = one_line(text[: 2 * length]).strip(" ")
     return line if len(line) <= length else f"{line[: length - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def printable(text: str) -> str:
+    """A text on one line, without control characters, which could move the cursor."""
+    return "".join(c if c.isprintable() else " " for c in one_line(text))
 
 
 def one_line(text: str) -> str:

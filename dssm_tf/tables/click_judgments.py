@@ -13,13 +13,13 @@ from polars import col
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import SCHEMA
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_clicks
-from dssm_tf.tables.splits import join_corpus, join_notes, logged_titles
+from dssm_tf.tables.splits import join_corpus, join_notes, titles_of_log
 from dssm_tf.tables.text_columns import normal_forms
 from dssm_tf.text.rules import FOLDED, Key
 
 RULE = (
     "grade 3 for the most clicked title of a query, 2 for at least half of its clicks, 1 for any "
-    "other clicked title, 0 for a title that was seen often and never clicked"
+    "other clicked title, 0 for a title that was displayed often and never clicked"
 )
 """The grades, in words."""
 
@@ -28,7 +28,7 @@ class LogJudgments(NamedTuple):
     """Judgments of a log.
 
     Attributes:
-        judgments: sorted by query id; of each query by grade, best first, then by doc id.
+        judgments: sorted by query id, then by grade, best first, then by doc id.
         notes: sentences about clicks and queries that were left out.
     """
 
@@ -47,7 +47,7 @@ def judge_log(
     """Grades the titles of a log by their clicks, see `RULE`.
 
     A click at a position that users examine with probability p counts 1/p, and an impression there
-    counts p: p users are expected to have seen the title. Clicked titles are graded by
+    counts p, the expected number of users who have examined the title. Clicked titles are graded by
     `judgments_from_clicks`. A title without clicks has grade 0 if its impressions sum up to
     `min_impressions`. Other titles have no judgment.
 
@@ -57,7 +57,7 @@ def judge_log(
             log with its doc ids.
         weights: 1/p of each row, `(rows,)`; None counts each click and impression once.
         min_clicks: queries with fewer clicks are left out.
-        min_impressions: impressions of a title of grade 0.
+        min_impressions: minimum impressions of a title of grade 0.
 
     Raises:
         UserError: there is neither a corpus nor a `doc_id` for each title, or no judgment is left.
@@ -69,9 +69,9 @@ def judge_log(
     titles = titles.rename({"doc_id": "id", "title": "text"})
     weight = np.ones(len(rows)) if weights is None else weights
     # A row without clicks is one impression, if the log does not count them.
-    shown = pl.max_horizontal("impressions", col.clicks == 0)
+    impressions = pl.max_horizontal("impressions", col.clicks == 0)
     weighted = rows.select(*SCHEMA).with_columns(
-        weighted_clicks=col.clicks * pl.lit(weight), seen=shown / pl.lit(weight)
+        weighted_clicks=col.clicks * pl.lit(weight), examined=impressions / pl.lit(weight)
     )
     joined = join_corpus(weighted, titles)
     notes = join_notes(joined, "clicks")
@@ -94,24 +94,24 @@ def judge_log(
             "the same doc_id or the same titles in the log and the corpus, or a smaller "
             f"--min-clicks{''.join(f': {note}' for note in notes[:1])}."
         )
-    judgments = [*clicked, *_not_clicked(frequent, clicked, texts, min_impressions)]
+    judgments = [*clicked, *_judge_unclicked(frequent, clicked, texts, min_impressions)]
     judgments.sort(key=lambda row: (row.query_id, -row.grade, row.doc_id))
     return LogJudgments(judgments, notes)
 
 
-def _not_clicked(
+def _judge_unclicked(
     rows: pl.DataFrame, clicked: Sequence[Judgment], texts: dict[str, str], min_impressions: int
 ) -> list[Judgment]:
-    """Judgments of grade 0."""
+    """Judgments of grade 0, of titles that users examined and did not click."""
     queries: dict[Key, Judgment] = {FOLDED.key(row.query): row for row in clicked}
     pairs = rows.group_by("form", "id").agg(
-        col.query.first(), col.clicks.sum(), col.seen.sum()
+        col.query.first(), col.clicks.sum(), col.examined.sum()
     )  # fmt: skip
     # Sums of reciprocals are rounded: ten times 1/3 and so on must reach a whole number.
-    ignored = pairs.filter((col.clicks == 0) & (col.seen >= min_impressions - 1e-9))
+    unclicked = pairs.filter((col.clicks == 0) & (col.examined >= min_impressions - 1e-9))
     return [
         Judgment(judged.query_id, judged.query, doc_id, texts[doc_id], 0.0)
-        for query, doc_id in ignored.select("query", "id").iter_rows()
+        for query, doc_id in unclicked.select("query", "id").iter_rows()
         if (judged := queries.get(FOLDED.key(query)))
     ]
 
@@ -122,7 +122,7 @@ def _titles_with_ids(rows: pl.DataFrame) -> list[CorpusTitle]:
     Raises:
         UserError: a title has no id.
     """
-    titles = logged_titles(rows.select(*SCHEMA))
+    titles = titles_of_log(rows.select(*SCHEMA))
     ids = {*rows["doc_id"].unique()}
     without_id = [title for title in titles if title.doc_id not in ids]
     if without_id:

@@ -33,9 +33,9 @@ class LogRow(NamedTuple):
         title: the title, in the same form.
         clicks: number of clicks; 0 for an impression without a click.
         impressions: how often the title was displayed.
-        session: the session's name, empty where the log has none.
-        timestamp: the time stamp of the log, empty where the log has none.
-        position: position of the title in the list, from 1; 0 where it is unknown or no whole
+        session: the id of the session; empty if the log has none.
+        timestamp: the timestamp of the log, empty where the log has none.
+        position: position of the title in the list, from 1; 0 if it is unknown or not a whole
             number.
         doc_id: id of the title, empty where the log has none.
     """
@@ -116,7 +116,7 @@ def read_logs(
                 frames.append(frame.with_columns(pl.lit(str(path), files).alias(FILE)))
                 tally.add(len(frame), *click_totals(frame))
                 tally.reject(str(path), rejects)
-    tally.refuse(max_rejected)
+    tally.check_reject_fraction(max_rejected)
     rows = pl.concat(frames)
     if not len(rows):
         raise UserError(

@@ -6,7 +6,7 @@ A rule parses a full column at once; unusual cells are parsed one by one by a fu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -57,7 +57,7 @@ class Column:
     required: bool = True
     replace_surrogates: bool = True
 
-    def named(self, name: str) -> Column:
+    def with_name(self, name: str) -> Column:
         """A copy with another name."""
         return replace(self, name=name)
 
@@ -130,8 +130,8 @@ def _optional_text(column: pl.Series, _: str) -> tuple[pl.Series, Bad]:
     return _without_breaks(column).fill_null("").str.strip_chars(WHITE_SPACE), {}
 
 
-def _name(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
-    """As `_optional_text`; null markers become empty."""
+def _optional_id(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
+    """Texts as in `_optional_text`; null markers become empty."""
     values, bad = _optional_text(column, name)
     null = values.str.to_lowercase().is_in(NULL_MARKERS)
     return values.zip_with(~null, pl.Series([""])), bad
@@ -194,27 +194,29 @@ def _position(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
     return (values.scatter([*bad], 0) if bad else values), {}
 
 
-def numbers(least: float = -math.inf, most: float = math.inf, *, above: bool = False) -> Rule:
+def numbers(
+    minimum: float = -math.inf, maximum: float = math.inf, *, exclude_minimum: bool = False
+) -> Rule:
     """The rule of numbers within limits.
 
     Args:
-        least: lower limit.
-        most: upper limit.
-        above: whether the lower limit itself is excluded.
+        minimum: lower limit.
+        maximum: upper limit.
+        exclude_minimum: whether the lower limit itself is outside.
     """
 
     def read(cell: str | None, name: str) -> float:
-        value = cells.number(cell, name, least, most)
-        if above and value == least:
+        value = cells.number(cell, name, minimum, maximum)
+        if exclude_minimum and value == minimum:
             raise BadRow(
                 f"{name} out of range",
-                f"{name} {cell!r:.40}; expected a number above {least:g} and at most {most:g}",
+                f"{name} {cell!r:.40}; expected a number above {minimum:g} and at most {maximum:g}",
             )
         return value
 
     def rule(column: pl.Series, name: str) -> tuple[pl.Series, Bad]:
         values, bad = _numbers(column, pl.Float64, lambda cell: read(cell, name))
-        inside = values.is_between(least, most, "right" if above else "both")
+        inside = values.is_between(minimum, maximum, "right" if exclude_minimum else "both")
         outside = ~inside | values.is_nan()
         for row in outside.arg_true().to_list():
             try:
@@ -247,21 +249,25 @@ def count(name: str, default: int = 0) -> Column:
 
 
 def number(
-    name: str, least: float = -math.inf, most: float = math.inf, *, above: bool = False
+    name: str,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    *,
+    exclude_minimum: bool = False,
 ) -> Column:
     """A column of numbers within limits, see `numbers`."""
-    rule = numbers(least, most, above=above)
+    rule = numbers(minimum, maximum, exclude_minimum=exclude_minimum)
     return Column(name, rule, pl.Float64, NUMBER_KINDS, "{} is not a number")
 
 
 def raw(name: str, *, required: bool = True) -> Column:
-    """A column of unchanged cells; nested JSON values stay JSON."""
+    """A column of unchanged cells; nested JSON values remain JSON strings."""
     return Column(name, _unchanged, kinds=ANY_KIND, required=required)
 
 
 def stored(name: str) -> Column:
     """A column that an index stores: texts and numbers; null markers become empty."""
-    return Column(name, _name, kinds=ANY_KIND)
+    return Column(name, _optional_id, kinds=ANY_KIND)
 
 
 def title_field(name: str) -> Column:
@@ -269,23 +275,23 @@ def title_field(name: str) -> Column:
     return Column(name, _title_field, kinds=ID_KINDS, wrong_kind="no {}", replace_surrogates=False)
 
 
-_OPTIONAL_NAME = Column("", _name, kinds=ANY_KIND, required=False)
+_OPTIONAL_ID = Column("", _optional_id, kinds=ANY_KIND, required=False)
 CLICK_LOG = (
     Column("query", _query, replace_surrogates=False),
     clean_text(TITLE),
     count("clicks", 1).optional,
     count("impressions").optional,
-    _OPTIONAL_NAME.named("session_id"),
+    _OPTIONAL_ID.with_name("session_id"),
     Column("timestamp", _optional_text, kinds=ANY_KIND, required=False),
     Column("position", _position, pl.Int64, ANY_KIND, required=False),
-    _OPTIONAL_NAME.named("doc_id"),
+    _OPTIONAL_ID.with_name("doc_id"),
 )
 CORPUS = (identifier("doc_id"), text(TITLE))
 JUDGMENTS = (
     identifier("query_id"),
     text("query"),
     *CORPUS,
-    number("grade", 0, cells.LARGEST_GRADE),
+    number("grade", 0, cells.MAX_GRADE),
 )
 
 
@@ -298,9 +304,3 @@ NUMERIC = frozenset(
 def scores(column: str, limits: tuple[float, float]) -> Sequence[Column]:
     """The columns of graded lists: `query`, `title`, and a grade or a score."""
     return clean_text("query"), clean_text(TITLE), number(column, *limits)
-
-
-def named(columns: Iterable[Column], *names: str) -> list[Column]:
-    """Selects columns by name."""
-    by_name: dict[str, Column] = {column.name: column for column in columns}
-    return [by_name[name] for name in names]

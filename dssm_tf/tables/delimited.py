@@ -50,7 +50,9 @@ def read_lines(
         data = data.replace(b"\r\n", b"\n")
         data = data if separator is None else data.replace(b"\r", b" ")  # Arrow ends a line at \r
     if undecodable(data):
-        data, numbers, rejects = _without_bad_text(data, block.first, layout, names, separator)
+        data, numbers, rejects = _drop_undecodable_lines(
+            data, block.first, layout, names, separator
+        )
         if not data:
             return Batch(empty, rejects, str)
     line_numbers = (
@@ -62,18 +64,18 @@ def read_lines(
     unfit_for_arrow = len(data) > _MAX_ARROW_BYTES or data.startswith(BOM_UTF8)
     if separator is None or len(names) < 2 or unfit_for_arrow:
         rows = [line.decode() for line in data.removesuffix(b"\n").split(b"\n")]
-        frame, bad_rows = _split_line_by_line(rows, [*line_numbers], names, wanted, separator)
+        frame, bad_rows = _read_line_by_line(rows, [*line_numbers], names, wanted, separator)
     else:
         frame, bad_rows = _read_table(data, line_numbers, names, wanted, separator)
     if separator is not None:
-        frame = _without_blank_rows(frame, wanted, row_text)
+        frame = _drop_blank_rows(frame, wanted, row_text)
     return Batch(frame, sorted([*rejects, *bad_rows], key=lambda row: row.line), row_text)
 
 
-def _without_bad_text(
+def _drop_undecodable_lines(
     data: bytes, first: int, layout: Layout, names: Sequence[str], separator: str | None
 ) -> tuple[bytes, list[int], list[Reject]]:
-    """The lines that are UTF-8, their numbers, and the other lines as rejects."""
+    """Separates lines of UTF-8, with their numbers, from other lines, which become rejects."""
     good, numbers, rejects = [], [], []
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), start=first):
         if undecodable(line):
@@ -135,14 +137,14 @@ def _read_table(
     return frame.with_columns(rows), rejects
 
 
-def _split_line_by_line(
+def _read_line_by_line(
     rows: Sequence[str],
     numbers: Sequence[int],
     names: Sequence[str],
     wanted: Sequence[str],
     separator: str | None,
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """As `_read_table`, but line by line: for one column, and for blocks unfit for Arrow."""
+    """Does what `_read_table` does, line by line: for one column, or blocks unfit for Arrow."""
     builder = RowBuilder(names, wanted)
     for number, row in zip(numbers, rows, strict=True):
         if separator is None or row.strip():
@@ -157,7 +159,7 @@ def _line_texts(block: LineBlock) -> Callable[[int], bytes]:
     return lambda line: split()[line - block.first]
 
 
-def _without_blank_rows(
+def _drop_blank_rows(
     frame: pl.DataFrame, wanted: Sequence[str], row_text: Callable[[int], bytes]
 ) -> pl.DataFrame:
     """Drops lines that consist of white space."""

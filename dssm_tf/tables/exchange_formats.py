@@ -41,8 +41,8 @@ def write_trec(path: Path, judgments: Sequence[Judgment]) -> list[str]:
 def write_quepid(path: Path, judgments: Sequence[Judgment]) -> list[str]:
     """Writes the CSV that Quepid imports as ratings of a case: `query,docid,rating`.
 
-    Quepid accepts a comma only in a line with exactly two quotation marks, and refuses the file
-    otherwise. Rows that need more are left out.
+    Quepid refuses a file if a line contains a comma within a cell, unless it has exactly two
+    quotation marks. Rows that need more quotation marks are left out.
 
     Reference: https://github.com/o19s/quepid, import_ratings_modal_instance_controller.js.
     """

@@ -6,7 +6,7 @@
 | `.csv` | a record; cells separated by commas, with quotes as in spreadsheets | the first record |
 | `.jsonl`, `.ndjson` | a line with a JSON object | its keys |
 | `.parquet` | a row | the schema |
-| `.txt` | a line, also a blank one | nothing; the only column is `text` |
+| `.txt` | a line, including blank ones | nothing; the only column is `text` |
 | `.trec` | a line; cells separated by white space | the reader |
 
 All but Parquet may be `.gz`. Endings are case-insensitive.
@@ -58,7 +58,7 @@ def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | 
     if otherwise is None:
         endings = [*known, *(synonym for synonym, format in _SYNONYMS.items() if format in known)]
         raise UserError(
-            f"{path} is of no known format; expected a name ending in "
+            f"{path} has an unknown format; expected a name ending in "
             f"{', '.join(f'.{ending}' for ending in endings)} (all but Parquet also .gz)."
         )
     return otherwise
@@ -108,6 +108,7 @@ def _text_contents(
     read_block: Callable[[LineBlock, Layout, Sequence[str], Sequence[Column]], Batch],
     layout: Layout,
 ) -> Contents:
+    """The contents of a file of lines, which `read_block` reads block by block."""
     return Contents(
         names,
         names_in_file,
@@ -119,7 +120,7 @@ def _text_contents(
 
 def _header(lines: Lines, layout: Layout, where: str, format: str) -> tuple[str, ...]:
     """The names of columns in the first row that is not blank."""
-    while line := lines.take():
+    while line := lines.next_line():
         number, data = line
         try:
             text = decode_line(data, layout)
@@ -127,7 +128,7 @@ def _header(lines: Lines, layout: Layout, where: str, format: str) -> tuple[str,
                 continue
             if format == "tsv":
                 return tuple(text.split("\t"))
-            next_lines = (decode_line(data, layout) for _, data in iter(lines.take, None))
+            next_lines = (decode_line(data, layout) for _, data in iter(lines.next_line, None))
             texts = (f"{row}\n" for row in chain([text], next_lines))
             reader = csv.reader(texts, delimiter=layout.delimiter, strict=layout.strict_quotes)
             return tuple(next(reader))

@@ -26,7 +26,7 @@ class DataFrame(Protocol):
 
     @property
     def columns(self) -> Any:
-        """The columns, or their names. Single columns have this interface too, but not this."""
+        """The columns, or their names. Single columns do not have this attribute."""
         ...
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -86,8 +86,8 @@ def arrow_table(frame: object) -> Any:
     if not is_data_frame(frame):
         hint = " Call .collect() first." if hasattr(frame, "collect") else ""
         raise UserError(
-            f"{source_name(frame)} is no table; expected a path or a data frame, such as those of "
-            f"pandas (2.2 or newer), Polars and PyArrow.{hint}"
+            f"{source_name(frame)} is not a table; expected a path or a data frame, such as those "
+            f"of pandas (2.2 or newer), Polars and PyArrow.{hint}"
         )
     try:
         return pyarrow.table(frame)

@@ -13,16 +13,17 @@ from dssm_tf.tables.read import read
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
-SCORES = (-1e6, 1e6)  # larger float32 values have no tenths
+SCORE_LIMITS = (-1e6, 1e6)
+"""Limits of a teacher's scores; float32 cannot represent the tenths of larger ones."""
 
 
 class GradedList(NamedTuple):
     """A query, titles for it, and the grade or score of each.
 
     Args:
-        query: its first spelling in the file.
+        query: the first spelling of the query in the file.
         titles: texts that differ when normalized, in the order of the file.
-        values: one per title.
+        values: grades or scores, one per title.
     """
 
     query: str
@@ -36,7 +37,7 @@ def write_lists(path: Path | str, column: str, lists: Iterable[GradedList]) -> N
     Args:
         path: the table.
         column: `grade` or `score`.
-        lists: one per query.
+        lists: the lists, one per query.
     """
     rows = (
         (graded.query, title, f"{value:.7g}")
@@ -66,8 +67,8 @@ def read_lists(
             joined as `dssm teach` writes them.
 
     Raises:
-        UserError: naming file and line; a column is missing, a number is outside the limits, or the
-            file has no row.
+        UserError: a column is missing, a number is outside the limits, or the file has no row. The
+            message has file and line.
     """
     queries: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
     table = read(path, columns.scores(column, limits), layout, expected=column)
@@ -84,7 +85,7 @@ def read_lists(
 def chunk_list(graded: GradedList, max_titles: int) -> Sequence[GradedList]:
     """Splits a list into lists of at most `max_titles` titles, each with good and bad titles.
 
-    Titles are sorted by value; of `n` chunks, each takes every n-th title.
+    Titles are sorted by value. With `n` chunks, each chunk gets every n-th title.
     """
     chunks = -(-len(graded.titles) // max_titles)
     if chunks == 1:
@@ -118,7 +119,8 @@ def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
     """The (query, title) pairs of a table with these two columns, in any format.
 
     Raises:
-        UserError: naming file and line; a column is missing, a text is empty, or there is no row.
+        UserError: a column is missing, a text is empty, or there is no row. The message has file
+            and line.
     """
     pair = columns.clean_text("query"), columns.clean_text(TITLE)
     rows = read(path, pair, expected="query and title")

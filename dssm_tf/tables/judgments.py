@@ -46,9 +46,8 @@ def read_judgments(path: TableSource, layout: Layout | None = None) -> list[Judg
         layout: encoding, column names and other properties of the file.
 
     Raises:
-        UserError: naming file and line; columns are missing, a grade is not a
-            number from 0 to 100, an id is empty, a query id has two texts, or the file has no
-            judgment.
+        UserError: columns are missing, a grade is not a number from 0 to 100, an id is empty, a
+            query id has two texts, or the file has no judgment. The message has file and line.
     """
     rows = read(path, JUDGMENTS, layout, expected="judgment")
     first_query = col.query.first().over("query_id")
@@ -56,9 +55,8 @@ def read_judgments(path: TableSource, layout: Layout | None = None) -> list[Judg
     if len(conflicts):
         row = conflicts.row(0, named=True)
         raise UserError(
-            f"{row_name(path, row[LINE])}: query_id {row['query_id']!r} stands for "
-            f"{row['query']!r} here and for {row['first_query']!r} above; give each query its own "
-            "id."
+            f"{row_name(path, row[LINE])}: query_id {row['query_id']!r} has the text "
+            f"{row['query']!r} here and {row['first_query']!r} above; give each query its own id."
         )
     pairs = rows.group_by("query_id", "doc_id", maintain_order=True).agg(
         col.query.first(), col.title.first(), "grade"
@@ -77,8 +75,8 @@ def read_corpus(path: TableSource, layout: Layout | None = None) -> list[CorpusT
         layout: encoding, column names and other properties of the file.
 
     Raises:
-        UserError: naming file and line; columns are missing, a doc id is empty
-            or repeated, or the file has no title.
+        UserError: columns are missing, a doc id is empty or repeated, or the file has no title. The
+            message has file and line.
     """
     return read_catalog(path, (), layout)[0]
 
@@ -112,8 +110,8 @@ def read_catalog(
     if len(repeats := rows.filter(~col.doc_id.is_first_distinct())):
         row = repeats.row(0, named=True)
         raise UserError(
-            f"{row_name(path, row[LINE])}: doc_id {row['doc_id']!r} is there already; give each "
-            "title its own id."
+            f"{row_name(path, row[LINE])}: doc_id {row['doc_id']!r} is repeated; give each title "
+            "its own id."
         )
     titles = [*map(CorpusTitle._make, rows.select("doc_id", "title").iter_rows())]
     return titles, {name: rows[name].to_list() for name in names}
@@ -137,9 +135,9 @@ def judgments_from_clicks(
 ) -> list[Judgment]:
     """Grades titles by their clicks, for logs without judgments.
 
-    Per query: grade 3 for the most clicked title and ties, 2 for at least half
-    of its clicks, else 1. Queries with the same key are one query, in their
-    first spelling. Queries without a word are left out.
+    For each query, the most clicked title (or several, if they tie) has grade 3, titles with at
+    least half of its clicks have grade 2, and other clicked titles have grade 1. Queries with the
+    same key are one query, in their first spelling. Queries without a word are left out.
 
     Args:
         clicks: `(query, doc_id, clicks)`; clicks of repeated pairs are summed.
@@ -156,8 +154,8 @@ def judgments_from_clicks(
             counts[doc_id] = counts.get(doc_id, 0.0) + count
     judgments = []
     for number, (query, counts) in enumerate(queries.values(), start=1):
-        most = max(counts.values())
+        most_clicks = max(counts.values())
         for doc_id, count in counts.items():
-            grade = 3.0 if count == most else 2.0 if 2 * count >= most else 1.0
+            grade = 3.0 if count == most_clicks else 2.0 if 2 * count >= most_clicks else 1.0
             judgments.append(Judgment(f"q{number:06d}", query, doc_id, titles[doc_id], grade))
     return judgments

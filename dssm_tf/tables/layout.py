@@ -50,7 +50,8 @@ class Layout:
         corpus_columns: the same for a corpus; if empty, `columns`.
         delimiter: character between the cells of CSV.
         strict_quotes: whether a stray quote in CSV is an error.
-        longest: maximum bytes of a line; a longer line is a bad row and never fully in memory.
+        max_line_bytes: maximum bytes of a line; a longer line is a bad row, and memory never holds
+            all of it.
         names: names of the columns, if the data has no header; None if it has one.
 
     Raises:
@@ -63,7 +64,7 @@ class Layout:
     corpus_columns: tuple[tuple[str, str], ...] = ()
     delimiter: str = ","
     strict_quotes: bool = True
-    longest: int = MAX_LINE_BYTES
+    max_line_bytes: int = MAX_LINE_BYTES
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

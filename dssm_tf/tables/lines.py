@@ -91,9 +91,9 @@ class Lines:
         self._blocks = self._split()
         self._block = LineBlock(1, b"")
 
-    def take(self) -> tuple[int, bytes] | None:
+    def next_line(self) -> tuple[int, bytes] | None:
         """The next line with its end, and its number; None at the end of the file."""
-        block = self.take_block()
+        block = self.next_block()
         if block is None:
             return None
         if block.too_long:
@@ -102,17 +102,17 @@ class Lines:
         self._block = LineBlock(block.first + 1, block.data[end:])
         return block.first, block.data[:end]
 
-    def take_block(self) -> LineBlock | None:
+    def next_block(self) -> LineBlock | None:
         """The rest of the current block, or the next one; None at the end of the file."""
         block, self._block = self._block, LineBlock(1, b"")
         return block if block.data else next(self._blocks, None)
 
     def __iter__(self) -> Iterator[LineBlock]:
-        return iter(self.take_block, None)
+        return iter(self.next_block, None)
 
     def _split(self) -> Iterator[LineBlock]:
         """Blocks of complete lines; lines that are too long are truncated."""
-        longest = self._layout.longest
+        max_bytes = self._layout.max_line_bytes
         start: list[bytes] = []  # start of an incomplete line
         size = 0
 
@@ -124,13 +124,13 @@ class Lines:
         for chunk in self._chunks():
             if size:
                 end = chunk.find(b"\n") + 1
-                if not end or size + end - 1 > longest:
-                    if size <= longest:
+                if not end or size + end - 1 > max_bytes:
+                    if size <= max_bytes:
                         start.append(chunk[: end or None])
                     size += end or len(chunk)
                     if not end:
                         continue
-                    yield new_block(b"".join(start)[: longest + 1], True)
+                    yield new_block(b"".join(start)[: max_bytes + 1], True)
                     start, size, chunk = [], 0, chunk[end:]
             end = chunk.rfind(b"\n") + 1
             if end:
@@ -139,8 +139,8 @@ class Lines:
             if chunk:
                 start.append(chunk)
                 size += len(chunk)
-        if size > longest:
-            yield new_block(b"".join(start)[: longest + 1], True)
+        if size > max_bytes:
+            yield new_block(b"".join(start)[: max_bytes + 1], True)
         elif size:
             yield new_block(b"".join([*start, b"\n"]))
 
@@ -148,15 +148,15 @@ class Lines:
         self, data: bytes, new_block: Callable[..., LineBlock]
     ) -> Iterator[LineBlock]:
         """Blocks of the lines that are not too long, and one block per line that is."""
-        longest = self._layout.longest
-        if len(data) > longest and max(map(len, data.split(b"\n"))) > longest:
+        max_bytes = self._layout.max_line_bytes
+        if len(data) > max_bytes and max(map(len, data.split(b"\n"))) > max_bytes:
             start = end = 0
             while end < len(data):
                 line_start, end = end, data.index(b"\n", end) + 1
-                if end - line_start - 1 > longest:
+                if end - line_start - 1 > max_bytes:
                     if line_start > start:
                         yield new_block(data[start:line_start])
-                    yield new_block(data[line_start : line_start + longest + 1], True)
+                    yield new_block(data[line_start : line_start + max_bytes + 1], True)
                     start = end
             data = data[start:]
         if data:

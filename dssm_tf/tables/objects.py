@@ -32,9 +32,9 @@ def open_objects(lines: Lines, layout: Layout, where: str) -> Contents:
     first: list[LineBlock] = []
     names: tuple[str, ...] = ()
     malformed = False
-    while not names and not malformed and (line := lines.take()):
+    while not names and not malformed and (line := lines.next_line()):
         number, data = line
-        first.append(LineBlock(number, data, len(data) > layout.longest + 1))
+        first.append(LineBlock(number, data, len(data) > layout.max_line_bytes + 1))
         try:
             text = decode_line(data, layout)
             if text.strip():

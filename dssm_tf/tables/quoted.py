@@ -41,7 +41,7 @@ def _quoted_batches(
 ) -> Iterator[Batch]:
     """Reads the records of a block; the last record may continue in later blocks.
 
-    A record has the number of its first line. A bad record is split into lines, all rejected.
+    A record has the number of its first line. All lines of a bad record are rejected.
     """
     rows = RowBuilder(names, [column.name for column in columns if column.name in names])
     separator, width = layout.delimiter, len(names)
@@ -50,7 +50,7 @@ def _quoted_batches(
     texts = _TextLines(block, lines)
 
     def record_line_source() -> Iterator[str]:
-        while (line := texts.take()) is not None:
+        while (line := texts.next_line()) is not None:
             record_lines.append(line.rstrip("\n"))
             yield line
 
@@ -71,11 +71,11 @@ def _quoted_batches(
         ):
             last = f"{number + len(record_lines) - 1:,}"
             detail = (
-                f"a quote opens here that swallows {len(record_lines) - 1:,} lines, up to line "
-                f"{last}; close it, or take it out"
+                f"a quote opens here and is not closed: it would contain {len(record_lines) - 1:,} "
+                f"more lines, up to line {last}; close the quote, or remove it"
             )
             for offset, line in enumerate(record_lines):
-                reason = "swallowed by a quote left open" if offset else "quote left open"
+                reason = "inside an unclosed quote" if offset else "unclosed quote"
                 rows.reject(
                     number + offset, BadRow(reason, detail), line, _loose_cells(line, separator)
                 )
@@ -106,7 +106,7 @@ class _TextLines:
     """Lines of a block, and of later blocks if a record continues there.
 
     Args:
-        block: with the first line.
+        block: the block with the first line.
         lines: the later blocks.
     """
 
@@ -121,10 +121,10 @@ class _TextLines:
         # Some spreadsheets end lines with \r alone.
         self.remaining = [*StringIO(text, newline="")][::-1]
 
-    def take(self) -> str | None:
+    def next_line(self) -> str | None:
         """The next line with its end."""
         if not self.remaining:
-            block = self._lines.take_block()
+            block = self._lines.next_block()
             if block is None:
                 return None
             self._fill(block)
@@ -135,7 +135,7 @@ class _TextLines:
 def _are_rows(lines: Sequence[str], separator: str, width: int, numeric: Sequence[int]) -> bool:
     """Whether lines inside quotes look like rows after a stray quote.
 
-    They do if each has as many cells as the header, and numbers in the numeric columns. The result
+    Each must have as many cells as the header, and numbers in the numeric columns. The result
     is False for a table without numeric columns.
     """
     if not numeric or len(lines) < 2 or lines[-1].count(separator) != width - 1:

@@ -16,7 +16,7 @@ import polars as pl
 from polars import col
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables import columns as rules
+from dssm_tf.tables import columns as column_types
 from dssm_tf.tables.batches import LINE, Batch, Contents
 from dssm_tf.tables.cells import BadRow, lost_clicks
 from dssm_tf.tables.columns import Column
@@ -51,7 +51,7 @@ class Table:
         return self._contents.names
 
     @property
-    def listed(self) -> str:
+    def listed_names(self) -> str:
         """The names of the columns in the file, for messages."""
         return f"{', '.join(repr(name.strip()) for name in self._contents.names_in_file):.500}"
 
@@ -72,38 +72,38 @@ class Table:
             UserError: a required column is missing, or a column is repeated.
         """
         names = self._contents.names
-        needed, layout = [], self._layout
+        required, layout = [], self._layout
         for column in columns:
             wanted = expand_title_fields([column.name], layout.title_fields)
-            needed += wanted if column.required else []
+            required += wanted if column.required else []
             for name in wanted:
                 if names.count(name) > 1 and not self._contents.names_in_rows:
                     raise UserError(
                         f"{self._where} names the column {layout.name_in_file(name)!r} more than "
                         "once."
                     )
-        expected = ", ".join(repr(layout.name_in_file(name)) for name in needed)
+        expected = ", ".join(repr(layout.name_in_file(name)) for name in required)
         if self._contents.malformed:
             return
         if not names:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
-        missing = [layout.name_in_file(name) for name in needed if name not in names]
+        missing = [layout.name_in_file(name) for name in required if name not in names]
         if missing:
             raise UserError(
-                f"{self._where} has the columns {self.listed}; expected {expected} (missing: "
+                f"{self._where} has the columns {self.listed_names}; expected {expected} (missing: "
                 f"{', '.join(missing)}).{self._hint(missing)}"
             )
 
     def _hint(self, missing: Sequence[str]) -> str:
-        """A hint: that `--columns` renames a column, or the flag if it was not used."""
+        """A hint: a missing column was renamed by `--columns`, or `--columns` could name it."""
         renamed = {in_file: name for name, in_file in self._layout.columns if in_file != name}
         for name in missing:
             if name in renamed and renamed[name] in self.names:
                 return (
                     f" The column {name!r} is read as {renamed[name]!r}, as --columns says; copy "
-                    "it in the file to use it for both."
+                    "the column in the file to use it for both."
                 )
-        if self._layout.columns or not {*missing} <= {*_NAMED}:
+        if self._layout.columns or not {*missing} <= {*_RENAMABLE}:
             return ""
         return (
             f" If it has another name in the file, use --columns {missing[0]}=NAME, or "
@@ -132,7 +132,9 @@ class Table:
             cell
             for column in columns
             for cell in (
-                map(rules.title_field, fields) if joined and column.name == TITLE else [column]
+                map(column_types.title_field, fields)
+                if joined and column.name == TITLE
+                else [column]
             )
         ]
         with reading(self._where):
@@ -158,7 +160,7 @@ class Table:
         if fields:
             field_values = []
             for name in fields:
-                values_of_field, wrong = rules.title_field(name).rule(
+                values_of_field, wrong = column_types.title_field(name).rule(
                     cells[name], layout.name_in_file(name)
                 )
                 field_values.append(values_of_field)
@@ -185,7 +187,7 @@ class Table:
         return frame.filter(good), in_order
 
 
-_NAMED = ("query", "title", "clicks", "query_id", "doc_id", "grade")
+_RENAMABLE = ("query", "title", "clicks", "query_id", "doc_id", "grade")
 
 
 @contextmanager
@@ -257,8 +259,8 @@ def read(
     schema = {column.name: column.dtype for column in columns} | {LINE: pl.Int64}
     frame = pl.concat([pl.DataFrame(schema=schema), *scan(path, columns, layout, format)])
     if expected and not len(frame):
-        columns_alone = "a header and " if isinstance(path, (str, Path)) else ""
-        raise UserError(f"{source_name(path)} has {columns_alone}no {expected}.")
+        header = "a header and " if isinstance(path, (str, Path)) else ""
+        raise UserError(f"{source_name(path)} has {header}no {expected}.")
     return frame
 
 
@@ -273,13 +275,13 @@ def scan_texts(
         layout: encoding, column names and other properties of the file.
 
     Raises:
-        UserError: while reading, naming file and line: the file cannot be read, lacks a column or
-            has a malformed row.
+        UserError: while reading: the file cannot be read, lacks a column or has a malformed row.
+            The message has file and line.
     """
     with open_table(path, format_of(path, TEXTS), layout) as table:
         name = "text" if table.names == ("text",) else side
-        ids = [rules.identifier(_IDS[side])] if _IDS[side] in table.names else []
-        for frame, _ in table.scan([rules.text(name), *ids]):
+        ids = [column_types.identifier(_IDS[side])] if _IDS[side] in table.names else []
+        for frame, _ in table.scan([column_types.text(name), *ids]):
             id = col(_IDS[side]) if ids else pl.lit(None, pl.String)
             yield frame.select(id.alias("id"), text=name)
 

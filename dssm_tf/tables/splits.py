@@ -46,10 +46,10 @@ def check_fractions(judge_later: float | None, hold_out_queries: float | None) -
 
 
 def check_has_times(paths: Iterable[Path], layout: Layout) -> None:
-    """Checks that logs have the time stamps that `split_by_time` needs, before reading them.
+    """Checks that logs have the timestamps that `split_by_time` needs, before reading them.
 
     Raises:
-        UserError: a file has no column of time stamps.
+        UserError: a file has no column of timestamps.
     """
     for path in paths:
         with open_table(path, layout=layout) as table:
@@ -57,7 +57,7 @@ def check_has_times(paths: Iterable[Path], layout: Layout) -> None:
                 raise UserError(
                     f"{path} has no column {layout.name_in_file(TIMESTAMP)!r}, which --judge-later "
                     "needs; name it with --columns timestamp=NAME, or split the log by query: "
-                    f"--hold-out-queries 0.2. It has the columns {table.listed}."
+                    f"--hold-out-queries 0.2. It has the columns {table.listed_names}."
                 )
 
 
@@ -75,10 +75,10 @@ def split_by_time(rows: pl.DataFrame, fraction: float) -> Split:
 
     Args:
         rows: rows of the log.
-        fraction: fraction of the rows that become the test split, however many clicks they have.
+        fraction: fraction of the rows, not of the clicks, that become the test split.
 
     Raises:
-        UserError: a time stamp is missing, cannot be read or has another format than those before.
+        UserError: a timestamp is missing, cannot be read or has another format than earlier ones.
             The message has file and line.
     """
     times = rows.unique("timestamp", keep="first", maintain_order=True)
@@ -150,7 +150,7 @@ def derive_judgments(split: Split, corpus: Sequence[CorpusTitle] | None) -> Clic
             corpus.
     """
     if corpus is None:
-        corpus = logged_titles(pl.concat([rows.select(*SCHEMA) for rows in split]))
+        corpus = titles_of_log(pl.concat([rows.select(*SCHEMA) for rows in split]))
     titles = pl.DataFrame([*corpus], {"doc_id": pl.String, "title": pl.String}, orient="row")
     titles = titles.unique("doc_id", keep="first", maintain_order=True)
     titles = titles.rename({"doc_id": "id", "title": "text"})
@@ -201,7 +201,7 @@ def join_notes(rows: pl.DataFrame, name: str = "test clicks") -> list[str]:
 
     Args:
         rows: rows of `join_corpus`.
-        name: what the clicks are called.
+        name: noun for the clicks in the sentences.
     """
     notes = []
     clicked = rows.filter(col.clicks > 0)
@@ -237,7 +237,7 @@ def _examples(rows: pl.DataFrame) -> str:
     )
 
 
-def logged_titles(rows: pl.DataFrame) -> list[CorpusTitle]:
+def titles_of_log(rows: pl.DataFrame) -> list[CorpusTitle]:
     """The titles of a log with its ids; of two titles with one id, the one with more clicks.
 
     Titles without an id are numbered in alphabetical order, because the order of the log may depend

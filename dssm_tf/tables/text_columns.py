@@ -13,7 +13,7 @@ from dssm_tf.text.rules import Rules
 
 
 def normal_forms(texts: pl.Series, rules: Rules) -> pl.Series:
-    """The normal form of each text; ASCII texts are one operation, others are read one by one."""
+    """The normal form of each text; ASCII texts are converted at once, other texts one by one."""
     forms = texts.str.to_lowercase().str.replace_all("[^0-9a-z]+", " ").str.strip_chars(" ")
     non_ascii = texts.str.contains("[^\\x00-\\x7f]").arg_true()
     return forms.scatter(non_ascii, [rules.key(text) for text in texts.gather(non_ascii)])

@@ -1,6 +1,6 @@
-"""Parses time stamps of logs, ISO 8601 or time since 1970, to numbers that can be compared.
+"""Parses timestamps of logs, ISO 8601 or time since 1970, to numbers that can be compared.
 
-All time stamps of a log must be of one kind, because two kinds cannot be ordered: times with and
+All timestamps of a log must be of one kind, because two kinds cannot be ordered: times with and
 without a zone, seconds and milliseconds, dates and times. Ordering them as text would be wrong.
 """
 
@@ -38,13 +38,13 @@ _YEARS = 1970, 2100
 
 
 def to_days(cells: pl.Series) -> pl.Series:
-    """The day of each time stamp; null if it is unreadable or not of the years 1970 to 2099.
+    """The day of each timestamp; null if it is unreadable or not of the years 1970 to 2099.
 
     The day of ISO 8601 is the one that is written, in the zone of the log. Times since 1970 are in
     UTC. `20240131` is a date, too.
 
     Args:
-        cells: time stamps as text.
+        cells: timestamps as text.
     """
     unique = cells.unique()
     frame = pl.DataFrame({"cell": unique}).with_columns(
@@ -77,38 +77,38 @@ def to_days(cells: pl.Series) -> pl.Series:
 
 
 def _iso_day(cell: str) -> date | None:
-    """The day of a time stamp in a rare form of ISO 8601; None if it is unreadable."""
+    """The day of a timestamp in a rare form of ISO 8601; None if it is unreadable."""
     with suppress(ValueError):
         return isoparse(cell).date()
     return None
 
 
 class TimeParser:
-    """Converts the time stamps of a log, all of one kind, to numbers in the order of time."""
+    """Converts the timestamps of a log, all of one kind, to numbers in the order of time."""
 
     def __init__(self) -> None:
         self._kind = self._first = ""
 
     def __call__(self, cell: str) -> float:
-        """Converts a time stamp; ISO 8601 becomes nanoseconds since 1970 in the zone of the log.
+        """Converts a timestamp; ISO 8601 becomes nanoseconds since 1970 in the zone of the log.
 
         Raises:
-            UserError: the time stamp is unreadable, or is of another kind than earlier ones.
+            UserError: the timestamp is unreadable, or is of another kind than earlier ones.
         """
         kind, time = _read(cell)
         self._kind, self._first = self._kind or kind, self._first or cell
         if kind != self._kind:
             raise UserError(
-                f"the time stamps are mixed: {self._first[:40]!r} is {self._kind}, "
+                f"the timestamps are mixed: {self._first[:40]!r} is {self._kind}, "
                 f"{cell[:40]!r} is {kind}; write all of them in the same format."
             )
         return time
 
 
 def _read(cell: str) -> tuple[str, float]:
-    """The kind of a time stamp, and its number."""
+    """The kind of a timestamp, and its number."""
     if not cell:
-        raise UserError("the time stamp is empty; every row needs one.")
+        raise UserError("the timestamp is empty; every row needs one.")
     if _NUMBER.fullmatch(cell):
         # An int keeps digits, such as microseconds, that a float would lose.
         number = int(cell) if cell.isdigit() else float(cell)
@@ -119,7 +119,7 @@ def _read(cell: str) -> tuple[str, float]:
         moment = isoparse(re.sub(r" (?=[+-]|Z$)", "", cell))
     except ValueError:
         raise UserError(
-            f"the time stamp {cell[:40]!r} is neither ISO 8601, such as 2024-01-31 12:00, nor a "
+            f"the timestamp {cell[:40]!r} is neither ISO 8601, such as 2024-01-31 12:00, nor a "
             "time since 1970; write all of them in one of these formats."
         ) from None
     zone = moment.tzinfo

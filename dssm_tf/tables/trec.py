@@ -11,7 +11,7 @@ import polars as pl
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables import columns
-from dssm_tf.tables.cells import LARGEST_GRADE
+from dssm_tf.tables.cells import MAX_GRADE
 from dssm_tf.tables.columns import Column
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.tables.layout import Layout
@@ -29,7 +29,7 @@ Run = dict[str, dict[str, float]]
 
 def _parse_qrels_grades(cells: pl.Series, name: str) -> tuple[pl.Series, columns.Bad]:
     """Parses grades; negative ones (not judged) become 0."""
-    grades, bad = columns.numbers(most=LARGEST_GRADE)(cells, name)
+    grades, bad = columns.numbers(maximum=MAX_GRADE)(cells, name)
     return grades.clip(0), bad
 
 
@@ -85,7 +85,7 @@ def write_run(
 
 
 def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
-    """Writes judgments as TREC qrels. Some tools reject fractional grades, which are kept."""
+    """Writes judgments as TREC qrels; fractional grades stay, although some tools reject them."""
     write_lines(
         path,
         (

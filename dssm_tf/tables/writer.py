@@ -21,7 +21,7 @@ def write_lines(path: Path | str, lines: Iterable[str]) -> None:
     data = (f"{line}\n".encode() for line in lines)
     with atomic_write(path, "wb") as file:
         if str(path).endswith(".gz"):
-            # No time stamp and no name, so equal content gives equal bytes.
+            # No timestamp and no name, so equal content gives equal bytes.
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as gzip_file:
                 gzip_file.writelines(data)
         else:

@@ -26,7 +26,7 @@ from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import Config, find_config, load_config
 
 _RANGE = re.compile(r"(log:)?([-+.\de]+):([-+.\de]+)")
-_EDGE = 0.05  # fraction of a range
+_EDGE = 0.05  # outer fraction of a range at both ends
 _FIXED_KEYS = ("training.refit", "training.folds", "validation")
 """Keys that change how a trial is measured."""
 
@@ -77,18 +77,18 @@ class Search:
 
     @cached_property
     def trial_overrides(self) -> list[str]:
-        """The overrides that say how trials are trained. The best configuration is without them."""
+        """The overrides of the training of trials, which the best configuration does not have."""
         return [text for text in self.overrides if text.startswith("training.")]
 
     def best_config(self, setting: Mapping[str, Any]) -> Config:
-        """The configuration with the overrides of the model, and with a setting."""
-        kept = [text for text in self.overrides if text not in self.trial_overrides]
-        return load_config(find_config(self.config), [*kept, *format_settings(setting)])
+        """The configuration with a setting and with the overrides, except `trial_overrides`."""
+        model_overrides = [text for text in self.overrides if text not in self.trial_overrides]
+        return load_config(find_config(self.config), [*model_overrides, *format_settings(setting)])
 
     def edge_warnings(self, setting: Mapping[str, Any]) -> list[str]:
-        """One sentence per number at the edge of the values that were tried, except 0.
+        """One warning per number at the edge of the values that were tried, except for 0.
 
-        A value is at the edge of a range if it is in the outer 5 % of it.
+        In a range, the outer 5 % are the edge.
         """
         lines = []
         for key, distribution in self.space.items():
@@ -106,7 +106,7 @@ class Search:
                 continue
             lines.append(
                 f"WARNING: {format_settings({key: setting[key]})[0]} is at the edge of the values "
-                f"that were tried, the {side}; beyond it there may be better ones."
+                f"that were tried, the {side}; values beyond it may be better."
             )
         return lines
 
@@ -128,7 +128,7 @@ class Search:
     def settings(self) -> list[dict[str, Any]]:
         """All settings of a grid search, in order; for other searches, settings for `check`.
 
-        The latter vary one key at a time over its values, or the bounds of its range; the
+        The settings for `check` vary one key over its values, or over the bounds of its range; all
         other keys have their first value.
         """
         choices = {key: _values(distribution) for key, distribution in self.space.items()}

@@ -218,8 +218,8 @@ def _fingerprint(log: Path) -> str:
 
 def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path) -> list[str]:
     """Writes `trials.tsv`, best first, and `best.yaml`; returns its comments for printing."""
-    trials = _in_order(_finished_trials(study), search)
-    number_of = {trial.number: number for number, trial in enumerate(trials)}
+    trials = _sort_trials(_finished_trials(study), search)
+    index_of = {trial.number: index for index, trial in enumerate(trials)}
     trials.sort(key=lambda trial: (trial.state.value, -(trial.value or 0.0)))
     completed = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     rows = []
@@ -230,7 +230,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
         state = trial.user_attrs.get("reason", trial.state.name.lower())
         rows.append(
             [
-                str(number_of[trial.number]),
+                str(index_of[trial.number]),
                 *settings,
                 *cells,
                 state,
@@ -270,7 +270,7 @@ def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path
     return comments
 
 
-def _in_order(trials: Sequence[FrozenTrial], search: Search) -> list[FrozenTrial]:
+def _sort_trials(trials: Sequence[FrozenTrial], search: Search) -> list[FrozenTrial]:
     """Trials in the order in which a search without interruption runs them.
 
     A setting whose training was interrupted has a new trial, so Optuna's numbers differ. The trials
@@ -278,8 +278,8 @@ def _in_order(trials: Sequence[FrozenTrial], search: Search) -> list[FrozenTrial
     """
     if search.random or search.tpe:
         return [*trials]
-    place = {str(setting): number for number, setting in enumerate(search.settings)}
-    return sorted(trials, key=lambda trial: (place.get(str(trial.params), -1), trial.number))
+    indices = {str(setting): index for index, setting in enumerate(search.settings)}
+    return sorted(trials, key=lambda trial: (indices.get(str(trial.params), -1), trial.number))
 
 
 def _has_clicks(directory: Path) -> bool:

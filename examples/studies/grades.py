@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from dssm_tf.benchmark.teacher import teach
-from dssm_tf.cli import main as dssm
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
@@ -35,6 +34,7 @@ from dssm_tf.tables.graded_lists import write_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.text.rules import FOLDED
 from examples.judged_log import main as judged_log
+from examples.studies.commands import run_dssm
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 _WITHOUT_CLICKS = ["training.clicks=false"]
@@ -110,7 +110,7 @@ def _judgments(options: argparse.Namespace, folder: Path) -> Iterator[str]:
 def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     split, data, out = folder / "split", folder / "data", folder / "teacher"
     if not split.exists():
-        _dssm("data", "split", "--clicks", options.clicks, "--corpus", options.corpus,
+        run_dssm("data", "split", "--clicks", options.clicks, "--corpus", options.corpus,
               "--judge-later", "0.2", "--out", split)  # fmt: skip
     _preprocess(split, data)
     embed = _wordllama(options.wordllama)
@@ -196,14 +196,8 @@ def _wordllama(folder: Path) -> Any:
 
 def _preprocess(split: Path, data: Path) -> None:
     if not data.exists():
-        _dssm("preprocess", "--input", split / "clicks.tsv", "--corpus", split / "corpus.tsv",
+        run_dssm("preprocess", "--input", split / "clicks.tsv", "--corpus", split / "corpus.tsv",
               "--output", data)  # fmt: skip
-
-
-def _dssm(*arguments: Any) -> None:
-    """Runs a command; exits if it fails."""
-    if dssm([str(argument) for argument in arguments]):
-        sys.exit(1)
 
 
 def _table(

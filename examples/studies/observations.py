@@ -98,7 +98,7 @@ def word_quantities(reading: Reading) -> tuple[list[str], dict[str, np.ndarray]]
     values = {"cells changed": np.array(reading.cells_changed()[order][1:], float)}
     if "i" in activations:
         values["input gate"] = activations["i"][1:].mean(axis=1)
-        values["written"] = np.abs(quantities.written(activations))[1:].mean(axis=1)
+        values["written"] = np.abs(quantities.written_values(activations))[1:].mean(axis=1)
     return reading.words[order][1:], values
 
 
@@ -219,14 +219,14 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
         for side in (explanation.query, explanation.title):
             explanations = []  # name, values of the words, losses without the words
             if side.standard_errors is None:
-                explanations.append(("Shapley values", side.contributions, side.lost))
+                explanations.append(("Shapley values", side.contributions, side.losses))
             if side.features is not None:
                 top = np.array([position for _, position in winners(side.features)])
                 for name, won in (("top", top), ("all", side.features.argmax(axis=0))):
                     counts = np.bincount(won, minlength=len(side.words)).astype(float)
-                    explanations.append((f"{name} neurons won", counts, side.lost))
+                    explanations.append((f"{name} neurons won", counts, side.losses))
             for reading in side.readings:
-                lost = side.lost[::-1][1:] if reading.backwards else side.lost[1:]
+                lost = side.losses[::-1][1:] if reading.backwards else side.losses[1:]
                 for name, values in word_quantities(reading)[1].items():
                     explanations.append((name, values, lost))
             for name, values, lost in explanations:

@@ -65,8 +65,8 @@ def contrast(values: Sequence[Array], marked: Sequence[Flags]) -> Contrast:
     Returns:
         The contrast; its means are NaN if no text has words of both kinds.
 
-    Reference: P16 sec. V-A1: input gates attenuate unimportant words. `lower` is the statistic of
-    Mann and Whitney 1947 as a fraction; equal values count half.
+    Reference: Palangi et al. 2016, sec. V-A1: input gates attenuate unimportant words. `lower` is
+    the statistic of Mann and Whitney 1947 as a fraction; equal values count half.
     """
     rows = []
     for text_values, mask in zip(values, marked, strict=True):
@@ -82,7 +82,7 @@ def contrast(values: Sequence[Array], marked: Sequence[Flags]) -> Contrast:
     return Contrast(marked_mean, others_mean, lower_mean, len(rows))
 
 
-def written(activations: Mapping[str, Array]) -> Array:
+def written_values(activations: Mapping[str, Array]) -> Array:
     """The values that each word writes into the cells, `i(t) y_g(t) = c(t) - f(t) c(t-1)`.
 
     Args:
@@ -158,8 +158,8 @@ def purity(cells: Indices, labels: Indices) -> float:
     Returns:
         `sum_k max_l n(k, l) / sum_kl n(k, l)`, `n` counting texts of label l with cell k.
 
-    Reference: Manning et al. 2008, "Introduction to Information Retrieval", sec. 16.3; for P16
-    sec. V-A3 and table III.
+    Reference: Manning et al. 2008, "Introduction to Information Retrieval", sec. 16.3; for
+    Palangi et al. 2016, sec. V-A3 and table III.
     """
     counts = np.zeros((int(cells.max()) + 1, int(labels.max()) + 1))
     np.add.at(counts, (cells, labels[:, None]), 1)

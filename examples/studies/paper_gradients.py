@@ -1,4 +1,4 @@
-"""Compares the gradients of an LSTM-RNN with those of P16 appendix A.
+"""Compares the gradients of an LSTM-RNN with those of Palangi et al. 2016, appendix A.
 
     python -m examples.studies.paper_gradients --model RUN
 
@@ -127,7 +127,7 @@ def gradient(model: Siamese, features: TextFeatures, pairs: Sequence[Sequence[st
 def paper_gradients(
     model: Siamese, features: TextFeatures, pairs: Sequence[Sequence[str]]
 ) -> tuple[Vector, Vector]:
-    """The gradients of P16 appendix A: by eq. 16 to 42 alone, and by eq. 16 to 44.
+    """The gradients of Palangi et al. 2016, appendix A: by eq. 16 to 42 alone, and by eq. 16 to 44.
 
     The cells of the model are exchanged, so that its later gradients are not exact.
     """
@@ -138,11 +138,11 @@ def paper_gradients(
             cell.__class__ = kind
         return gradient(model, features, pairs)
 
-    alone = with_cell(ConstantOutputCell)
-    complete = np.zeros_like(alone)
+    eq_16_to_42 = with_cell(ConstantOutputCell)
+    eq_16_to_44 = np.zeros_like(eq_16_to_42)
     for block in range(cells[0].blocks):
-        complete += with_cell(type("OneGate", (OneGateCell,), {"gate": block}))
-    return alone, complete
+        eq_16_to_44 += with_cell(type("OneGate", (OneGateCell,), {"gate": block}))
+    return eq_16_to_42, eq_16_to_44
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -157,10 +157,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     untrained = build_model(ranker.config, ranker.vocabulary.size)
     for name, model in (("untrained", untrained), ("trained", ranker.model)):
         exact = gradient(model, features, pairs)
-        alone, complete = paper_gradients(model, features, pairs)
+        eq_16_to_42, eq_16_to_44 = paper_gradients(model, features, pairs)
         sys.stdout.write(
-            f"{name}: cosine {cosine(exact, alone):.3f} with eq. 16 to 42 alone, "
-            f"{cosine(exact, complete):.3f} with eq. 16 to 44\n"
+            f"{name}: cosine {cosine(exact, eq_16_to_42):.3f} with eq. 16 to 42 alone, "
+            f"{cosine(exact, eq_16_to_44):.3f} with eq. 16 to 44\n"
         )
 
 

@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dssm_tf.cli import main as dssm
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
@@ -27,6 +26,7 @@ from dssm_tf.tables.columns import raw
 from dssm_tf.tables.judgments import Judgment, read_judgments
 from dssm_tf.tables.read import read
 from examples.simulate_clicks import main as simulate_clicks
+from examples.studies.commands import run_dssm
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
 ETAS = (0, 1)
@@ -67,7 +67,7 @@ def evaluate_seed(
         for name, method in ((NAIVE, "none"), (WEIGHTED, "harvesting")):
             run = folder / f"{name}{eta}"
             data = run.with_suffix(".data")
-            _dssm("preprocess", "--input", log, "--position-weights", method,
+            run_dssm("preprocess", "--input", log, "--position-weights", method,
                   "--validation-fraction", "0", "--output", data)  # fmt: skip
             changes = [*SETTINGS, f"training.epochs={options.epochs}", f"training.seed={seed}"]
             config = load_config(find_config("dssm"), [*changes, *options.set])
@@ -90,11 +90,6 @@ def evaluate_seed(
         for ranking in (PRIOR, COSINE)
     }
     return means, curves
-
-
-def _dssm(*arguments: object) -> None:
-    if code := dssm([str(word) for word in arguments]):
-        sys.exit(code)
 
 
 def table(results: Sequence[Values], first_seed: int = 0) -> Iterator[str]:

@@ -27,8 +27,13 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, write_corpus
-from dssm_tf.tables.judgments import judgments_from_clicks as judged_by
+from dssm_tf.tables.judgments import (
+    CorpusTitle,
+    Judgment,
+    judgments_from_clicks,
+    read_corpus,
+    write_corpus,
+)
 from dssm_tf.text.rules import FOLDED
 from examples.studies.later_clicks import later_judgments, split_by_time
 
@@ -36,7 +41,7 @@ CONTROL = "trigram_tfidf"
 METRICS = ("ndcg@10", "ndcg@1")
 
 
-class Source(NamedTuple):
+class LogSource(NamedTuple):
     """Pairs to draw logs from, titles to rank, and test judgments."""
 
     name: str
@@ -45,7 +50,7 @@ class Source(NamedTuple):
     judgments: list[Judgment]
 
 
-def web_questions() -> Source:
+def web_questions() -> LogSource:
     """The bundled questions; the test questions are the judgments."""
     table = (files("dssm_tf.datasets") / "webquestions" / "pairs.tsv").read_text("utf-8")
     rows = [line.split("\t") for line in table.splitlines()[1:]]
@@ -54,21 +59,23 @@ def web_questions() -> Source:
     ids = {entry.title: entry.doc_id for entry in corpus}
     test = [(row[2], ids[row[3]], 1.0) for row in rows if row[1] == "test"]
     pairs = [(row[2], row[3]) for row in rows if row[1] != "test"]
-    return Source("WebQuestions", pairs, corpus, judged_by(test, FOLDED, dict(corpus)))
+    return LogSource(
+        "WebQuestions", pairs, corpus, judgments_from_clicks(test, FOLDED, dict(corpus))
+    )
 
 
-def best_buy(folder: Path) -> Source:
+def best_buy(folder: Path) -> LogSource:
     """The shop's clicks; the last fifth is for the test."""
     corpus = read_corpus(folder / "corpus.tsv")
     header, earlier, later = split_by_time(folder / "clicks.tsv", 0.8)
     query, title = header.index("query"), header.index("title")
     pairs = [(row.split("\t")[query], row.split("\t")[title]) for row in earlier]
     ids = {entry.title: entry.doc_id for entry in reversed(corpus)}
-    return Source("Best Buy", pairs, corpus, later_judgments(header, later, ids))
+    return LogSource("Best Buy", pairs, corpus, later_judgments(header, later, ids))
 
 
 def evaluate_draw(
-    source: Source, size: int, draw: int, variants: dict[str, list[str]], config: str
+    source: LogSource, size: int, draw: int, variants: dict[str, list[str]], config: str
 ) -> dict[str, list[float]]:
     """Trains on one drawn log and returns the metrics of each system by name."""
     from dssm_tf.model.semantic_ranker import SemanticRanker

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.cli import main as dssm
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
@@ -32,6 +31,7 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import BENCHMARK_SPLIT, is_held_out
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import FOLDED
+from examples.studies.commands import run_dssm
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 VARIANTS = (  # title fields, and whether the fields share the rows of the first matrix
@@ -97,7 +97,7 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
         data = folder / f"data-{fields}-{rows}"
         if not data.exists():
             log, corpus = folder / "train.tsv", folder / "corpus.tsv"
-            _dssm("preprocess", "--input", log, "--corpus", corpus, "--title-fields", fields,
+            run_dssm("preprocess", "--input", log, "--corpus", corpus, "--title-fields", fields,
                   "--field-rows", rows, "--output", data)  # fmt: skip
         layout = Layout(title_fields=tuple(fields.split(",")))
         titles = read_corpus(folder / "corpus.tsv", layout)
@@ -152,11 +152,6 @@ class _WithoutOwnTitle:
         scores = np.array(self._ranker.score_matrix(queries, titles))
         names = np.array([title.split(SEPARATOR)[0] for title in titles])
         return np.where(np.array(queries)[:, None] == names, scores.min() - 1, scores)
-
-
-def _dssm(*arguments: object) -> None:
-    if dssm([str(word) for word in arguments]):
-        sys.exit(1)
 
 
 if __name__ == "__main__":

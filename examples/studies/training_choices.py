@@ -63,11 +63,11 @@ def logs(data: Path, folder: Path) -> dict[str, list[str]]:
     bundled = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
     rows = [row.split("\t") for row in bundled.read_text("utf-8").splitlines()]
     train = [row[2:] for row in rows if row[1] != "test"]
-    flags["WebQuestions"] = _write(folder / "webquestions.tsv", train)
+    flags["WebQuestions"] = _write_log(folder / "webquestions.tsv", train)
 
     shop = data / "bestbuy"
     header, earlier, _ = split_by_time(shop / "clicks.tsv", 0.8)
-    flags["Best Buy"] = _write(
+    flags["Best Buy"] = _write_log(
         folder / "bestbuy.tsv", [header, *(row.split("\t") for row in earlier)]
     )
     flags["Best Buy"] += ["--corpus", str(shop / "corpus.tsv")]
@@ -81,7 +81,7 @@ def logs(data: Path, folder: Path) -> dict[str, list[str]]:
         for row in pairs
         if not is_held_out(row[0], 0.2, "homedepot") and is_held_out(row[0], 0.25, "choices")
     ]
-    flags["Home Depot"] = _write(folder / "homedepot.tsv", [header, *selected])
+    flags["Home Depot"] = _write_log(folder / "homedepot.tsv", [header, *selected])
 
     split(data / "homedepot", folder / "catalog")
     tables = [str(folder / "catalog" / name) for name in ("clicks.tsv", "corpus.tsv")]
@@ -89,7 +89,8 @@ def logs(data: Path, folder: Path) -> dict[str, list[str]]:
     return flags
 
 
-def _write(path: Path, rows: Sequence[Sequence[str]]) -> list[str]:
+def _write_log(path: Path, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Writes a log; returns the flags with which preprocess reads it."""
     with atomic_write(path) as file:
         file.writelines("\t".join(row) + "\n" for row in rows)
     return ["--input", str(path)]

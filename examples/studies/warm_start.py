@@ -146,8 +146,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         days = [f"{value:.3f}" for value in table.mean(0)[:, 0]]
         means, spread = table.mean((0, 1)), np.ptp(table.mean(1), axis=0) / 2
         cells = [f"{mean:.3f} ± {half:.3f}" for mean, half in zip(means, spread, strict=True)]
-        cpu_file = np.mean(seconds[name]) if seconds[name] else 0
-        lines.append(f"| {name} | {' | '.join([*days, *cells])} | {cpu_file:.0f} |")
+        mean_cpu_seconds = np.mean(seconds[name]) if seconds[name] else 0
+        lines.append(f"| {name} | {' | '.join([*days, *cells])} | {mean_cpu_seconds:.0f} |")
     sys.stdout.write("\n".join(lines) + "\n")
     if options.json:
         options.json.write_text(json.dumps({"ndcg": ndcg, "seconds": seconds}) + "\n", "utf-8")

@@ -45,7 +45,7 @@ def test_a_backwards_reading_starts_with_the_last_word():
 def test_a_keyword_changes_more_than_40_percent_of_ten_cells_in_both_directions(
     left, right, is_keyword
 ):
-    # Five of ten cells are more than 40 %, four are not (P16, sec. V-A2).
+    # Five of ten cells are more than 40 %, four are not (Palangi et al. 2016, sec. V-A2).
     def changing(count, backwards):
         cells = [[0.1, 0.9, 0.9]] * count + [[0.9, 0.9, 0.9]] * (10 - count)
         cells = np.array([*cells, [0.0, 0.1, 0.1]])  # the last is not among the ten
@@ -77,7 +77,8 @@ def test_the_word_of_a_text_of_one_word_is_a_keyword():
          {0: ["pizza"], 1: ["pizza"]}),
         # The change of y counts, not y itself.
         ([reading("the pizza place", [0.1, 0.9, 0.9])], {0: ["pizza"]}),
-        # All cells are zero before the first word, so it does not count (P16, footnote 3).
+        # All cells are zero before the first word, so it does not count
+        # (Palangi et al. 2016, footnote 3).
         ([reading("pizza place", [0.9, 0.9])], {}),
         ([reading("best pizza", [0.9, 0.9], backwards=True)], {}),
         # Indices of the second direction follow the first's; words keep the order of the text.

@@ -66,7 +66,7 @@ def test_contributions_sum_to_the_cosine_and_losses_are_differences_of_cosines(
     assert explanation.score == pytest.approx(ranker.score(QUERY, [TITLE])[0], abs=TOLERANCE)
     vector = ranker.encode_titles(["battlefield 3 limited edition"])[0]
     cosines = ranker.encode_queries(["batlefield three", "three", "batlefield"]) @ vector
-    assert explanation.query.lost == pytest.approx(cosines[0] - cosines[1:], abs=TOLERANCE)
+    assert explanation.query.losses == pytest.approx(cosines[0] - cosines[1:], abs=TOLERANCE)
 
 
 def test_sampled_values_sum_to_the_cosine_and_are_printed_with_their_errors(rankers):
@@ -112,7 +112,7 @@ def test_an_export_has_the_same_explanation_as_its_run(rankers, exports, kind, q
         actual, expected = getattr(of_export, side), getattr(of_run, side)
         assert actual.words == expected.words
         assert actual.contributions == pytest.approx(expected.contributions, abs=1e-5)
-        assert actual.lost == pytest.approx(expected.lost, abs=1e-5)
+        assert actual.losses == pytest.approx(expected.losses, abs=1e-5)
     assert "An export does not contain its layers" in of_export.notes[-1]
     assert of_run.mean_prior != 0
 
@@ -290,7 +290,7 @@ def test_markdown_and_json_show_every_word_with_the_same_numbers(explained, name
     heads = " ".join(explanation.query.columns())
     assert ("keyword" in heads) == (name not in ("dssm", "clsm", "words"))
     assert ("neurons won" in heads) == (name == "clsm")
-    assert f'<td style="text-align:right">{explanation.query.lost[0]:+.3f}</td>' in html(
+    assert f'<td style="text-align:right">{explanation.query.losses[0]:+.3f}</td>' in html(
         markdown(explanation)
     )
 
@@ -333,7 +333,7 @@ def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained):
     ):
         assert [label.get_text() for label in axis.get_yticklabels()] == side.words
         assert [bar.get_width() for bar in axis.patches] == pytest.approx(side.contributions)
-        assert axis.lines[0].get_xdata() == pytest.approx(side.lost)
+        assert axis.lines[0].get_xdata() == pytest.approx(side.losses)
         assert axis.yaxis_inverted()  # the first word on top
     forwards, backwards = explanation.title.readings
     for name, reading in (("gates-title", forwards), ("gates-title-backwards", backwards)):

@@ -47,32 +47,33 @@ def test_frames_and_files_of_the_same_rows_are_the_same_data(model, folder):
 
 @pytest.mark.long
 def test_the_model_of_frames_is_the_model_of_the_two_steps(model, folder):
-    steps = dssm_tf.train(data=str(folder / "data"), out=str(folder / "run"), config=SMALL,
-                          quiet=True)  # fmt: skip
+    two_steps = dssm_tf.train(
+        data=str(folder / "data"), out=str(folder / "run"), config=SMALL, quiet=True
+    )
     expected = model.score(["red fox", "owl"], TITLES)
-    assert steps.score(["red fox", "owl"], TITLES).tolist() == expected.tolist()
+    assert two_steps.score(["red fox", "owl"], TITLES).tolist() == expected.tolist()
     # Preprocessed data have titles without ids.
-    assert set(steps.search("red fox", 100)["title"]) == set(TITLES)
+    assert set(two_steps.search("red fox", 100)["title"]) == set(TITLES)
     again = dssm_tf.train(data=folder / "data", out=folder / "run", config=SMALL, quiet=True)
-    assert again.search("red fox").equals(steps.search("red fox"))
+    assert again.search("red fox").equals(two_steps.search("red fox"))
 
 
 def test_a_search_has_one_row_per_title_best_first(model):
-    one = model.search("red fox", k=3)
-    assert one.schema == {
+    hits = model.search("red fox", k=3)
+    assert hits.schema == {
         "query": pl.String, "rank": pl.Int64, "doc_id": pl.String, "title": pl.String,
         "score": pl.Float64,
     }  # fmt: skip
-    assert one["rank"].to_list() == [1, 2, 3]
-    assert one["query"].unique().to_list() == ["red fox"]
+    assert hits["rank"].to_list() == [1, 2, 3]
+    assert hits["query"].unique().to_list() == ["red fox"]
     ids = dict(CORPUS.select("title", "doc_id").iter_rows())
-    assert one["doc_id"].to_list() == [ids[title] for title in one["title"]]
+    assert hits["doc_id"].to_list() == [ids[title] for title in hits["title"]]
     best = model.rank("red fox", TITLES, k=3)
-    assert one["title"].to_list() == best["title"].to_list()
-    assert one["score"].to_list() == pytest.approx(best["score"].to_list(), abs=1e-5)
-    many = model.search(pl.Series(["owl", "red fox"]), k=3)
-    assert many.filter(pl.col("query") == "red fox").equals(one)
-    assert many["query"].to_list() == ["owl"] * 3 + ["red fox"] * 3
+    assert hits["title"].to_list() == best["title"].to_list()
+    assert hits["score"].to_list() == pytest.approx(best["score"].to_list(), abs=1e-5)
+    hits_of_two = model.search(pl.Series(["owl", "red fox"]), k=3)
+    assert hits_of_two.filter(pl.col("query") == "red fox").equals(hits)
+    assert hits_of_two["query"].to_list() == ["owl"] * 3 + ["red fox"] * 3
     assert model.search([]).shape == (0, 5)
 
 
@@ -86,12 +87,12 @@ def test_a_saved_model_has_its_corpus(model, folder):
     assert repr(model) == f"<dssm_tf.Model {described}, temporary, see save>"
     with pytest.raises(dssm_tf.UserError, match="saved exists already"):
         loaded.save(folder / "saved")
-    bare = dssm_tf.Model(lambda: loaded.ranker)
+    without_corpus = dssm_tf.Model(lambda: loaded.ranker)
     with pytest.raises(
         dssm_tf.UserError, match="no corpus is known to the model dssm; give corpus"
     ):
-        bare.search("red fox")
-    assert bare.search("fox", corpus=["owl", "red fox"], k=1)["doc_id"].to_list() == ["1"]
+        without_corpus.search("red fox")
+    assert without_corpus.search("fox", corpus=["owl", "red fox"], k=1)["doc_id"].to_list() == ["1"]
 
 
 def test_a_saved_index_has_the_same_search(model, folder):
@@ -163,7 +164,10 @@ def test_titles_are_searched_with_the_ids_of_one_table_only(tmp_path):
     [
         ({}, "there is nothing to learn from; give clicks or corpus, or data"),
         ({"data": "D", "min_clicks": 2}, "min_clicks is a setting of preprocess; give clicks or"),
-        ({"clicks": LOG.lazy()}, r"the polars LazyFrame is no table; .* Call \.collect\(\) first"),
+        (
+            {"clicks": LOG.lazy()},
+            r"the polars LazyFrame is not a table; .* Call \.collect\(\) first",
+        ),
         ({"clicks": LOG.drop("query"), "quiet": True}, r"\(missing: query\)"),
         ({"clicks": LOG, "corpus": CORPUS.vstack(CORPUS[:1])}, "the polars DataFrame, row .* 'd0'"),
         ({"clicks": LOG, "config": "lstn"}, "Did you mean 'lstm'"),

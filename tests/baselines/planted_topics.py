@@ -14,7 +14,7 @@ def planted_clicks(pairs: int, seed: int, mixing: float = 0.1) -> list[tuple[str
 
     Args:
         pairs: number of clicks.
-        seed: of the random words.
+        seed: seed of the random words.
         mixing: probability that a word is of a random topic.
     """
     random = np.random.default_rng(seed)

@@ -1,3 +1,5 @@
+"""Phrase pairs of aligned words: alignments, frequencies and probabilities."""
+
 from collections import Counter
 from unittest.mock import patch
 

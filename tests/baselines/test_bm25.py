@@ -1,3 +1,5 @@
+"""BM25: one score by hand, scores of bm25s, and equal scores in any batch."""
+
 import math
 
 import bm25s

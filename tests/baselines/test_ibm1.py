@@ -1,3 +1,5 @@
+"""IBM model 1: expectation-maximization equals the reference."""
+
 import numpy as np
 import pytest
 from hypothesis import given

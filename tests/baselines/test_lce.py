@@ -1,3 +1,5 @@
+"""Latent concept expansion: concepts and scores equal their definitions."""
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""LDA: topics equal those of tomotopy."""
+
 import numpy as np
 from pytest import approx
 

@@ -1,3 +1,5 @@
+"""LSA: scores equal those of scikit-learn and the formulas of both papers."""
+
 import numpy as np
 from pytest import approx
 from sklearn.decomposition import TruncatedSVD

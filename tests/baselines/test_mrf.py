@@ -1,3 +1,5 @@
+"""The Markov random field: scores by hand and by definition."""
+
 import math
 
 import pytest

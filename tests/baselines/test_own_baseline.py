@@ -6,7 +6,7 @@ import pytest
 
 from dssm_tf.baselines.base import Baseline
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.reports.files import WRITTEN, write
+from dssm_tf.reports.files import REPORT_FILES, write
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
 
@@ -48,7 +48,7 @@ def test_reports_have_the_documented_metric(example, tmp_path):
     out.mkdir()
     write(example["evaluation"], out)
     assert {path.name for path in out.iterdir()} == {
-        name.rstrip("/") for name in WRITTEN.split(", ")
+        name.rstrip("/") for name in REPORT_FILES.split(", ")
     }
     for name in ("report.md", "report.html", "metrics.json", "per_query.tsv"):
         assert "success@1" in (out / name).read_text("utf-8")

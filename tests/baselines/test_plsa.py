@@ -1,3 +1,5 @@
+"""PLSA: expectation-maximization equals the reference and ends as documented."""
+
 import numpy as np
 from pytest import approx
 

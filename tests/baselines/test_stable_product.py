@@ -1,3 +1,5 @@
+"""A product of matrices whose entries do not depend on its shape."""
+
 import numpy as np
 
 from dssm_tf.baselines.stable_product import stable_product

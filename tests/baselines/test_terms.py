@@ -1,3 +1,5 @@
+"""The terms of a baseline: texts as word ids."""
+
 from dssm_tf.baselines.terms import Terms
 
 

@@ -1,3 +1,5 @@
+"""TF-IDF: one score by hand, and scores of scikit-learn."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""The unigram language model: scores by hand and by definition."""
+
 import math
 from collections import Counter
 from itertools import chain

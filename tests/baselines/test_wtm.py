@@ -1,3 +1,5 @@
+"""The word translation model: one score by hand."""
+
 import math
 
 import pytest

@@ -35,7 +35,7 @@ def test_a_failed_system_is_reported_with_its_reason_and_the_others_are_measured
     benchmark_output, metrics, folder
 ):
     *_, line = benchmark_output[2].splitlines()
-    assert line.startswith("dssm benchmark: 1 of 14 rows failed: broken; the reasons")
+    assert line.startswith("dssm benchmark: 1 of 14 rows failed: broken. The reasons")
     entry = metrics["systems"]["broken"]
     assert "Set negatives.in_batch or negatives.fresh" in entry["error"]
     assert "map" not in entry

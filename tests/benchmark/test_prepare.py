@@ -175,7 +175,7 @@ def test_repeated_judgments_have_their_mean_grade(files):
             "grade '-1'; expected a number from 0 to 100",
         ),
         ("judgments", HEAD, "a header and no judgment"),
-        ("corpus", CORPUS + "d00\tanother\n", r"corpus.tsv:22: doc_id 'd00' is there already"),
+        ("corpus", CORPUS + "d00\tanother\n", r"corpus.tsv:22: doc_id 'd00' is repeated"),
         ("log", LOG + "hat\n" * 180, r"180 of 200 rows are malformed, .*90.0% of the rows"),
         # Text would put these times in the wrong order.
         (

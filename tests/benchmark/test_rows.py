@@ -32,7 +32,7 @@ from tests.clicks import Click, write_data
 from tests.runs import finished_run
 
 
-def of_query(run, query):
+def ranking_of(run, query):
     """The titles of a query, best first, with their scores."""
     rows = run.filter(pl.col("query") == query)
     return rows["title"].to_numpy(), rows["score"].to_numpy()
@@ -145,11 +145,11 @@ def test_a_second_call_fits_only_new_systems(folder, benchmark_output):
     query = int(np.flatnonzero(result.fold == 0)[0])
     cosines = (ranker.encode_queries([result.task.queries[query]]) @
                ranker.encode_titles(title_texts).T)[0]  # fmt: skip
-    titles, scores = of_query(tiny.seeds[0].run, query)
+    titles, scores = ranking_of(tiny.seeds[0].run, query)
     assert scores == pytest.approx(cosines[titles], abs=1e-6)
     (tiny_prior,) = result.rows[3].seeds
     weight = tiny_prior.about["chosen"][0]["values"]["prior"]
-    titles, scores = of_query(tiny_prior.run, query)
+    titles, scores = ranking_of(tiny_prior.run, query)
     log_prior = Inputs(folder / "out" / "work" / "inputs").prior()(result.task.titles)
     expected = cosines + weight * log_prior
     assert scores == pytest.approx(expected[titles], abs=1e-5)

@@ -1,3 +1,5 @@
+"""The systems of a benchmark: names, seeds, parameters and jobs."""
+
 import pytest
 import yaml
 from pydantic import Field
@@ -133,10 +135,13 @@ def test_a_sweep_adds_one_row_per_value(config):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["bm52"],), r"no system 'bm52'; it is neither .* one of bm25, .*mean 'bm25'\?"),
+        (
+            (["bm52"],),
+            r"no system 'bm52'; expected a configuration file or one of bm25, .*mean 'bm25'\?",
+        ),
         (
             (["bm25", "mine=nowhere"],),
-            "no system 'nowhere'; it is neither a configuration's file nor",
+            "no system 'nowhere'; expected a configuration file or one of",
         ),
         (
             (["bm25"], ["bm25.c=1"]),

@@ -13,7 +13,7 @@ from dssm_tf.benchmark.teacher import teach
 from dssm_tf.commands.teach import teach as teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.tables.graded_lists import SCORES, read_lists
+from dssm_tf.tables.graded_lists import SCORE_LIMITS, read_lists
 from dssm_tf.text.rules import FOLDED, Rules
 from tests.benchmark.colors import TINY
 from tests.clicks import Click, click_log, write_data
@@ -83,7 +83,7 @@ def test_the_command_writes_scores_that_train_reads(data, texts, tmp_path, monke
     monkeypatch.setattr(external, "load_encoder", lambda model: (encode, 1.0))
     out = tmp_path / "scores.tsv"
     teach_command(data=data.path, model="owner/any", out=out, best=2, random=1)
-    lists = read_lists(out, "score", SCORES, FOLDED)
+    lists = read_lists(out, "score", SCORE_LIMITS, FOLDED)
     assert len(lists) == len(texts[0])
     expected = encode([lists[0].query]) @ encode([lists[0].titles[0]]).T
     assert lists[0].values[0] == pytest.approx(expected.item(), abs=1e-6)

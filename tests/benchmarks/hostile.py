@@ -108,11 +108,11 @@ def unread(target: Target) -> Counter[str]:
 
 
 ATTACKS: dict[str, Callable[[Target], Counter[str]]] = {
-    "malformed bodies": lambda target: faults.malformed_bodies(target, 100),
-    "malformed messages": lambda target: faults.malformed_messages(target, 100),
-    "texts that are no UTF-8": lambda target: faults.invalid_utf8(target, 20),
-    "heads of a megabyte": lambda target: faults.long_heads(target, 5),
-    "connections reset at any point": lambda target: faults.dropped(target, 100),
+    "malformed bodies": lambda target: faults.send_malformed_bodies(target, 100),
+    "malformed messages": lambda target: faults.send_malformed_messages(target, 100),
+    "texts that are not UTF-8": lambda target: faults.send_invalid_utf8(target, 20),
+    "heads of a megabyte": lambda target: faults.send_long_heads(target, 5),
+    "connections reset at any point": lambda target: faults.drop_connections(target, 100),
     "shapes and repetitions": many_dimensions,
     "large bodies and messages": large,
     "half a request": half_sent,

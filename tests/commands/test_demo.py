@@ -58,11 +58,15 @@ def test_the_examples_are_not_in_the_log(tmp_path):
     assert not [query for query in demonstration.EXAMPLES if query in log]
 
 
-def metrics_of(rights: dict[str, float]) -> dict[str, object]:
-    """The content of metrics.json for a fraction of right first titles per system."""
+def metrics_of(right_fractions: dict[str, float]) -> dict[str, object]:
+    """The content of metrics.json.
+
+    Args:
+        right_fractions: for each system, the fraction of queries whose first title is right.
+    """
     systems = {
         name: {"ndcg@1": x, "ndcg@10": x + 0.02, "ci95": {"ndcg@1": [x - 0.01, x + 0.012]}}
-        for name, x in rights.items()
+        for name, x in right_fractions.items()
     }
     return {"systems": systems, "queries": {"measured": 1998}}
 

@@ -3,18 +3,16 @@
 import hashlib
 import json
 import re
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
+from tests.commands.models import replace_load_run, write_run
 from tests.script import python
 
 JUDGMENTS = (
@@ -42,16 +40,11 @@ class Model:
 def folder(tmp_path, monkeypatch):
     """Writes judgments, a corpus and models to the working directory of the command."""
     monkeypatch.chdir(tmp_path)
-    module = types.ModuleType("dssm_tf.model.load_run")
-    module.load_run = Model
-    monkeypatch.setitem(sys.modules, "dssm_tf.model.load_run", module)
+    replace_load_run(monkeypatch, Model)
     Path("j.tsv").write_text(JUDGMENTS)
     Path("c.tsv").write_text(CORPUS)
-    for run in map(Path, ("lstm", "other/lstm")):
-        run.mkdir(parents=True)
-        (run / "config.yaml").touch()
-        np.save(run / "query_ids.npy", [FOLDED.id("Red HAT")])
-        Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, dict.fromkeys(KINDS, ()), {}).save(run)
+    for run in ("lstm", "other/lstm"):
+        write_run(Path(run), ["Red HAT"])
 
 
 def metrics(out="out"):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dssm_tf.cli import main
-from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.stable_hash import combine64
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
+from tests.commands.models import replace_load_run, write_run
 
 QUERIES = 30
 
@@ -33,23 +31,18 @@ class Model:
 
 
 def write_model(name, learned=()):
-    """Writes the files of a run that has learned the clicks of some queries."""
+    """Writes the files of a run that has learned the clicks of the queries with these numbers."""
     run = Path(name)
-    run.mkdir(parents=True)
-    (run / "config.yaml").touch()
-    queries = FOLDED.ids(f"query {n}" for n in learned)
-    np.save(run / "query_ids.npy", queries)
-    np.save(run / "pair_ids.npy", combine64(queries, FOLDED.ids(f"title {n}" for n in learned)))
-    Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, dict.fromkeys(KINDS, ()), {}).save(run)
+    write_run(run, [f"query {n}" for n in learned])
+    titles = np.array([FOLDED.id(f"title {n}") for n in learned], np.int64)
+    np.save(run / "pair_ids.npy", combine64(np.load(run / "query_ids.npy"), titles))
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Writes judgments, a corpus, models and a run to the working directory."""
     monkeypatch.chdir(tmp_path)
-    module = types.ModuleType("dssm_tf.model.load_run")
-    module.load_run = Model
-    monkeypatch.setitem(sys.modules, "dssm_tf.model.load_run", module)
+    replace_load_run(monkeypatch, Model)
     rows = [f"q{n}\tquery {n}\td{n}\ttitle {n}\t1" for n in range(QUERIES)]
     Path("j.tsv").write_text("\n".join(["query_id\tquery\tdoc_id\ttitle\tgrade", *rows, ""]))
     titles = [f"d{n}\ttitle {n}" for n in range(QUERIES)]

@@ -11,8 +11,8 @@ from dssm_tf import cli
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.interleaving import compare_teams, sign_test
 from dssm_tf.runtime.interleaving import team_draft
+from dssm_tf.tables.interleaved_lists import read_interleaved_lists
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.shown_lists import read_shown_lists
 
 HEADER = "list_id\tteam\tclicks\tsession_id\tquery\tdoc_id"
 
@@ -22,11 +22,11 @@ def lists(outcomes: str, session: str = "{}") -> list[str]:
 
     Args:
         outcomes: per list the winner, `n` or `l`, `=` for a tie or `-` for no click.
-        session: of the list with a number.
+        session: session id of each list; `{}` is replaced by the number of the list.
     """
     return [
         f"{session}-{number}\t{team}\t{int(outcome in team[0] + '=')}\t{session}\tq\t{team}"
-        .format(number, number)  # session may be a format
+        .format(number, number)  # replaces `{}` in the session id
         for number, outcome in enumerate(outcomes)
         for team in ("live", "new")
     ]  # fmt: skip
@@ -36,14 +36,14 @@ def lists(outcomes: str, session: str = "{}") -> list[str]:
 def compare(write):
     def compare(rows: list[str], **options):
         path = write("shown.tsv", "\n".join([HEADER, *rows]) + "\n")
-        return compare_teams(read_shown_lists([path], Layout()), **options)
+        return compare_teams(read_interleaved_lists([path], Layout()), **options)
 
     return compare
 
 
 def test_a_list_is_won_by_the_team_with_more_clicked_titles(compare):
     result = compare(lists("nnnl=--"), unit="list")
-    assert (result.teams, result.lists, result.clicked) == (("live", "new"), 7, 5)
+    assert (result.teams, result.lists, result.clicked_lists) == (("live", "new"), 7, 5)
     assert result.wins == result.unit_wins == (1, 3)
     # (1 win + half a tie) / 5 - 1/2
     assert result.preference == pytest.approx(1.5 / 5 - 0.5)
@@ -64,18 +64,18 @@ def test_the_sign_test_equals_its_formula(wins, losses):
     assert sign_test(wins, losses) == pytest.approx(sum(extreme) / 2**n)
 
 
-def test_the_interval_equals_that_of_drawn_sessions(compare):
+def test_the_interval_equals_that_of_resampled_sessions(compare):
     random = np.random.default_rng(5)
     outcomes = ["".join(random.choice([*"nnl=-"], random.integers(1, 5))) for _ in range(60)]
     rows = [row for s, text in enumerate(outcomes) for row in lists(text, f"s{s}")]
     result = compare(rows)
-    # Draws 60 sessions with replacement, 4000 times, in float64.
+    # 4000 resamples of 60 sessions, with replacement, in float64.
     signs = {"l": 1.0, "n": -1.0, "=": 0.0}
     sums = np.array([sum(signs[o] for o in text if o != "-") for text in outcomes])
     counts = np.array([sum(o != "-" for o in text) for text in outcomes], np.float64)
     sums, counts = sums[counts > 0], counts[counts > 0]
-    drawn = random.integers(0, len(sums), (4000, len(sums)))
-    means = sums[drawn].sum(1) / (2 * counts[drawn].sum(1))
+    resampled = random.integers(0, len(sums), (4000, len(sums)))
+    means = sums[resampled].sum(1) / (2 * counts[resampled].sum(1))
     assert result.unit == "session"
     assert result.units == len(sums)
     assert result.unit_wins == ((sums > 0).sum(), (sums < 0).sum())
@@ -128,7 +128,9 @@ def test_lists_that_team_draft_cannot_make_get_a_warning(compare):
     assert warning.startswith("In 1 of 2 lists, one team has at least two titles more")
     unfair = [f"x{n}\tnew\t1\tx{n}\tq\td" for n in range(20)] + lists("l")
     (warning,) = compare(unfair).warnings
-    assert "is of live in 0 and of new in 20 lists; the coin seems not to be fair" in warning
+    assert (
+        "is from live in 0 and from new in 20 lists; the coin does not seem to be fair" in warning
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,11 +161,13 @@ def test_a_log_without_the_columns_is_an_error(write, capsys):
 
 def test_null_teams_and_missing_columns_are_empty(write):
     path = write("shown.jsonl", '{"list_id": 1, "team": null, "clicks": 1}\n')
-    (row,) = read_shown_lists([path], Layout()).rows(named=True)
+    (row,) = read_interleaved_lists([path], Layout()).rows(named=True)
     assert (row["team"], row["query"], row["session_id"], row["doc_id"]) == ("", "", "", "")
 
 
-def test_the_documented_example_prints_what_the_page_shows(checkout, tmp_path, monkeypatch, capsys):
+def test_the_documented_example_prints_the_documented_output(
+    checkout, tmp_path, monkeypatch, capsys
+):
     text = (checkout / "docs" / "interleaving.md").read_text("utf-8")
     code = text.split("run by tests/commands/test_interleave.py -->\n```python\n")[1]
     monkeypatch.chdir(tmp_path)

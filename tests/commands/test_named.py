@@ -1,3 +1,5 @@
+"""Names of runs in `NAME=PATH` flags."""
+
 from pathlib import Path
 
 from dssm_tf.commands.named import named_paths

@@ -10,7 +10,7 @@ from dssm_tf.cli import main
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from pipelines import preprocess
 from tests.clicks import Data, catalog
-from tests.pipelines.written import Data as Written
+from tests.pipelines.written import WrittenData
 from tests.runs import finished_run
 
 CONFIG = {
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     write_judgments(folder / "judgments.tsv", judgments)
     arguments = ["--corpus", folder / "corpus.tsv", "--output", folder / "data"]
     assert not preprocess.run(list(map(str, arguments)))
-    written = Written(folder / "data")
+    written = WrittenData(folder / "data")
     data = Data(written.path, written.vocabulary, written.spec, [*written.titles], {})
     finished_run(folder / "run", data, CONFIG, prior_weight=0.0)
     return folder
@@ -52,8 +52,8 @@ def test_evaluate_measures_the_run_and_baselines_that_need_no_clicks(folder, cap
     assert "training log" not in output
     run(folder, f"{command} --data {{0}}/data --baselines ptm --out {{0}}/none", code=1)
     assert (
-        "ptm got no click with words in both query and title; it learns from clicks. Give --data, "
-        "a directory that preprocess wrote from a click log." in capsys.readouterr().err
+        "ptm received no click with words in both query and title; it learns from clicks. Give "
+        "--data, a directory that preprocess wrote from a click log." in capsys.readouterr().err
     )
 
 

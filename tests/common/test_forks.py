@@ -1,3 +1,5 @@
+"""A model that was loaded before a fork is an error in the child process."""
+
 import os
 
 import pytest

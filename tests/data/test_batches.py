@@ -36,7 +36,7 @@ def test_negatives_are_recorded_titles_and_clicked_titles_of_other_queries():
     ]  # fmt: skip
     # green owl is recorded once, and clicked once in the batch: 1 + 1.
     assert red.negatives == {text("green owl"): approx(2), text("fish"): approx(1)}
-    # Elsewhere in the log `green owl` was clicked for `fox`, so it is no negative.
+    # Elsewhere in the log `green owl` was clicked for `fox`, so it is not a negative.
     assert fox.negatives == {text("bear"): approx(1), text("fish"): approx(1)}
     # `red fox` was clicked in two rows, so it counts twice: exp(log 2).
     assert owl.negatives == {text("bear"): approx(1), text("red fox"): approx(2)}
@@ -97,7 +97,7 @@ def without_clicked_negatives(log: list[Click]) -> list[Click]:
     ]
 
 
-def oracle(step: list[Click], log: list[Click], in_batch: bool):
+def expected_rows(step: list[Click], log: list[Click], in_batch: bool):
     """(query, clicked title, negatives) of each row of a step, by the rules."""
     clicked = clicked_titles(log)
     for click in step:
@@ -130,14 +130,14 @@ shapes = st.builds(Shapes, shapes_by_name, st.sampled_from([0, 3, 20]))
     shape=shapes,
 )
 def test_an_epoch_equals_the_rules_in_plain_python(log, size, in_batch, joint, shape):
-    tested = batches(log, size, shape, negatives=3, in_batch=in_batch, joint=joint)
-    epoch = steps(tested.epochs(None, 0, 1))
-    assert len(epoch) == tested.steps == -(-len(log) // size)
+    log_batches = batches(log, size, shape, negatives=3, in_batch=in_batch, joint=joint)
+    epoch = steps(log_batches.epochs(None, 0, 1))
+    assert len(epoch) == log_batches.steps == -(-len(log) // size)
     for index, step in enumerate(epoch):
         clicks_of_step = log[index * size : (index + 1) * size]
         padding = size - len(clicks_of_step)
         assert [row.weight > 0 for row in step] == [True] * len(clicks_of_step) + [False] * padding
-        expected = oracle(clicks_of_step, log, in_batch)
+        expected = expected_rows(clicks_of_step, log, in_batch)
         for row, (query, title, negatives) in zip(step, expected, strict=False):
             assert (row.query, row.clicked, row.clicked_weight) == (query, title, 1.0)
             assert row.negatives == {
@@ -190,12 +190,12 @@ def uniform_draw(log) -> np.ndarray:
 
 @pytest.mark.parametrize(("workers", "replicas"), [(2, 1), (1, 2), (2, 2)])
 def test_the_batches_of_all_replicas_together_are_the_batch_of_one_process(workers, replicas):
-    tested = batches(LOG, SIZE, in_batch=False, fresh=2, draw=uniform_draw(LOG))
-    expected = steps(tested.epochs(7, 0, 1))
+    log_batches = batches(LOG, SIZE, in_batch=False, fresh=2, draw=uniform_draw(LOG))
+    expected = steps(log_batches.epochs(7, 0, 1))
     by_worker = [
-        steps(tested.epochs(7, 0, 1, worker, workers, replicas)) for worker in range(workers)
+        steps(log_batches.epochs(7, 0, 1, worker, workers, replicas)) for worker in range(workers)
     ]
-    assert all(len(elements) == tested.steps * replicas for elements in by_worker)
+    assert all(len(elements) == log_batches.steps * replicas for elements in by_worker)
     joined = [
         [
             row
@@ -203,7 +203,7 @@ def test_the_batches_of_all_replicas_together_are_the_batch_of_one_process(worke
             for replica in range(replicas)
             for row in elements[step * replicas + replica]
         ]
-        for step in range(tested.steps)
+        for step in range(log_batches.steps)
     ]
     assert joined == expected
 
@@ -245,9 +245,9 @@ def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
     log = [click._replace(negatives=()) for click in LOG[:12]]
     count = len(uniform_draw(log))
     draw = np.linspace(1, 3, count) / np.linspace(1, 3, count).sum()
-    tested = batches(log, 12, in_batch=False, fresh=3, draw=draw)
+    log_batches = batches(log, 12, in_batch=False, fresh=3, draw=draw)
     times_drawn = Counter()
-    for step in steps(tested.epochs(0, 0, 200)):
+    for step in steps(log_batches.epochs(0, 0, 200)):
         for row in step:
             assert row.clicked not in row.negatives
             assert sum(row.negatives.values()) <= 3 + 1e-5
@@ -262,9 +262,9 @@ def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
 def test_each_epoch_draws_from_the_mined_negatives_of_the_query_without_clicked_titles():
     mined = {"red": ("bear", "fish", "green owl", "red fox"), "owl": ("bear",)}
     log = [click._replace(negatives=()) for click in FOXES]
-    tested = batches(log, more=("bear", "fish"), in_batch=False, mined=mined, mined_count=2)
+    log_batches = batches(log, more=("bear", "fish"), in_batch=False, mined=mined, mined_count=2)
     times_drawn = Counter()
-    for step in steps(tested.epochs(0, 0, 30)):
+    for step in steps(log_batches.epochs(0, 0, 30)):
         by_query = {row.query: row.negatives for row in step}
         assert by_query[text("fox")] == {}
         assert by_query[text("owl")] == {text("bear"): approx(1)}

@@ -13,7 +13,7 @@ from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import click_rows, title_rows
-from dssm_tf.data.texts import SPELLINGS, TextIndexer
+from dssm_tf.data.texts import MISSPELLINGS, TextIndexer
 from dssm_tf.text.typos import with_typo
 from tests.clicks import Click, click_log, rows_of, write_data
 
@@ -43,7 +43,7 @@ def sampled_words(data, query: str | None, title: str | None, typos: float, rows
     def word_at(index: int) -> str:
         if index < len(words):
             return words[index]
-        word, edit = divmod(index - len(words), SPELLINGS)
+        word, edit = divmod(index - len(words), MISSPELLINGS)
         variant = with_typo(words[word], edit + 1)
         assert texts.ngrams[index].numpy().tolist() == list(data.vocabulary.look_up(variant))
         return f"~{words[word]}"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.query_words import QueryWords
-from dssm_tf.data.texts import SPELLINGS, TextIndexer
+from dssm_tf.data.texts import MISSPELLINGS, TextIndexer
 from dssm_tf.data.title_queries import draw_title_queries, titles_with_all_words
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.typos import with_typo
@@ -126,7 +126,7 @@ def drawn_words(data, held_out, title: str, typos: float, neighboring: float) ->
     random = tf.constant(np.random.default_rng(1).random((2000, query_words.width)))
     rows = query_words(query, tf.gather(texts.words, query), random).to_list()
     words, _ = data.distinct_words
-    names = [*words, *(word for word in words for _ in range(SPELLINGS))]
+    names = [*words, *(word for word in words for _ in range(MISSPELLINGS))]
     return Counter(frozenset(names[index] for index in row) for row in rows)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.cli import main
 from dssm_tf.datasets import search_engine
 from dssm_tf.datasets.engine_run import run_scores
 from dssm_tf.evaluation.runs import relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_run
+from tests.data_run import run_command
 from tests.fake_node import fake_node
 from tests.ports import free_ports
 
@@ -42,12 +42,7 @@ def data_run(node, tmp_path, monkeypatch, capsys):
     (tmp_path / "query.json").write_text(TEMPLATE, "utf-8")
 
     def command(*flags: str, engine: str = node.url, index: str = "shop"):
-        code = main(
-            f"data run --engine {engine} --index {index} --queries queries.tsv "
-            "--query-template query.json --out run.trec".split()
-            + list(flags)
-        )
-        return code, capsys.readouterr()
+        return run_command(capsys, engine, index, *flags)
 
     return command
 
@@ -60,7 +55,7 @@ def test_the_run_has_the_order_of_the_engine_for_every_query(node, data_run):
     assert read_run("run.trec") == RUN
     assert output.out.splitlines() == [
         "run.trec: 3 queries, 1.3 titles per query",
-        "1 queries list no title",
+        "1 queries have no hit",
         "next: add it to the table: dssm benchmark ... --runs run.trec",
     ]
     (searches,) = node.requests
@@ -68,7 +63,7 @@ def test_the_run_has_the_order_of_the_engine_for_every_query(node, data_run):
     assert {search["size"] for search in searches} == {100}
 
 
-def test_batch_depth_id_field_and_corpus_are_followed(node, data_run, tmp_path):
+def test_batch_depth_id_field_and_corpus_have_their_effects(node, data_run, tmp_path):
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\nsku-d1\tred hat\nsku-d9\tcap\n", "utf-8")
     flags = ["--batch", "2", "--depth", "2", "--id-field", "sku.id", "--corpus", "corpus.tsv"]
     code, output = data_run(*flags)
@@ -129,14 +124,14 @@ def test_equal_scores_keep_their_order_in_single_precision():
 
 
 @pytest.mark.parametrize("status", [429, 502, 503])
-def test_a_busy_node_is_asked_again(node, data_run, status):
+def test_a_busy_node_receives_the_request_again(node, data_run, status):
     node.answer = lambda bodies: (status, {}) if len(node.requests) < 3 else None
     code, output = data_run()
     assert code == 0, output.err
     assert len(node.requests) == 3
 
 
-def test_a_search_that_the_node_rejected_for_now_is_repeated(node, data_run):
+def test_a_search_that_a_busy_node_rejected_is_repeated(node, data_run):
     rejected = {"error": {"reason": "queue is full"}, "status": 429}
     answer = 200, {"responses": [rejected] * 3}
     node.answer = lambda bodies: answer if len(node.requests) < 3 else None
@@ -163,9 +158,9 @@ def test_credentials_come_from_the_environment(node, data_run, monkeypatch, tmp_
     ("answer", "message"),
     [
         ((401, {"error": "Unauthorized"}), "credentials (401): Unauthorized; set the environment"),
-        ((403, {"error": {"reason": "no permissions"}}), "to search shop (403): no permissions"),
+        ((403, {"error": {"reason": "no permissions"}}), "searches of shop (403): no permissions"),
         ((302, b""), "redirects to https://example.org/login (302)"),
-        ((200, b"<html>hello</html>"), "answers no JSON; is it OpenSearch"),
+        ((200, b"<html>hello</html>"), "answers without JSON; is it OpenSearch"),
         ((200, {"name": "x"}), "without the results of 3 searches"),
         ((200, {"responses": [{"took": 1}] * 3}), "without hits: the result has ['took']"),
         ((200, {"responses": [{"hits": {"hits": []}, "timed_out": True}] * 3}), "timed out"),
@@ -194,11 +189,11 @@ def test_an_answer_without_results_is_one_clear_line(node, data_run, answer, mes
     [
         ('{"query": {"match": {"title": {{query}}}}}', "query.json:1 is not JSON"),
         ('{"query": {"match": {"title": "query"}}}', "has no {{query}}; write it where"),
-        ('["{{query}}"]', "is no JSON object"),
+        ('["{{query}}"]', "is not a JSON object"),
         ('{"q": "{{query}}", "from": 20}', "skips the first 20 hits"),
     ],
 )
-def test_an_unusable_template_is_refused_before_the_node_is_asked(
+def test_an_unusable_template_is_refused_before_a_request(
     node, data_run, tmp_path, template, message
 ):
     (tmp_path / "query.json").write_text(template, "utf-8")
@@ -209,13 +204,13 @@ def test_an_unusable_template_is_refused_before_the_node_is_asked(
     assert not node.requests
 
 
-def test_a_missing_index_id_field_or_title_is_named(node, data_run):
+def test_a_missing_index_or_id_field_or_an_ambiguous_query_id_is_named(node, data_run):
     assert "has no index 'shoes' (404): no such index [shoes]" in data_run(index="shoes")[1].err
     assert "has no id in the field 'ean'" in data_run("--id-field", "ean")[1].err
     queries = "query_id\tquery\nq1\tred\nq1\tblue\n"
     with open("queries.tsv", "w") as file:
         file.write(queries)
-    assert "query_id 'q1' stands for 'blue' here and for 'red'" in data_run()[1].err
+    assert "query_id 'q1' has the text 'blue' here and 'red' above" in data_run()[1].err
 
 
 def test_no_hit_in_the_corpus_is_an_error_that_names_the_flag(data_run, tmp_path):
@@ -242,7 +237,7 @@ def test_a_node_that_does_not_answer_is_named_at_once(data_run):
         ("http://me:secret@localhost:9200", "--engine has a password; set DSSM_ENGINE_USER"),
     ],
 )
-def test_an_address_that_is_none_or_has_a_password_is_refused(data_run, engine, message):
+def test_a_malformed_address_or_one_with_a_password_is_refused(data_run, engine, message):
     code, output = data_run(engine=engine)
     assert code == 1
     assert message in output.err

@@ -162,7 +162,11 @@ def test_every_source_lists_its_files_license_and_grades(capsys):
         ("wand", {}, "there is no source 'wand'; choose from esci, wands"),
         ("wands", {"settings": ["n=1"]}, "--set n=1: expected KEY=VALUE; wands has the keys n"),
         ("wands", {"held_out": 1.5}, r"--held-out is 1\.5; expected a fraction"),
-        ("esci", {"held_out": 0.5}, "--held-out: the publisher has split esci"),
+        (
+            "esci",
+            {"held_out": 0.5},
+            "--held-out cannot change the split of esci, which is the publisher's",
+        ),
         ("homedepot", {}, r"no train\.csv \(also \.gz\); expected one, found: label\.csv, product"),
     ],
 )

@@ -46,7 +46,7 @@ def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source
     write_source(source, "ubi", ubi_events=objects(*lines) + "{no json\n")
     convert_command("ubi", source, tmp_path / "out")
     output = capsys.readouterr().out
-    for reason in ("no usable time stamp", "not JSON"):
+    for reason in ("no usable timestamp", "not JSON"):
         assert f"left out: 1 x {reason}, in ubi_events.ndjson" in output
     assert "left out: 1 x event without a known query or without an object" in output
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")

@@ -36,7 +36,8 @@ def test_the_hinge_loss_is_the_mean_over_tuples():
         value = margin_rank(scores, mask)
     # max(0, 1 - 2 + 1.5), max(0, 1 - 2 + 1.2) and max(0, 1 - 0 + 3).
     assert float(value) == pytest.approx((0.5 + 0.2 + 4) / 3)
-    # W14 eq. 19, a mean over three tuples: minus for the relevant title, plus for the irrelevant.
+    # Wu et al. 2014, eq. 19, a mean over three tuples: minus for the relevant title, plus for
+    # the irrelevant.
     expected = np.array([[-2, 1, 1], [0, -1, 1], [0, 0, 0]]) / 3
     np.testing.assert_allclose(tape.gradient(value, scores).numpy(), expected, rtol=1e-6)
 

@@ -1,3 +1,5 @@
+"""Evaluations in Python: values of metrics, comparisons, several seeds, runs, and errors."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +12,7 @@ from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Metric, per_query
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json, qrels
-from dssm_tf.reports.formatting import protocol, reference, significantly_worse
+from dssm_tf.reports.formatting import protocol, reference_system, significantly_worse
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.progress import write_last_line
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, rankers_on_many_queries, texts
@@ -92,7 +94,7 @@ def test_systems_with_and_without_the_prior_are_named_apart():
     ]
     rows = [*evaluation.rows, *rows_with_prior]
     evaluation = replace(evaluation, rows=rows, against=tuple(row.name for row in rows))
-    assert [reference(evaluation, name) for name in evaluation.against] == [
+    assert [reference_system(evaluation, name) for name in evaluation.against] == [
         "good",
         "bad",
         "good+prior",

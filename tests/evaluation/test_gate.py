@@ -82,7 +82,7 @@ def test_queries_of_which_one_model_has_learned_a_click_are_left_out_of_both():
     live = log_of(*((f"query {n}", f"title {n}") for n in range(5, 10)), ("query 12", "title 3"))
     result = gate(WORSE, [new, live])
     # The live model has learned query 12 with another title, so its judged click is new.
-    assert (result.queries, result.learned) == (10, 10)
+    assert (result.queries, result.left_out) == (10, 10)
     assert result.difference == approx(0.1)
     assert not result.worse
     assert result.line().endswith("on 10 queries; 10 with learned clicks are left out")

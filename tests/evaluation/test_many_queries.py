@@ -10,7 +10,7 @@ from dssm_tf.common import mapped_frames
 from dssm_tf.common.mapped_frames import mapped_if_large
 from dssm_tf.evaluation import runs
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.evaluation.runs import abridged, run_depth
+from dssm_tf.evaluation.runs import abridge, run_depth
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 
 QUERIES, TITLES = 6, 40
@@ -77,8 +77,8 @@ def test_an_abridged_run_has_the_first_the_judged_and_the_last_titles():
     run = pl.DataFrame({"query": [0] * 6, "title": [7, 3, 5, 1, 4, 2], "rank": range(1, 7)})
     judged = pl.DataFrame({"query": [0, 0, 1], "title": [1, 9, 5]})
     # Title 5 has a judgment for another query only.
-    assert abridged(run, judged, depth=2)["title"].to_list() == [7, 3, 1, 2]
-    assert abridged(run, judged, depth=1000) is run
+    assert abridge(run, judged, depth=2)["title"].to_list() == [7, 3, 1, 2]
+    assert abridge(run, judged, depth=1000) is run
 
 
 def test_a_hundred_thousand_queries_have_a_hundred_titles_each():

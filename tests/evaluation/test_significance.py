@@ -1,3 +1,5 @@
+"""Paired t-tests and Holm's correction: by hand, and those of SciPy."""
+
 import numpy as np
 import polars as pl
 import pytest

@@ -51,7 +51,7 @@ def commands():
 
 
 @pytest.fixture
-def night(tmp_path, monkeypatch, commands):
+def run_night(tmp_path, monkeypatch, commands):
     """Adds the log of a day, if given, and runs the script; returns the exit code."""
     monkeypatch.chdir(tmp_path)
     Path("LOGS").mkdir()
@@ -67,21 +67,23 @@ def night(tmp_path, monkeypatch, commands):
     return run
 
 
-def live():
+def live_release():
     return os.readlink("R/live")
 
 
-def test_the_first_night_trains_and_releases_without_a_gate(night, commands):
-    assert night("day-1") == 0
+def test_the_first_night_trains_and_releases_without_a_gate(run_night, commands):
+    assert run_night("day-1") == 0
     assert commands.names == ["preprocess", "train", "index"]
     assert sorted(os.listdir("R/live")) == ["index", "release.json", "run"]
     assert not Path("R/unfinished").exists()
 
 
-def test_the_next_night_learns_only_new_clicks_from_the_live_model_after_the_gate(night, commands):
-    night("day-1")
-    first = live()
-    assert night("day-2") == 0
+def test_the_next_night_learns_only_new_clicks_from_the_live_model_after_the_gate(
+    run_night, commands
+):
+    run_night("day-1")
+    first = live_release()
+    assert run_night("day-2") == 0
     assert commands.names == [
         "data", "preprocess", "train", "evaluate", "preprocess", "train", "index",
     ]  # fmt: skip
@@ -95,19 +97,21 @@ def test_the_next_night_learns_only_new_clicks_from_the_live_model_after_the_gat
     assert gate[gate.index("--against") + 1] == f"live=R/{first}/run"
     content = json.loads(Path("R/live/release.json").read_text("utf-8"))
     assert content == {"log_files": ["day-1.tsv", "day-2.tsv"], "replaces": first}
-    assert live() != first
+    assert live_release() != first
 
 
 @pytest.mark.parametrize("fail", range(7))
-def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(night, commands, fail):
-    night("day-1")
-    first, before = live(), sorted(os.listdir("R"))
+def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(
+    run_night, commands, fail
+):
+    run_night("day-1")
+    first, before = live_release(), sorted(os.listdir("R"))
     commands.fail, commands.code = fail, 3
-    assert night("day-2") == 3
-    assert live() == first
+    assert run_night("day-2") == 3
+    assert live_release() == first
     assert sorted(os.listdir("R")) == sorted([*before, "unfinished"])
     commands.fail = None
-    assert night("day-3") == 0
+    assert run_night("day-3") == 0
     split = commands.steps[0]
     assert [value for value in split if value.startswith("LOGS")] == [
         "LOGS/day-2.tsv",
@@ -115,50 +119,50 @@ def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(nigh
     ]
 
 
-def test_one_command_rolls_back_to_the_release_before(night):
-    night("day-1")
-    first = live()
-    night("day-2")
+def test_one_command_rolls_back_to_the_release_before(run_night):
+    run_night("day-1")
+    first = live_release()
+    run_night("day-2")
     assert main(["--releases", "R", "--rollback"]) == 0
-    assert live() == first
+    assert live_release() == first
     # The next release replaces the one that is live, not the one that was rolled back.
-    night("day-3")
+    run_night("day-3")
     assert main(["--releases", "R", "--rollback"]) == 0
-    assert live() == first
+    assert live_release() == first
 
 
-def test_without_an_earlier_release_a_rollback_is_an_error(night, capsys):
-    night("day-1")
+def test_without_an_earlier_release_a_rollback_is_an_error(run_night, capsys):
+    run_night("day-1")
     assert main(["--releases", "R", "--rollback"]) == 1
     assert "has no release before" in capsys.readouterr().err
 
 
-def test_the_last_releases_are_kept(night):
+def test_the_last_releases_are_kept(run_night):
     names = []
     for day in range(5):
-        night(f"day-{day}", "--keep", "2")
-        names.append(live())
+        run_night(f"day-{day}", "--keep", "2")
+        names.append(live_release())
     assert sorted(name for name in os.listdir("R") if name.startswith("2")) == names[-2:]
 
 
-def test_a_night_without_new_clicks_is_an_error(night, commands, capsys):
-    night("day-1")
-    assert night() == 1
+def test_a_night_without_new_clicks_is_an_error(run_night, commands, capsys):
+    run_night("day-1")
+    assert run_night() == 1
     assert commands.steps == []
-    assert "LOGS has no file that" in capsys.readouterr().err
+    assert "LOGS has no file of clicks that" in capsys.readouterr().err
 
 
-def test_two_releases_at_once_are_refused(night, commands, capsys):
-    night("day-1")
+def test_two_releases_at_once_are_refused(run_night, commands, capsys):
+    run_night("day-1")
     with FileLock("R/.lock"):
-        assert night("day-2") == 1
+        assert run_night("day-2") == 1
     assert commands.steps == []
-    assert "another process releases in R" in capsys.readouterr().err
+    assert "another process is releasing in R" in capsys.readouterr().err
 
 
-def test_the_version_of_an_export_has_the_date_of_its_release(night):
-    night("day-1", "--format", "export")
-    assert os.listdir("R/live/export/maxsim") == [live().replace("-", "")]
+def test_the_version_of_an_export_has_the_date_of_its_release(run_night):
+    run_night("day-1", "--format", "export")
+    assert os.listdir("R/live/export/maxsim") == [live_release().replace("-", "")]
 
 
 @pytest.mark.slow
@@ -183,4 +187,4 @@ def test_two_days_of_a_log_make_two_releases_that_find_titles(tmp_path, monkeypa
     hits = open_index(Path("R/live/index")).search(titles[0])
     assert titles[0] in [hit.title for hit in hits.rankings["semantic"]]
     assert main(["--releases", "R", "--rollback"]) == 0
-    assert live() == content["replaces"]
+    assert live_release() == content["replaces"]

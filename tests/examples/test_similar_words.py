@@ -47,7 +47,7 @@ def runs(tmp_path_factory):
 
 
 def test_the_script_prints_the_nearest_words_of_a_run_and_of_doc2vec(runs, tmp_path, capsys):
-    # As in P16, supplement F, and W14, table 2.
+    # As in Palangi et al. 2016, supplement F, and Wu et al. 2014, table 2.
     pytest.importorskip("gensim", reason="needs the extra `baselines`")
     ranker = Doc2Vec(size=4, sample=0.0, epochs=2).fit([], ["red fox", "blue owl", "red owl"])
     ranker.save(tmp_path / "doc2vec")
@@ -72,7 +72,7 @@ def test_the_nearest_words_of_a_maxsim_run_are_those_of_its_score(runs, capsys):
 
 
 def test_the_script_compares_a_word_in_several_texts_by_convolution_features(runs, capsys):
-    # As in S14, table 2: the first text against each of the others.
+    # As in Shen et al. 2014, table 2: the first text against each of the others.
     texts = ["red fox story", "blue fox", "a green fox story", "the red fox story"]
     main(["--model", str(runs / "clsm"), "--word", "fox", "--texts", *texts])
     lines = capsys.readouterr().out.splitlines()

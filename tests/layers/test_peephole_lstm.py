@@ -1,4 +1,4 @@
-"""The LSTM cell against P16 eq. 2 in float64.
+"""The LSTM cell against Palangi et al. 2016, eq. 2 in float64.
 
 The cell has the four W_rec concatenated and transposed, in the order of the paper's numbers:
 output gate (1), forget gate (2) if there is one, input gate (3), cell input (4). Inputs and bias

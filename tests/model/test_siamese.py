@@ -97,7 +97,7 @@ def test_the_paths_of_variables_have_the_name_of_their_tower():
 
 @pytest.mark.numeric
 def test_the_gradient_of_the_cosine_is_the_paper_s():
-    """P16 eq. 12 and 15, and eq. 11 through the last tanh."""
+    """Palangi et al. 2016, eq. 12 and 15, and eq. 11 through the last tanh."""
     s_q, s_d = np.random.default_rng(0).normal(size=(2, 5, 6))
     sums = [tf.Variable(s, dtype=tf.float32) for s in (s_q, s_d)]
     with tf.GradientTape() as tape:

@@ -9,7 +9,7 @@ import pytest
 from pipelines import preprocess
 from tests.beam import remember_flags_and_steps
 from tests.clicks import click_log, write_data
-from tests.pipelines.written import Data
+from tests.pipelines.written import WrittenData
 from tests.runs import finished_run
 
 
@@ -29,7 +29,7 @@ def run(tmp_path, write, capsys):
     """
     number = 0
 
-    def run(log: str | None, *flags: str, code: int = 0) -> Data:
+    def run(log: str | None, *flags: str, code: int = 0) -> WrittenData:
         nonlocal number
         number += 1
         arguments = list(flags)
@@ -40,7 +40,7 @@ def run(tmp_path, write, capsys):
             arguments += ["--output", str(output)]
         assert preprocess.run(arguments) == code, capsys.readouterr()
         assert output.exists() == (code == 0 and "--output" not in flags)
-        return Data(output)
+        return WrittenData(output)
 
     return run
 

@@ -20,17 +20,17 @@ from pipelines import aggregate, parse_log, write_records
 from pipelines.options import PreprocessOptions
 from pipelines.shards import PipelineContext, sum_counts
 from pipelines.sources import plan
-from tests.pipelines.written import Data
+from tests.pipelines.written import WrittenData
 
 
 def run(
     options: PreprocessOptions, directory: Path, bits: int = 0, order: Random | None = None
-) -> tuple[Data, Counter[str]]:
+) -> tuple[WrittenData, Counter[str]]:
     """Runs all steps; returns the output and the counts.
 
     Args:
-        options: of preprocess.
-        directory: of the output.
+        options: options of preprocess.
+        directory: directory of the output.
         bits: writes 2 ** bits files of each kind.
         order: shuffles the input of each step, as a runner may.
     """
@@ -79,10 +79,10 @@ def run(
         options.min_ngram_count,
     )
     written = [write_records.write_words(element, context, vocabulary) for element in words()]
-    known_texts = words("fingerprints"), titles("all"), Shared()
+    known_texts = words("fingerprints"), titles("fingerprints"), Shared()
     tables = [write_records.write_titles(element, context, *known_texts) for element in titles()]
     records = step(write_records.write_queries, queries(), *known_texts, queries("sizes"))()
     for file in [*written, *tables, *records]:
         Path(file.path).rename(directory / file_name(file.kind, file.bucket, 1 << bits))
     shutil.rmtree(directory / "parts")
-    return Data(directory), Counter({name: n for name, n in counts.items() if ": " in name})
+    return WrittenData(directory), Counter({name: n for name, n in counts.items() if ": " in name})

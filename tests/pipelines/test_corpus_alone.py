@@ -105,7 +105,7 @@ def test_a_corpus_without_words_is_refused(error_of_run, write, text):
     [
         ("", "log.tsv holds no rows; is it the right file?"),
         (LOG, "log.tsv holds no rows below the header; is it the right log?"),
-        (LOG + "hat\tRed Hat\t0\n", "Nothing of the 1 rows of"),
+        (LOG + "hat\tRed Hat\t0\n", "None of the 1 rows of"),
     ],
 )
 def test_a_log_without_clicks_is_refused_and_the_message_names_the_way_without_one(

@@ -57,8 +57,8 @@ class ExpectedCounts:
     """Expected counts of a log.
 
     Attributes:
-        clicks: of each pair, without dropped rows.
-        rows: of each pair, without repeats.
+        clicks: clicks of each pair, without dropped rows.
+        rows: rows of each pair, without repeats.
         robots: pairs in dropped sessions.
         texts: clicks of the texts of queries and titles, by side and normal form.
         sessions: number of sessions.

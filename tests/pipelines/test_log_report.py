@@ -297,7 +297,9 @@ def test_merging_statistics_does_not_depend_on_the_order():
         statistics.days["2024-01-01"] = part
         statistics.histograms["queries"] = Counter({1: part, part: 1})
         # More than are kept; texts repeat between the parts.
-        statistics.keep("queries", [Example((7 * n + part) % 30, (f"t{n}",)) for n in range(30)])
+        statistics.add_examples(
+            "queries", [Example((7 * n + part) % 30, (f"t{n}",)) for n in range(30)]
+        )
         parts.append(statistics)
     merged = {json.dumps(merge_statistics(order).to_json()) for order in permutations(parts)}
     assert len(merged) == 1

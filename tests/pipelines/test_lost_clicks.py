@@ -45,7 +45,9 @@ def test_the_clicks_of_a_malformed_row_count_as_lost(error_of_run, write, tmp_pa
         frame.write_csv(path, separator={"tsv": "\t", "csv": ","}[format], quote_style=quotes)
     # 5 * 8,270 of 5 * 8,270 + 95 * 5 clicks.
     message = error_of_run(None, "--input", str(path), *NO_VALIDATION)
-    assert "5 of 100 rows are malformed, with 41,350 of 41,825 clicks; allowed are 10.0%" in message
+    assert (
+        "5 of 100 rows are malformed, with 41,350 of 41,825 clicks; the limit is 10.0%" in message
+    )
     assert "98.9% of the clicks" in message
 
 
@@ -64,7 +66,7 @@ def test_the_clicks_of_a_line_with_a_wrong_number_of_cells_count_as_lost(
 ):
     path = write("log.tsv", tsv(GOOD).encode() + (line + b"\n") * 5)
     message = error_of_run(None, "--input", str(path), *NO_VALIDATION)
-    assert f"with 41,350 of 41,825 clicks; allowed are 10.0%. rejected: 5 {reason}" in message
+    assert f"with 41,350 of 41,825 clicks; the limit is 10.0%. rejected: 5 {reason}" in message
 
 
 def test_unquoted_thousands_separators_in_csv_count_as_lost_clicks(error_of_run, write):

@@ -41,7 +41,7 @@ def manifest(directory: Path, path: str = "") -> Manifest:
     rules = Rules(keep_accents=True, letter_ngrams=("pairs", "trigrams"))
     statistics = LogStatistics()
     statistics.count({"new queries": 2**60})
-    statistics.keep("titles", [Example(3, ("é", "É"), 2)])
+    statistics.add_examples("titles", [Example(3, ("é", "É"), 2)])
     vocabulary = Vocabulary(["#a", "#é#"], rules)
     return Manifest({"rows: read": 2**60}, vocabulary, [file], [], curve, statistics)
 

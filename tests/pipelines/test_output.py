@@ -14,7 +14,7 @@ import pytest
 from dssm_tf.data.format import Spec
 from pipelines import preprocess
 from pipelines.output import OUTPUT_PATTERNS
-from tests.pipelines.written import Data
+from tests.pipelines.written import WrittenData
 
 LOG = "query\ttitle\tclicks\n" + "".join(f"q{n}\tt{n % 7}\t{1 + n % 3}\n" for n in range(30))
 ROOT = Path(preprocess.__file__).parents[1]
@@ -56,7 +56,7 @@ def test_an_output_on_a_store_without_its_library_is_a_one_line_error(error_of_r
     assert "\n" not in message.strip()
 
 
-DIES = """
+KILLED_IN_SUM_TITLES = """
 import os, signal, sys
 import pipelines.aggregate
 from pipelines import preprocess
@@ -71,7 +71,9 @@ def test_files_of_a_killed_run_are_private_and_removed_by_the_next_run(log, tmp_
     temporary = tmp_path_factory.mktemp("temporary")
     environment = {**os.environ, "TMPDIR": str(temporary)}
     arguments = ["--input", str(log), "--output", str(log.parent / "data")]
-    killed = subprocess.run([sys.executable, "-c", DIES, *arguments], env=environment)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_IN_SUM_TITLES, *arguments], env=environment
+    )
     assert killed.returncode == -signal.SIGKILL
     incomplete = log.parent / ".data.incomplete"
     assert names(log.parent) == {"log.tsv", incomplete.name, ".data.writing"}
@@ -89,20 +91,22 @@ def test_the_command_works_beside_folders_named_as_its_packages_and_is_quiet(run
     """And worker processes write the same bytes as a run in one process."""
     for name in ("pipelines", "serving"):
         (tmp_path / "work" / name).mkdir(parents=True)
-        (tmp_path / "work" / name / "__init__.py").write_text("raise ImportError('not ours')")
+        (tmp_path / "work" / name / "__init__.py").write_text(
+            "raise ImportError('the wrong package')"
+        )
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "dssm").write_text(CONSOLE_SCRIPT)
     command = [sys.executable, str(tmp_path / "bin" / "dssm"), "preprocess"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONIOENCODING": ""}
     flags = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--input", str(log), "--output", "süß", *flags],
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert Data(tmp_path / "work" / "süß").bytes() == run(None, "--input", str(log)).bytes()
-    lines = [line for line in done.stderr.splitlines() if " preprocess: " not in line]
-    assert done.stdout == ""
+    assert process.returncode == 0, process.stderr
+    assert WrittenData(tmp_path / "work" / "süß").bytes() == run(None, "--input", str(log)).bytes()
+    lines = [line for line in process.stderr.splitlines() if " preprocess: " not in line]
+    assert process.stdout == ""
     assert lines[0].startswith("30 rows in ")
     assert lines[-1].endswith("/report.html")
     assert not [line for line in lines if "WARN" in line or "INFO" in line]

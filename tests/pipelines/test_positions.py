@@ -77,7 +77,7 @@ def test_positions_change_nothing_without_the_flag_or_without_information(
     capsys.readouterr()
     unmoved = run(placed, *HARVEST)
     reason = (
-        "no title was shown at several positions for one query; examination cannot be estimated"
+        "no title was displayed at several positions for one query; examination cannot be estimated"
     )
     (line,) = [line for line in capsys.readouterr().err.splitlines() if reason in line]
     assert line.endswith("every click counts once")

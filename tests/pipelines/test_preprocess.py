@@ -136,7 +136,7 @@ def test_a_log_that_is_not_utf8_is_read_with_its_encoding(run, write):
     ("log", "message"),
     [
         ("query\ttitle\n", "holds no rows below the header"),
-        ("query\ttitle\n!!\t??\n", "Nothing of the 1 rows"),
+        ("query\ttitle\n!!\t??\n", "None of the 1 rows"),
     ],
 )
 def test_a_log_without_training_pairs_is_an_error(error_of_run, log, message):

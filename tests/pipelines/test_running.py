@@ -35,14 +35,14 @@ def mixed(topics):
     return "\n".join(rows * 2) + "\n"
 
 
-MIXED = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
+MIXED_FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
 @pytest.mark.long
 def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     run, mixed, tmp_path, monkeypatch, capsys
 ):
-    data = run(mixed, *MIXED, "--shards", "2")
+    data = run(mixed, *MIXED_FLAGS, "--shards", "2")
     expected = data.bytes()
     assert len(data.records()) > 40
     options = PreprocessOptions(
@@ -55,7 +55,7 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     monkeypatch.setattr(progress, "_write_lines", write_last_line)
     capsys.readouterr()
     workers = "--shards", "2", "--direct_num_workers=2", "--direct_running_mode=multi_threading"
-    assert run(mixed, *MIXED, *workers).bytes() == expected
+    assert run(mixed, *MIXED_FLAGS, *workers).bytes() == expected
     line = capsys.readouterr().err.splitlines()[0]
     pattern = r"preprocess: .*, (\d+) of (\d+) pieces read, 2 of 2 buckets written"
     read, total = re.fullmatch(pattern, line).groups()
@@ -64,8 +64,8 @@ def test_the_output_depends_only_on_log_and_seed_and_progress_is_displayed(
     monkeypatch.setattr("pipelines.parse_log.MAX_PENDING_ROWS", 7)
     monkeypatch.setattr("pipelines.shards._MAX_PENDING_ROWS", 3)
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
-    assert run(mixed, *MIXED, *workers).bytes() == expected
-    assert run(mixed, *MIXED, "--seed", "7").records() != data.records()
+    assert run(mixed, *MIXED_FLAGS, *workers).bytes() == expected
+    assert run(mixed, *MIXED_FLAGS, "--seed", "7").records() != data.records()
 
 
 def test_a_truncated_log_leaves_no_output_and_is_an_error(error_of_run, write, tmp_path, topics):
@@ -127,7 +127,7 @@ MANY_BYTES = runners.MAX_THREADED_BYTES + 1
         ("DirectRunner", [], MANY_BYTES, {"direct_num_workers": 0}),  # all cores
         (
             "FlinkRunner",
-            ["--flink_master=host:1", "--their_own=2"],
+            ["--flink_master=host:1", "--flag_of_flink=2"],
             MANY_BYTES,
             {"runner": "FlinkRunner", "flink_master": "host:1", "direct_num_workers": 1},
         ),
@@ -158,7 +158,7 @@ def test_an_unusable_runner_or_flag_is_an_error(error_of_run, topics, flags, mes
 
 
 def test_the_output_of_a_worker_in_this_process_is_hidden(monkeypatch, capsys):
-    class Lost(grpc.RpcError, grpc.Call):
+    class LostConnection(grpc.RpcError, grpc.Call):
         def details(self):
             return None
 
@@ -169,10 +169,10 @@ def test_the_output_of_a_worker_in_this_process_is_hidden(monkeypatch, capsys):
         sys.stderr.write("Traceback of a worker\n")
         worker.start()
         threading.Timer(0.1, resume.set).start()
-        raise Lost
+        raise LostConnection
 
     excepthook = threading.excepthook
-    monkeypatch.setattr(Lost, "__abstractmethods__", frozenset())
+    monkeypatch.setattr(LostConnection, "__abstractmethods__", frozenset())
     monkeypatch.setattr("apache_beam.Pipeline", pipeline)
     flags = ["--job_endpoint=host:1"]
     with pytest.raises(

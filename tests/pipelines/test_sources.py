@@ -28,9 +28,9 @@ def join_pieces(pieces):
     """Joins the pieces of a file with quotes, as the pipeline does."""
     files = {}
     for piece in pieces:
-        path, piece_and_has_quotes = sources._with_quotes(piece)
+        path, piece_and_has_quotes = sources._find_quotes(piece)
         files.setdefault(path, []).append(piece_and_has_quotes)
-    return [piece for file in files.items() for piece in sources._joined(file)]
+    return [piece for file in files.items() for piece in sources._join_pieces(file)]
 
 
 def tsv(row_count, start=0):
@@ -108,7 +108,7 @@ def test_globs_are_relative_and_paths_may_contain_brackets(write, tmp_path, monk
 def test_an_input_without_a_file_or_with_an_unknown_format_is_refused(write, tmp_path):
     with pytest.raises(UserError, match="matches no file"):
         find_files([str(tmp_path / "*.tsv")])
-    with pytest.raises(UserError, match=r"log.xlsx is of no known format; expected .*\.tsv"):
+    with pytest.raises(UserError, match=r"log.xlsx has an unknown format; expected .*\.tsv"):
         find_files([str(write("log.xlsx", "x"))])
 
 

@@ -31,7 +31,7 @@ class Record:
         return FOLDED.key(self.query), FOLDED.key(self.titles[0])
 
 
-class Data:
+class WrittenData:
     """A directory that preprocess wrote."""
 
     def __init__(self, path: Path) -> None:

@@ -31,7 +31,7 @@ def test_weights_are_clipped_inverse_propensities_in_thousandths():
     curve = ExaminationCurve((1.0, 0.3, 0.01))
     assert curve.weights(max_weight=10) == (1000, 3333, 10_000)
     # An unknown position (0) has weight 1; a position after the last has the last one's weight.
-    assert curve.weight(np.array([2, 0, 9, 1]), max_weight=10).tolist() == [
+    assert curve.click_weights(np.array([2, 0, 9, 1]), max_weight=10).tolist() == [
         3333,
         1000,
         10_000,

@@ -39,8 +39,8 @@ def test_intervals_match_the_spread_of_estimates_over_seeds():
 def test_a_log_without_titles_at_several_positions_has_no_estimate():
     curve = estimate(simulated_log(Users(eta=1), 20_000, rankers=1))
     assert curve.problem == (
-        "no title was shown at several positions for one query; examination cannot be estimated "
-        "from this log"
+        "no title was displayed at several positions for one query; examination cannot be "
+        "estimated from this log"
     )
     assert curve.basis["pairs at several positions"] == 0
     assert curve.weights(max_weight=10) == (1000,)  # later positions have the last weight
@@ -53,7 +53,7 @@ def test_interventions_of_few_queries_are_not_enough_for_a_curve(queries, positi
     cells += [(q, rank, rank, 200, 90 // rank) for q in range(30) for rank in (1, 2)]
     curve = estimate(ImpressionCounts.from_cells(cells))
     assert len(curve.propensities) == positions
-    assert ("titles shown at several positions" in curve.problem) == (positions == 1)
+    assert ("titles displayed at several positions" in curve.problem) == (positions == 1)
 
 
 def test_the_curve_ends_where_clicks_end():

@@ -1,4 +1,4 @@
-"""The AllPairs estimator of examination, on titles shown at several positions."""
+"""The AllPairs estimator of examination, on titles displayed at several positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def sums(log, positions):
 
 def test_one_title_at_two_positions_gives_the_ratio_of_its_click_rates():
     log = ImpressionCounts.from_cells([(0, 0, 1, 100, 50), (0, 0, 2, 300, 60), (0, 1, 2, 900, 1)])
-    # (60 / 300) / (50 / 100); the title shown at one position does not count.
+    # (60 / 300) / (50 / 100); the title displayed at one position does not count.
     assert all_pairs(*sums(log, 2)) == approx([1, 0.4], abs=1e-4)
 
 

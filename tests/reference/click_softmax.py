@@ -1,6 +1,8 @@
-"""Cosine, posterior and loss of the click models with the closed forms of P16 appendix A.
+"""Cosine, posterior and loss of the click models, by closed forms.
 
-P16 eq. 7 has a minus sign before a sum over `alpha`, which is negative by eq. 8. The derivative of
+Reference: Palangi et al. 2016, appendix A.
+
+Its eq. 7 has a minus sign before a sum over `alpha`, which is negative by eq. 8. The derivative of
 the loss by `Delta_j` is `alpha_j` itself, as finite differences of eq. 5 show.
 """
 
@@ -13,12 +15,12 @@ Array = NDArray[np.float64]
 
 
 def cosine(y_q: Array, y_d: Array) -> float:
-    """R(Q, D), P16 eq. 3."""
+    """R(Q, D) (eq. 3)."""
     return float(y_q @ y_d / (np.linalg.norm(y_q) * np.linalg.norm(y_d)))
 
 
 def cosine_gradients(y_q: Array, y_d: Array) -> tuple[Array, Array]:
-    """`v_Q` and `v_D`, the derivatives of R by `y_Q` and `y_D`: P16 eq. 12 and 15."""
+    """`v_Q` and `v_D`, the derivatives of R by `y_Q` and `y_D` (eq. 12 and 15)."""
     a = y_q @ y_d
     b = 1 / np.linalg.norm(y_q)
     c = 1 / np.linalg.norm(y_d)
@@ -26,19 +28,19 @@ def cosine_gradients(y_q: Array, y_d: Array) -> tuple[Array, Array]:
 
 
 def tanh_cosine_gradients(y_q: Array, y_d: Array) -> tuple[Array, Array]:
-    """P16 eq. 11: the derivatives by the inputs `s` of a last tanh, `y = tanh(s)`."""
+    """The derivatives by the inputs `s` of a last tanh, `y = tanh(s)` (eq. 11)."""
     v_q, v_d = cosine_gradients(y_q, y_d)
     return (1 - y_q) * (1 + y_q) * v_q, (1 - y_d) * (1 + y_d) * v_d
 
 
 def loss(cosines: Array, gamma: float) -> float:
-    """P16 eq. 5 of one query: `log(1 + sum_j exp(-gamma Delta_j))`, clicked title first."""
+    """Loss of one query, clicked title first (eq. 5): `log(1 + sum_j exp(-gamma Delta_j))`."""
     deltas = cosines[0] - cosines[1:]
     return float(np.log(1 + np.exp(-gamma * deltas).sum()))
 
 
 def alphas(cosines: Array, gamma: float) -> Array:
-    """P16 eq. 8: derivative of the loss by each `Delta_j`."""
+    """Derivative of the loss by each `Delta_j` (eq. 8)."""
     weights = np.exp(-gamma * (cosines[0] - cosines[1:]))
     return -gamma * weights / (1 + weights.sum())
 

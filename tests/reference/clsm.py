@@ -1,4 +1,4 @@
-"""CLSM in float64 by S14 sec. 3: one text, one window of words at a time.
+"""CLSM in float64 by Shen et al. 2014, sec. 3: one text, one window of words at a time.
 
 Letter-trigram vectors `f` are dense, `(trigrams + 1,)`: the last entry counts the padding word
 `<s>`, whose trigrams occur in no other word. Matrices act on column vectors: `W_c` is
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def windows(counts: Array, window: int) -> Array:
-    """`l_t`, S14 eq. 1: `(words, window * (trigrams + 1))`.
+    """`l_t`, Shen et al. 2014, eq. 1: `(words, window * (trigrams + 1))`.
 
     Args:
         counts: `(words, trigrams)`, the trigram counts of the text's words.
@@ -32,7 +32,7 @@ def windows(counts: Array, window: int) -> Array:
 
 
 def local_features(w_c: Array, counts: Array, window: int) -> Array:
-    """`h_t`, S14 eq. 2: `(words, K)`."""
+    """`h_t`, Shen et al. 2014, eq. 2: `(words, K)`."""
     return np.array([np.tanh(w_c @ l_t) for l_t in windows(counts, window)])
 
 
@@ -53,7 +53,7 @@ def cosine_gradient_of_w_c(
     window: int,
     v_y: Array,
 ) -> Array:
-    """One side's term of dR / dW_c: S14 eq. 13 to 16, `(K, window * (trigrams + 1))`.
+    """One side's term of dR / dW_c: Shen et al. 2014, eq. 13 to 16, `(K, window * (trigrams + 1))`.
 
     The formula after eq. 16 is for row i of `W_c`: the error of feature i times the window with
     its maximum.

@@ -1,4 +1,4 @@
-"""DSE's training and metric in float64, from W14 sec. 2.2, 2.3 and 4.1.
+"""DSE's training and metric in float64, from Wu et al. 2014, sec. 2.2, 2.3 and 4.1.
 
 Choices that the paper leaves open are arguments: how the learning rate falls, and whether a long
 gradient is clipped. Each batch is one step. Weight decay applies to matrices only: in pretraining

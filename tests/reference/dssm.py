@@ -1,4 +1,7 @@
-"""DSSM in float64: the text's bag of letter trigrams through tanh layers (Huang 2013; S14)."""
+"""DSSM in float64: the text's bag of letter trigrams through tanh layers.
+
+Reference: Huang et al. 2013; Shen et al. 2014.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grades of first titles, counted query by query as in S14 fig. 3 and table 7.
+"""Grades of first titles, counted query by query as in Shen et al. 2014, fig. 3 and table 7.
 
 Queries are the keys of `judged`; a ranking is a list of titles, best first.
 """

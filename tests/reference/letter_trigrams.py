@@ -1,4 +1,6 @@
-"""Words as bags of letter trigrams: `l(t) = W_h x(t)` of P16 eq. 1, dense and in float64.
+"""Words as bags of letter trigrams: `l(t) = W_h x(t)`, dense and in float64.
+
+Reference: Palangi et al. 2016, eq. 1.
 
 Column `k` of a count matrix belongs to trigram `k` of the list, counted from 0.
 """

@@ -18,7 +18,7 @@ def cosines(left: Array, right: Array) -> Array:
 
 
 def shen(corpus: Array, k: int, queries: Array, titles: Array) -> Array:
-    """S14 sec. 2.2: a text D has the concept vector `A' D` with `A = U_k S_k^-1`."""
+    """Shen et al. 2014, sec. 2.2: a text D has the concept vector `A' D` with `A = U_k S_k^-1`."""
     left, values, _ = np.linalg.svd(corpus, full_matrices=False)
     projection = left[:, :k] @ np.linalg.inv(np.diag(values[:k]))
     return cosines(projection.T @ queries, projection.T @ titles)

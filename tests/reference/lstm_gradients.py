@@ -1,4 +1,6 @@
-"""The gradients of the LSTM-RNN as printed in P16 appendix A, eq. 16 to 44, in float64.
+"""The gradients of the LSTM-RNN in float64, as printed.
+
+Reference: Palangi et al. 2016, appendix A, eq. 16 to 44.
 
 Eq. 16 to 42 have all terms inside a cell, `c(t) = f(t) c(t-1) + i(t) y_g(t)`, for the last word.
 Eq. 43 and 44 send the error of each gate back to earlier words through `y(t-1)` and that gate's

@@ -1,4 +1,4 @@
-"""Nesterov's method by P16 eq. 6 and algorithm 1, in float64.
+"""Nesterov's method by Palangi et al. 2016, eq. 6 and algorithm 1, in float64.
 
 D_k = mu_{k-1} D_{k-1} - epsilon grad L(L_{k-1} + mu_{k-1} D_{k-1})
 L_k = L_{k-1} + D_k

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 TRIGRAMS = 25_000
-"""With this number, P16's parameter counts are those of its first matrices."""
+"""With this number, the parameter counts of Palangi et al. 2016 are those of its first matrices."""
 
 
 class PaperRow(NamedTuple):
@@ -14,7 +14,8 @@ class PaperRow(NamedTuple):
 
     Attributes:
         tower: sizes and variant of the model.
-        negatives: unclicked titles per click: n in P16, J in S14.
+        negatives: unclicked titles per click: n in Palangi et al. 2016, and J in Shen et al.
+            2014.
         millions: millions of parameters, if the table has them.
         gamma: None if the paper sets it on held-out data and does not print it.
     """
@@ -87,7 +88,10 @@ OFF_IN_PAPERS = {
     "training.click_weight": "none",
     "ranking.prior": 0.0,
 }
-"""Two towers (P16 algorithm 1; S14 sec. 5.2), without the extensions of this package."""
+"""Two towers, without the extensions of this package.
+
+Reference: Palangi et al. 2016, algorithm 1; Shen et al. 2014, sec. 5.2.
+"""
 
 DOC2VEC = {
     "min_count": 1,
@@ -97,8 +101,11 @@ DOC2VEC = {
     "negative": 5,
     "epochs": 30,
 }
-"""P16 sec. V-B, by gensim's current parameter names."""
+"""Palangi et al. 2016, sec. V-B, by gensim's current parameter names."""
 
 SKIP_THOUGHT = {"kind": "combine", "units": 2400, "word_units": 620}
-"""P16 sec. V-B: vectors of 4,800 numbers, a uni-skip of 2,400 and a bi-skip of 1,200 per direction.
-The word vectors of 620 numbers are those of Kiros et al. 2015, whose published model P16 uses."""
+"""Vectors of 4,800 numbers, a uni-skip of 2,400 and a bi-skip of 1,200 per direction.
+
+Reference: Palangi et al. 2016, sec. V-B. The word vectors of 620 numbers are those of Kiros et al.
+2015, whose published model is used there.
+"""

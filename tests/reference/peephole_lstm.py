@@ -1,4 +1,6 @@
-"""The forward pass of the LSTM-RNN, P16 eq. 2, one text and one word at a time, in float64.
+"""The forward pass of the LSTM-RNN in float64, one text and one word at a time.
+
+Reference: Palangi et al. 2016, eq. 2.
 
 Matrices act on column vectors as in the paper: `W_k` is `(cells, trigrams)`, `W_rec_k` is
 `(cells, cells)`, peepholes and biases are `(cells,)`, with k = 1 output gate, 2 forget gate,
@@ -18,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass
 class LSTMParameters:
-    """The parameters of one side, under the names of P16."""
+    """The parameters of one side, under the names of Palangi et al. 2016."""
 
     w1: Array
     w2: Array
@@ -93,7 +95,7 @@ def steps(
         p: parameters.
         words: the vectors `l(t)` of the text.
         peepholes: without them, the terms with `W_p` are left out.
-        forget_gate: without it, `f(t) = 1`: the LSTM that P16 sec. V trains.
+        forget_gate: without it, `f(t) = 1`: the LSTM that Palangi et al. 2016, sec. V trains.
         start: `(y(0), c(0))`; None for zeros.
     """
     y, c = start or (np.zeros_like(p.b1), np.zeros_like(p.b1))

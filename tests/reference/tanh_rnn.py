@@ -1,4 +1,6 @@
-"""The RNN of P16 eq. 1 and its gradient, eq. 10 and 13, one word at a time, in float64.
+"""The RNN and its gradient in float64, one word at a time.
+
+Reference: Palangi et al. 2016, eq. 1; eq. 10 and 13.
 
 Matrices act on column vectors: `W` is `(hidden, trigrams)`, `W_rec` `(hidden, hidden)`, `b`
 `(hidden,)`.
@@ -26,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass
 class RNNParameters:
-    """The parameters of one side, under the names of P16."""
+    """The parameters of one side, under the names of Palangi et al. 2016."""
 
     w: Array
     rec: Array

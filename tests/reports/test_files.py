@@ -1,3 +1,5 @@
+"""The files of an evaluation, read by this package and by ir_measures."""
+
 import json
 import os
 import sys

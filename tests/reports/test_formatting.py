@@ -1,3 +1,5 @@
+"""Tables and notes of a report: best values, superscripts, markers and protocol."""
+
 from dataclasses import replace
 
 from dssm_tf.evaluation.evaluate import evaluate

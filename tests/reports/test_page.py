@@ -19,7 +19,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import queries as queries_module
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
-from dssm_tf.reports.formatting import reference
+from dssm_tf.reports.formatting import reference_system
 from dssm_tf.reports.markdown import page
 from dssm_tf.reports.queries import all_tests, choose_queries, page_data, queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -217,7 +217,7 @@ def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, t
     matrix = dom.split('id="matrix"')[1].split("</table>")[0]
     assert matrix.count("<td") == 4 * 5  # a mean and four cells per system
     best = max(result.systems, key=lambda name: result.mean(name, "ndcg@10"))
-    other = reference(result, best)
+    other = reference_system(result, best)
     values = [result.values[name]["ndcg@10"][result.task.has_relevant] for name in (best, other)]
     gained = int((values[0] > values[1]).sum())
     lines = re.sub("<[^>]+>", "", dom.split('id="summary"')[1].split("</p>")[0])
@@ -227,38 +227,38 @@ def test_a_browser_draws_the_matrix_and_lists_the_queries_gained(result, html, t
 
 
 @pytest.fixture
-def many(monkeypatch):
+def many_queries(monkeypatch):
     """Results of 150 queries; the page can have values of 100 and titles of 20 of them."""
-    monkeypatch.setattr(queries_module, "RANKED_QUERIES", 20)
-    monkeypatch.setattr(queries_module, "VALUES", 400)
+    monkeypatch.setattr(queries_module, "MAX_RANKED_QUERIES", 20)
+    monkeypatch.setattr(queries_module, "MAX_VALUES", 400)
     return benchmark(150, ("one", "two"))
 
 
-def test_queries_beyond_the_limit_are_sampled(many, monkeypatch):
-    displayed, ranked = choose_queries(many)
+def test_queries_beyond_the_limit_are_sampled(many_queries, monkeypatch):
+    displayed, ranked = choose_queries(many_queries)
     assert len(ranked) == len(set(ranked)) == 20
-    differences = np.subtract(*(many.values[n]["ndcg@10"] for n in ("one", "two")))
+    differences = np.subtract(*(many_queries.values[n]["ndcg@10"] for n in ("one", "two")))
     assert len(displayed) == len(set(displayed.tolist())) == 100
     assert (
         set(ranked)
         <= set(displayed.tolist())
-        <= set(np.flatnonzero(many.task.has_relevant).tolist())
+        <= set(np.flatnonzero(many_queries.task.has_relevant).tolist())
     )
     # The sample covers the whole range: 100 of 150 queries leave no gap of twenty.
     assert np.diff(displayed).max() < 20
-    data = page_data(many)
+    data = page_data(many_queries)
     assert set(map(int, data["rankings"])) == {displayed.tolist().index(query) for query in ranked}
-    assert data["tests"] == all_tests(many)  # over all 150 queries
-    monkeypatch.setattr(queries_module, "RANKED_QUERIES", 2)
-    extremes = differences[choose_queries(many)[1]]
+    assert data["tests"] == all_tests(many_queries)  # over all 150 queries
+    monkeypatch.setattr(queries_module, "MAX_RANKED_QUERIES", 2)
+    extremes = differences[choose_queries(many_queries)[1]]
     assert sorted(extremes) == [np.nanmin(differences), np.nanmax(differences)]
 
 
-def test_queries_of_equal_value_are_sampled_at_random(many):
-    for row in many.measured_rows:
+def test_queries_of_equal_value_are_sampled_at_random(many_queries):
+    for row in many_queries.measured_rows:
         row.seeds = [replace(seed, values=seed.values * 0.0) for seed in row.seeds]
-    _, ranked = choose_queries(many)
-    assert ranked.tolist() == choose_queries(many)[1].tolist()
+    _, ranked = choose_queries(many_queries)
+    assert ranked.tolist() == choose_queries(many_queries)[1].tolist()
     assert ranked[0] < 75 < ranked[-1]  # from both halves of the alphabet
 
 

@@ -1,4 +1,7 @@
-"""Grades of first titles (S14 fig. 3), the cross table of two systems (table 7), and lengths."""
+"""Grades of first titles, the cross table of two systems, and lengths.
+
+Reference: Shen et al. 2014, fig. 3 and table 7.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""An index of vectors: scores, ties, notes and printed hits."""
+
 import os
 import shutil
 import subprocess

@@ -11,8 +11,15 @@ from tests.reference.edit_distance import distance
 
 
 def corrected(word: str, *similar: tuple[str, float] | tuple[str, float, int]) -> str | None:
-    found = correct_word(word, [KnownWord(*known, *[1] * (3 - len(known))) for known in similar])
-    return found and found.correction
+    """The correction of a word.
+
+    Args:
+        word: an unknown word.
+        similar: known words with their similarity and, if it is not 1, the number of their titles.
+    """
+    known_words = [KnownWord(*known, *[1] * (3 - len(known))) for known in similar]
+    correction = correct_word(word, known_words)
+    return correction and correction.correction
 
 
 @given(st.text("abc", max_size=6), st.text("abc", max_size=6))
@@ -29,7 +36,7 @@ def test_a_swap_of_neighbors_is_one_edit(first, second, edits):
     assert edit_distance(first, second) == edits
 
 
-def test_a_word_of_similar_use_and_other_letters_is_no_correction():
+def test_a_word_of_similar_use_and_other_letters_is_not_a_correction():
     assert corrected("sneaker", ("shoe", 0.9)) is None
     assert corrected("hedphones", ("earbuds", 0.9), ("headphones", 0.6)) == "headphones"
 
@@ -52,7 +59,7 @@ def test_fewer_edits_precede_a_higher_similarity():
     assert corrected("refrigrator", *similar) == "refrigerator"
 
 
-def test_a_similarity_below_the_threshold_is_no_correction():
+def test_a_similarity_below_the_threshold_is_not_a_correction():
     assert corrected("toliet", ("toilet", MIN_SIMILARITY)) == "toilet"
     assert corrected("toliet", ("toilet", MIN_SIMILARITY - 0.001)) is None
 

@@ -75,8 +75,8 @@ def test_users_who_click_relevant_titles_prefer_the_better_ranking():
         ]
         return sum(differences) / len(differences)
 
-    # Round 1 shows r1 for the better and x for the worse ranking. In round 2, r2 is the pick of the
-    # better one, or of neither if the other picks y: it is shown if the better picks first.
+    # Round 1 has r1 of the better and x of the worse ranking. In round 2, r2 is the pick of the
+    # better one, or of neither if the other picks y: it is in the list if the better picks first.
     assert expected_difference(better, worse) == 1.5
     assert expected_difference(worse, better) == -1.5
     assert expected_difference(better, better) == 0
@@ -97,7 +97,7 @@ def test_repeated_ids_of_a_ranking_count_once():
     assert len(team_draft(["p", "p", "q"], ["q", "q"]).titles) == 2
 
 
-def test_equal_rankings_are_shown_unchanged():
+def test_equal_rankings_are_not_changed():
     titles = [*range(10)]
     for seed in range(20):
         assert team_draft(titles, titles, seed=seed).titles == titles

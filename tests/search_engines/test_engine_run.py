@@ -7,8 +7,8 @@ import json
 import pytest
 from pytest import approx
 
-from dssm_tf.cli import main
 from dssm_tf.tables.trec import read_run
+from tests.data_run import run_command
 from tests.search_engines.conftest import INDEX
 
 QUERIES = 45
@@ -25,12 +25,7 @@ def data_run(node, shop, tmp_path, monkeypatch, capsys):
     (tmp_path / "query.json").write_text(json.dumps(template), "utf-8")
 
     def command(*flags: str, engine: str = node.url, index: str = INDEX):
-        code = main(
-            f"data run --engine {engine} --index {index} --queries queries.tsv "
-            "--query-template query.json --out run.trec --depth 50".split()
-            + list(flags)
-        )
-        return code, capsys.readouterr()
+        return run_command(capsys, engine, index, "--depth", "50", *flags)
 
     return command
 

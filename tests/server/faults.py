@@ -82,8 +82,8 @@ BODIES = st.binary(max_size=80) | st.fixed_dictionaries(
 ).map(lambda body: json.dumps(body).encode())
 
 
-def malformed_bodies(target: Target, count: int) -> Counter[str]:
-    """REST requests with random bytes, and with random JSON under the expected keys."""
+def send_malformed_bodies(target: Target, count: int) -> Counter[str]:
+    """Sends REST requests with random bytes, and with random JSON under the expected keys."""
     results: Counter[str] = Counter()
 
     @settings(
@@ -97,8 +97,8 @@ def malformed_bodies(target: Target, count: int) -> Counter[str]:
     return results
 
 
-def malformed_messages(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """gRPC requests that are truncated, partly repeated, or have changed bytes."""
+def send_malformed_messages(target: Target, count: int, seed: int = 0) -> Counter[str]:
+    """Sends gRPC requests that are truncated, partly repeated, or have changed bytes."""
     raw = request_of(target.model, "encode_query", queries=[QUERY, "owl"]).SerializeToString()
     results, chance = Counter[str](), random.Random(seed)
     with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
@@ -107,8 +107,8 @@ def malformed_messages(target: Target, count: int, seed: int = 0) -> Counter[str
     return results
 
 
-def invalid_utf8(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Texts of random bytes: valid in gRPC, as logs have such queries; invalid in JSON."""
+def send_invalid_utf8(target: Target, count: int, seed: int = 0) -> Counter[str]:
+    """Sends texts of random bytes: valid in gRPC, as logs have such queries; invalid in JSON."""
     chance, results = random.Random(seed), Counter[str]()
     request = request_of(target.model, "encode_query", queries=["x"])
     with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
@@ -122,8 +122,8 @@ def invalid_utf8(target: Target, count: int, seed: int = 0) -> Counter[str]:
     return results
 
 
-def long_heads(target: Target, count: int) -> Counter[str]:
-    """Requests with a head of a megabyte; returns the HTTP codes."""
+def send_long_heads(target: Target, count: int) -> Counter[str]:
+    """Sends requests with a head of a megabyte; returns the HTTP codes."""
     results: Counter[str] = Counter()
     for _ in range(count):
         with connect(target.rest) as connection:
@@ -136,8 +136,8 @@ def long_heads(target: Target, count: int) -> Counter[str]:
     return results
 
 
-def dropped(target: Target, count: int, seed: int = 0) -> Counter[str]:
-    """Connections that are reset when idle, in the head, in the body, or before the response."""
+def drop_connections(target: Target, count: int, seed: int = 0) -> Counter[str]:
+    """Resets connections when idle, in the head, in the body, or before the response."""
     body = body_of("encode_query", queries=[QUERY] * 8)
     head = f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

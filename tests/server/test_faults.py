@@ -25,19 +25,19 @@ def quiet(caplog):
 
 
 def test_malformed_bodies_are_answered_or_refused(target):
-    assert faults.malformed_bodies(target, 100)["400"] > 50
+    assert faults.send_malformed_bodies(target, 100)["400"] > 50
 
 
 def test_malformed_messages_are_answered_or_refused(target):
-    assert faults.malformed_messages(target, 100)["INVALID_ARGUMENT"] > 20
+    assert faults.send_malformed_messages(target, 100)["INVALID_ARGUMENT"] > 20
 
 
-@pytest.mark.parametrize("send", [faults.invalid_utf8, faults.long_heads])
+@pytest.mark.parametrize("send", [faults.send_invalid_utf8, faults.send_long_heads])
 def test_invalid_utf8_and_long_heads_are_refused(target, send):
     send(target, 5)
 
 
 def test_dropped_connections_do_not_affect_other_clients(target):
-    faults.dropped(target, 40)
+    faults.drop_connections(target, 40)
     # A closed connection is not counted as a failure of the model.
     assert "INTERNAL" not in rest(target.rest, "/metrics")[1]

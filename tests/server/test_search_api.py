@@ -31,7 +31,7 @@ CORPUS = [
 JSON = {"Content-Type": "application/json"}
 
 
-def served(index: AnyIndex, **options) -> Server:
+def server_of(index: AnyIndex, **options) -> Server:
     name_fields(index, ["title", "brand"])
     models = [Model(index.model.name, 1, index.model)]
     return Server(models, port=0, rest_port=0, index=index, **options)
@@ -48,13 +48,13 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(model) -> Iterator[Server]:
-    with served(MaxSimIndex.build(model, CORPUS), origins=["https://shop.example"]) as server:
+    with server_of(MaxSimIndex.build(model, CORPUS), origins=["https://shop.example"]) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def cosine_server(compact) -> Iterator[Server]:
-    with served(Index.build(CompactRanker.load(compact), CORPUS)) as server:
+    with server_of(Index.build(CompactRanker.load(compact), CORPUS)) as server:
         yield server
 
 
@@ -202,7 +202,7 @@ def test_explanations_are_those_of_the_model(request, name):
 
 
 @pytest.mark.parametrize(
-    ("request_", "words"),
+    ("fields", "message"),
     [
         ({}, "query: Field required"),
         ({"query": 3}, "query: Input should be a valid string"),
@@ -213,10 +213,10 @@ def test_explanations_are_those_of_the_model(request, name):
         ({"query": "a", "ranking": "hybrid"}, "ranking: Input should be 'semantic' or 'bm25'"),
     ],
 )
-def test_an_invalid_search_is_refused_in_one_line(server, request_, words):
-    code, body = post(server, **request_)
+def test_an_invalid_search_is_refused_in_one_line(server, fields, message):
+    code, body = post(server, **fields)
     assert (code, "\n" in body["error"]) == (400, False)
-    assert words in body["error"]
+    assert message in body["error"]
 
 
 def test_only_json_is_accepted_and_get_parameters_are_checked(server):

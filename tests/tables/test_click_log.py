@@ -146,7 +146,7 @@ def test_lines_read_as_columns_equal_lines_read_cell_by_cell(lines):
         with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
             yield from table_rows(table)
 
-    def stripped(line):
+    def strip(line):
         return line.decode("utf-8", "surrogateescape").strip()
 
     def position(cell):
@@ -171,7 +171,7 @@ def test_lines_read_as_columns_equal_lines_read_cell_by_cell(lines):
         except (BadRow, ValueError):
             return number
 
-    expected = [parse_line(n, line) for n, line in enumerate(lines, start=1) if stripped(line)]
+    expected = [parse_line(n, line) for n, line in enumerate(lines, start=1) if strip(line)]
     for size in (60, 1 << 18):  # several blocks, one block
         rows = [row.line if isinstance(row, Reject) else row for row in read_in_blocks(size)]
         assert sorted(rows, key=str) == sorted(expected, key=str)

@@ -1,4 +1,4 @@
-"""The days of time stamps."""
+"""The days of timestamps."""
 
 from __future__ import annotations
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dssm_tf.tables.graded_lists import SCORES, GradedList, chunk_list, read_lists, write_lists
+from dssm_tf.tables.graded_lists import (
+    SCORE_LIMITS,
+    GradedList,
+    chunk_list,
+    read_lists,
+    write_lists,
+)
 from dssm_tf.text.rules import FOLDED
 
 
@@ -28,7 +34,7 @@ def test_written_lists_read_back(tmp_path):
         GradedList("owl", ("Owl",), (1.0,)),
     ]
     write_lists(tmp_path / "scores.tsv.gz", "score", lists)
-    assert read_lists(tmp_path / "scores.tsv.gz", "score", SCORES, FOLDED) == lists
+    assert read_lists(tmp_path / "scores.tsv.gz", "score", SCORE_LIMITS, FOLDED) == lists
 
 
 def test_each_chunk_of_a_long_list_has_good_and_bad_titles():

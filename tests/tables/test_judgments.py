@@ -1,3 +1,5 @@
+"""Judgments and corpora: formats, repeated pairs, and judgments from clicks."""
+
 import gzip
 
 import pytest

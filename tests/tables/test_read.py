@@ -135,7 +135,9 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet.gz", "tsv.d/t", "t.gz", "t.txt"])
 def test_a_name_of_an_unknown_format_is_an_error_or_means_the_default(name):
-    with pytest.raises(UserError, match=r"no known format; expected .*\.tsv, \.csv, \.jsonl, \.pa"):
+    with pytest.raises(
+        UserError, match=r"an unknown format; expected .*\.tsv, \.csv, \.jsonl, \.pa"
+    ):
         format_of(name)
     assert format_of(name, otherwise="tsv") == "tsv"
 
@@ -244,7 +246,7 @@ def test_quoted_cells_with_line_ends_are_read_as_pythons_csv_module_reads_them(
 @pytest.mark.parametrize("format", ["txt", "tsv", "csv", "jsonl"])
 def test_time_to_read_a_long_line_is_linear_in_its_length(head, format):
     def seconds(size):
-        layout = Layout(longest=1 << 31, names=("text",))
+        layout = Layout(max_line_bytes=1 << 31, names=("text",))
         raw = io.BytesIO(head + b"x" * size)
         started = time.process_time()
         with open_table("t", format, layout, raw) as table:
@@ -275,6 +277,6 @@ def test_a_column_that_is_read_under_another_name_is_named_if_it_is_missing(writ
     with pytest.raises(UserError) as caught:
         read(path, JUDGMENTS, Layout(columns=parse_columns(columns)))
     assert str(caught.value).endswith(
-        "(missing: query). The column 'query' is read as 'query_id', as --columns says; copy it in "
-        "the file to use it for both."
+        "(missing: query). The column 'query' is read as 'query_id', as --columns says; copy the "
+        "column in the file to use it for both."
     )

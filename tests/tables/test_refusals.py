@@ -6,7 +6,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
-from dssm_tf.tables.graded_lists import SCORES, read_lists
+from dssm_tf.tables.graded_lists import SCORE_LIMITS, read_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.read import scan_texts
 from dssm_tf.tables.trec import read_run
@@ -31,7 +31,7 @@ def grades(path):
 
 
 def scores(path):
-    return read_lists(path, "score", SCORES, FOLDED)
+    return read_lists(path, "score", SCORE_LIMITS, FOLDED)
 
 
 @pytest.mark.parametrize(

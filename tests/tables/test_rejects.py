@@ -43,9 +43,9 @@ def test_a_csv_reject_names_the_line_where_its_row_starts(write):
 def test_a_quote_that_never_closes_rejects_rows_and_reading_continues(write):
     lines = [b"query,title\n", b'a,"b\n', *[b"x" * 1000 + b"\n"] * 200, b"halo,Halo: Reach\n"]
     result = cells_and_rejects(write("t.csv", b"".join(lines)))
-    swallowed = [row for _, row in result if "quote left open" in getattr(row, "reason", "")]
-    assert [row.line for row in swallowed] == [*range(2, len(swallowed) + 2)]
-    assert swallowed[0].reason == "quote left open"
+    quoted = [row for _, row in result if "unclosed quote" in getattr(row, "reason", "")]
+    assert [row.line for row in quoted] == [*range(2, len(quoted) + 2)]
+    assert quoted[0].reason == "unclosed quote"
     assert result[-1] == (203, ("halo", "Halo: Reach"))
 
 
@@ -54,10 +54,10 @@ def test_rows_after_a_stray_quote_become_rejects(write, bad_row):
     rows = [f"q{n},title {n},3" for n in range(100)]
     rows[7] = bad_row
     result = cells_and_rejects(write("one.csv", "\n".join(["query,title,clicks", *rows]) + "\n"))
-    # The quote is on line 9 of 101 and swallows the 92 lines after it.
+    # The quote on line 9 of 101 would contain the 92 lines after it.
     assert [row[1].reason for row in result[7:]] == [
-        "quote left open",
-        *["swallowed by a quote left open"] * 92,
+        "unclosed quote",
+        *["inside an unclosed quote"] * 92,
     ]
     assert result[7][1].line == 9
     rows[50] = 'q50,title 50",3'
@@ -66,7 +66,8 @@ def test_rows_after_a_stray_quote_become_rejects(write, bad_row):
     assert len(result) == 100
     assert [n for n, row in result if isinstance(row, Reject)] == list(range(9, 53))
     with pytest.raises(
-        UserError, match=r"two\.csv:9: a quote opens here that swallows 43 lines, up"
+        UserError,
+        match=r"two\.csv:9: a quote opens here and is not closed: it would contain 43 more lines",
     ):
         read(path, [raw("query"), raw("title")])
     rows[8] = 'q8,title 8" wide,3'
@@ -105,7 +106,7 @@ def test_each_malformed_object_is_a_reject(write):
 def test_a_line_that_is_too_long_is_truncated(monkeypatch, longest):
     monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 60)
     data = io.BytesIO(b"one\n\n" + b"x" * 3000 + b"\nnext\n")
-    lines = Lines(data, "t", Layout(longest=longest))
+    lines = Lines(data, "t", Layout(max_line_bytes=longest))
     blocks = [*lines]
     complete = [block[:2] for block in blocks if not block.too_long]
     assert complete == [(1, b"one\n\n"), (4, b"next\n")]

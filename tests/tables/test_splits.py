@@ -1,3 +1,5 @@
+"""Splits of a log by time or by query."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +49,7 @@ def test_the_order_of_rows_of_equal_time_does_not_depend_on_the_log(order):
 
 
 def test_a_log_without_times_or_too_small_a_fraction_is_refused():
-    with pytest.raises(UserError, match="the time stamp is empty"):
+    with pytest.raises(UserError, match="the timestamp is empty"):
         by_time([*ROWS[:2], ROWS[2]._replace(timestamp="")], 0.5)
     with pytest.raises(UserError, match="3 rows for training and 0 for judgments"):
         derive_judgments(split_by_time(log_frame(ROWS), 0.01), None)
@@ -168,7 +170,7 @@ def test_without_a_corpus_the_ids_are_those_of_the_log():
 def test_an_unreadable_time_stamp_is_an_error_that_names_its_row(write):
     log = write("log.tsv", "query\ttitle\ttimestamp\na\tA\t2024-01-01\nb\tB\t\n")
     rows, _ = read_logs([log])
-    message = r"log\.tsv:3: the time stamp is empty; .*--hold-out-queries"
+    message = r"log\.tsv:3: the timestamp is empty; .*--hold-out-queries"
     with pytest.raises(UserError, match=message):
         split_by_time(rows, 0.5)
 

@@ -34,7 +34,7 @@ def test_a_row_whose_other_cells_are_bad_loses_the_clicks_that_it_counts(write):
 def test_a_log_of_mostly_malformed_rows_is_refused(write):
     path = write("log.tsv", b"query\ttitle\n" + b"a\tb\n" + b"\xff\n" * 9)
     with pytest.raises(
-        UserError, match=r"9 of 10 rows are malformed, .*; allowed are 10.0%"
+        UserError, match=r"9 of 10 rows are malformed, .*; the limit is 10.0%"
     ) as caught:
         read_logs([path])
     assert "Fix the file, give its --encoding, such as cp1252" in str(caught.value)

@@ -1,3 +1,5 @@
+"""Tables of texts: files of lines, columns, ids and empty cells."""
+
 import pytest
 
 from dssm_tf.common.errors import UserError

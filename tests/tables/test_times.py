@@ -66,7 +66,7 @@ def test_the_numbers_have_the_order_of_the_times(moments, form):
         (["2024-01-31 25:00"], ["is neither"]),
         (["yesterday"], ["is neither"]),
         (["<value out of range: 1000000000000000000>"], ["is neither"]),
-        ([""], ["the time stamp is empty"]),
+        ([""], ["the timestamp is empty"]),
     ],
 )  # fmt: skip
 def test_mixed_or_unreadable_time_stamps_are_refused_with_examples(cells, words):

@@ -1,3 +1,5 @@
+"""TREC runs and qrels, written and read."""
+
 import pytest
 
 from dssm_tf.common.errors import UserError

@@ -70,7 +70,7 @@ def test_terms_are_those_of_the_words_of_each_text(fields):
             for pair in frequencies.pairs_of(words_of_text)
         ]
         rows = batch["pairs"].numpy()[:-1, 0].tolist()
-        found = [*zip(rows, batch["pair_idf"].numpy().tolist(), strict=False)]
-        assert np.array(sorted(found)) == approx(np.array(sorted(pairs)), rel=1e-6)
+        received = [*zip(rows, batch["pair_idf"].numpy().tolist(), strict=False)]
+        assert np.array(sorted(received)) == approx(np.array(sorted(pairs)), rel=1e-6)
 
     check()

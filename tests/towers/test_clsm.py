@@ -1,4 +1,4 @@
-"""The CLSM tower against S14: vectors, local features, and gradients."""
+"""The CLSM tower against Shen et al. 2014: vectors, local features, and gradients."""
 
 from __future__ import annotations
 

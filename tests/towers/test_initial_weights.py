@@ -15,7 +15,7 @@ RECURRENT = [name for name, row in P16.items() if row.tower["name"] in ("rnn", "
 
 @pytest.mark.parametrize("name", RECURRENT)
 def test_the_paper_s_configurations_set_all_parameters_to_small_random_numbers(name):
-    """P16 algorithm 1: "Set all parameters in Lambda_Q and Lambda_D to small random numbers"."""
+    """By algorithm 1 of Palangi et al. 2016, all parameters start with small random numbers."""
     keras.utils.set_random_seed(0)
     config = load_config(find_config(f"paper/{name}"))
     for weight in build_model(config, 20).weights:

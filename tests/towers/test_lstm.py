@@ -1,4 +1,4 @@
-"""The LSTM-RNN towers against P16 eq. 2, from words to semantic vector."""
+"""The LSTM-RNN towers against Palangi et al. 2016, eq. 2, from words to semantic vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gradients of P16 appendix A, from the loss down to the parameters of the towers.
+"""Gradients of Palangi et al. 2016, appendix A, from the loss down to the parameters of towers.
 
 Eq. 8 (loss) is also in tests/losses/test_click_losses.py, eq. 11, 12 and 15 (cosine) in
 tests/model/test_siamese.py. The docstrings of tests/reference/tanh_rnn.py and lstm_gradients.py

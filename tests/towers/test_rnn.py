@@ -1,4 +1,4 @@
-"""The RNN tower against P16 eq. 1 and the gradient of its appendix."""
+"""The RNN tower against Palangi et al. 2016, eq. 1 and the gradient of its appendix."""
 
 from __future__ import annotations
 

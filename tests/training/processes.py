@@ -83,10 +83,10 @@ class TrainingProcesses(ExitStack):
         """Starts a run.
 
         Args:
-            arguments: of `trained`.
+            arguments: positional arguments of `trained`.
             die_at: an event and n: the process kills itself with SIGKILL at the n-th `batch`
                 (from 1), or before it moves the file of that name into place for the n-th time.
-            options: of `trained`.
+            options: keyword arguments of `trained`.
         """
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         run = Run(folder, die_at, arguments, options)

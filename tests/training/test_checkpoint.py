@@ -46,12 +46,12 @@ def test_a_restored_model_continues_as_the_saved_one(tmp_path):
     path = tmp_path / "state" / "fit.npz"
     model, other = compiled_model(), compiled_model()
     train(model, 3)
-    saved = callbacks(model, path)
-    end_epoch(saved, {"loss": 0.1 + 0.2})
-    best = [np.copy(weight) for weight in saved[0].weights]
+    saved_best, saved_checkpoint = callbacks(model, path)
+    end_epoch((saved_best, saved_checkpoint), {"loss": 0.1 + 0.2})
+    best = [np.copy(weight) for weight in saved_best.weights]
     train(model, 2)
-    saved[1].step = 2
-    saved[1]._save()
+    saved_checkpoint.step = 2
+    saved_checkpoint._save()
     best_weights, checkpoint = callbacks(other, path)
     assert checkpoint.restore(other)
     assert all(np.array_equal(*pair) for pair in zip(best_weights.weights, best, strict=True))
@@ -68,18 +68,18 @@ def test_a_restored_model_continues_as_the_saved_one(tmp_path):
 
 def test_weights_of_the_best_epoch_are_saved_once_if_they_are_the_last_ones(tmp_path):
     model, other = compiled_model(), compiled_model()
-    both = callbacks(model, tmp_path / "fit.npz")
+    saved_best, saved_checkpoint = callbacks(model, tmp_path / "fit.npz")
     for epoch in (1, 2):
         train(model, 1)
-        end_epoch(both, {"loss": 1.0 / epoch})
-    with np.load(both[1].path) as saved:
+        end_epoch((saved_best, saved_checkpoint), {"loss": 1.0 / epoch})
+    with np.load(saved_checkpoint.path) as saved:
         # The history, the model's variables, the optimizer's, and the metric's two sums.
         expected = 1 + len(model.variables) + len(model.optimizer.variables) + 2
         assert len(saved.files) == expected
     best_weights, checkpoint = callbacks(other, tmp_path / "fit.npz")
     assert checkpoint.restore(other)
     assert best_weights.best_epoch == 2
-    for weights in zip(best_weights.weights, both[0].weights, strict=True):
+    for weights in zip(best_weights.weights, saved_best.weights, strict=True):
         np.testing.assert_array_equal(*weights)
 
 
@@ -126,14 +126,14 @@ def test_a_large_checkpoint_is_saved_at_a_limited_rate(tmp_path, clock):
 
 
 def test_a_checkpoint_of_any_size_is_saved_after_a_quarter_of_an_hour(tmp_path, clock):
-    both = callbacks(compiled_model(), tmp_path / "fit.npz")
-    both[1].bytes_per_second = 1e-9
+    best_weights, checkpoint = callbacks(compiled_model(), tmp_path / "fit.npz")
+    checkpoint.bytes_per_second = 1e-9
     clock[0] += 899
-    end_epoch(both, {"loss": 1.0})
-    assert not both[1].path.exists()
+    end_epoch((best_weights, checkpoint), {"loss": 1.0})
+    assert not checkpoint.path.exists()
     clock[0] += 1
-    end_epoch(both, {"loss": 1.0})
-    assert both[1].path.exists()
+    end_epoch((best_weights, checkpoint), {"loss": 1.0})
+    assert checkpoint.path.exists()
 
 
 def test_a_process_that_does_not_write_leaves_no_file(tmp_path):
@@ -152,12 +152,12 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
 
 def test_an_update_that_breaks_a_weight_is_refused_and_the_saved_state_stays(tmp_path):
     model = compiled_model()
-    both = callbacks(model, tmp_path / "fit.npz")
+    best_weights, checkpoint = callbacks(model, tmp_path / "fit.npz")
     train(model, 1)
-    end_epoch(both, {"loss": 1.0})
-    before = both[1].path.read_bytes()
+    end_epoch((best_weights, checkpoint), {"loss": 1.0})
+    before = checkpoint.path.read_bytes()
     model.trainable_weights[-1].assign([np.nan, 0.0, 0.0])
     # The loss is that of the weights before the update, and finite.
     with pytest.raises(UserError, match=r"^epoch 2: a weight is not .*clip_norm\. Epoch 1 is kept"):
-        end_epoch(both, {"loss": 1.0})
-    assert both[1].path.read_bytes() == before
+        end_epoch((best_weights, checkpoint), {"loss": 1.0})
+    assert checkpoint.path.read_bytes() == before

@@ -32,7 +32,7 @@ RANDOM_STEP = int(np.random.default_rng().integers(1, STEPS))
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(
-    ("save_every", "more", "moments"),
+    ("save_every", "has_lists_and_start", "moments"),
     [
         (
             2,
@@ -61,12 +61,12 @@ RANDOM_STEP = int(np.random.default_rng().integers(1, STEPS))
     ids=["within epochs", "between epochs, with judgments, a teacher and an earlier run"],
 )
 def test_a_run_killed_several_times_equals_an_uninterrupted_run(
-    data, folder, processes, save_every, more, moments
+    data, folder, processes, save_every, has_lists_and_start, moments
 ):
     raw = KILLED | {"training": KILLED["training"] | {"refit": True, "save_every": save_every}}
     expected, killed = folder / f"uninterrupted-{save_every}", folder / f"killed-{save_every}"
     start = None
-    if more:
+    if has_lists_and_start:
         judged, scores = folder / "killed-judged.tsv", folder / "killed-scores.tsv"
         raw["judgments"] = {"file": str(write(judged, data)), "weight": 0.5}
         raw["teacher"] = {

@@ -1,3 +1,5 @@
+"""The cutoff of a search: how it is chosen, and when there is none."""
+
 import numpy as np
 import pytest
 from scipy import sparse

@@ -152,7 +152,7 @@ def letter_sums(kernel, vocabulary, words):
     )
 
 
-def setting(vocabulary, numbers, columns, seed=0):
+def random_kernel_and_vectors(vocabulary, numbers, columns, seed=0):
     """A random matrix, and random vectors of the words of which one is missing."""
     random = np.random.default_rng(seed)
     kernel = random.normal(size=(1 + vocabulary.size, columns)).astype(np.float32)
@@ -173,7 +173,7 @@ def cosine_matrix(vectors):
 
 @pytest.mark.parametrize(("numbers", "columns"), [(2, 2), (3, 8), (8, 3)])
 def test_own_rows_have_the_cosines_of_the_projected_vectors(vocabulary, numbers, columns):
-    kernel, vectors = setting(vocabulary, numbers, columns)
+    kernel, vectors = random_kernel_and_vectors(vocabulary, numbers, columns)
     result = start_rows(kernel, vocabulary, WORDS, vectors, seed=1)
     centered = centered_unit(vectors[:4].astype(np.float64))
     # The best approximation of rank `columns` (Eckart and Young 1936); a rotation keeps cosines.
@@ -185,7 +185,7 @@ def test_own_rows_have_the_cosines_of_the_projected_vectors(vocabulary, numbers,
 
 @pytest.mark.parametrize("length", [0.7, 2.0])
 def test_an_own_row_is_length_times_as_long_as_the_sum_of_the_letter_rows(vocabulary, length):
-    kernel, vectors = setting(vocabulary, 3, 5)
+    kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     result = start_rows(kernel, vocabulary, WORDS, vectors, length=length, seed=1)
     own = np.linalg.norm(own_rows(result, vocabulary), axis=1)
     letters = np.linalg.norm(letter_sums(kernel, vocabulary, WORDS[:4]), axis=1)
@@ -193,7 +193,7 @@ def test_an_own_row_is_length_times_as_long_as_the_sum_of_the_letter_rows(vocabu
 
 
 def test_all_other_rows_stay(vocabulary):
-    kernel, vectors = setting(vocabulary, 3, 5)
+    kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     before = kernel.copy()
     result = start_rows(kernel, vocabulary, WORDS, vectors, seed=1)
     np.testing.assert_array_equal(kernel, before)
@@ -203,8 +203,8 @@ def test_all_other_rows_stay(vocabulary):
     assert result.dtype == np.float32
 
 
-def test_the_seed_decides_on_the_rotation(vocabulary):
-    kernel, vectors = setting(vocabulary, 3, 5)
+def test_the_seed_determines_the_rotation(vocabulary):
+    kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     first, again, other = (
         own_rows(start_rows(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
         for seed in (1, 1, 2)
@@ -215,7 +215,7 @@ def test_the_seed_decides_on_the_rotation(vocabulary):
 
 def test_vectors_fill_all_columns_alike(vocabulary):
     """Over many rotations each column has the same mean square."""
-    kernel, vectors = setting(vocabulary, 2, 4)
+    kernel, vectors = random_kernel_and_vectors(vocabulary, 2, 4)
     rows = [
         own_rows(start_rows(kernel, vocabulary, WORDS, vectors, seed=seed), vocabulary)
         for seed in range(400)
@@ -225,7 +225,7 @@ def test_vectors_fill_all_columns_alike(vocabulary):
 
 
 def test_a_single_word_keeps_its_row(vocabulary):
-    kernel, vectors = setting(vocabulary, 3, 5)
+    kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     # Centered, its vector is zero.
     result = start_rows(kernel, vocabulary, WORDS[:1], vectors[:1], seed=1)
     np.testing.assert_array_equal(result, kernel)
@@ -253,6 +253,6 @@ def test_a_word_without_known_letters_has_the_mean_length(vocabulary):
 
 
 def test_a_matrix_of_another_vocabulary_is_refused(vocabulary):
-    kernel, vectors = setting(vocabulary, 3, 5)
+    kernel, vectors = random_kernel_and_vectors(vocabulary, 3, 5)
     with pytest.raises(ValueError, match=r"expected \d+ rows, one per id of the vocabulary"):
         start_rows(kernel[1:], vocabulary, WORDS, vectors, seed=1)

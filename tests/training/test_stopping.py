@@ -116,7 +116,7 @@ def test_a_training_with_a_huge_learning_rate_is_not_marked_as_finished(data, tm
     assert not is_finished(out)
 
 
-def test_a_directory_that_is_no_run_is_not_changed(data, tmp_path):
+def test_a_directory_that_is_not_a_run_is_not_changed(data, tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match="exists and is not a run"):
         trained(data, tmp_path)

@@ -171,7 +171,7 @@ def train(text: Text, name: str, settings: SkipThought, *, progress: bool = Fals
 
     with progress_of(f"{name}-skip", steps, progress) as task:
 
-        def step_done(_: int, logs: dict[str, float]) -> None:
+        def show_loss(_: int, logs: dict[str, float]) -> None:
             task.advance(state=f"{logs['loss'] / 2:.3f} nats per word")
             model.stop_training = task.done >= steps
 
@@ -180,7 +180,7 @@ def train(text: Text, name: str, settings: SkipThought, *, progress: bool = Fals
             epochs=settings.epochs,
             shuffle=False,  # `_batches` does
             verbose=0,
-            callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=step_done)],
+            callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=show_loss)],
         )
     if not np.isfinite(history.history["loss"][-1]):
         raise UserError(

@@ -56,11 +56,16 @@ def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], 
         raise UserError(f"{path} cannot be read: {error}. {_COPY_HINT}") from error
     encoders: Arrays = {}
     for name in needed:
-        encoders |= _encoder(directory, name, len(dictionary))
+        encoders |= _read_encoder(directory, name, len(dictionary))
     return dictionary, encoders
 
 
-def _encoder(directory: Path, name: str, rows: int) -> Arrays:
+def _read_encoder(directory: Path, name: str, rows: int) -> Arrays:
+    """Reads the encoder `uni` or `bi`, whose word vectors have at least `rows` rows.
+
+    Raises:
+        UserError: a file is missing, damaged, or does not fit another.
+    """
     path, table_path = directory / f"{name}_skip.npz", directory / f"{name[0]}table.npy"
     arrays = read_arrays(path, _COPY_HINT)
     table = map_array(table_path, _COPY_HINT)

@@ -22,8 +22,8 @@ def concordance(scores: NDArray[np.float64], grades: NDArray[np.float64]) -> flo
     0.8333333333333334
 
     Args:
-        scores: of the judged titles, `(titles,)`; -inf for a title that is not ranked.
-        grades: `(titles,)`.
+        scores: scores of the judged titles, `(titles,)`; -inf for a title that is not ranked.
+        grades: their grades, `(titles,)`.
 
     Returns:
         From 0 to 1; NaN if no pair counts.

@@ -1,3 +1,5 @@
+"""Average precision: values by hand and properties."""
+
 import pytest
 from hypothesis import given
 

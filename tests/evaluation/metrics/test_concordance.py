@@ -1,3 +1,5 @@
+"""Concordance: values by hand, its definition and properties."""
+
 import numpy as np
 import polars as pl
 import pytest

@@ -1,3 +1,5 @@
+"""Expected reciprocal rank: values by hand and its definition."""
+
 import pytest
 from hypothesis import given
 

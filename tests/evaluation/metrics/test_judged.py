@@ -1,3 +1,5 @@
+"""The fraction of judged titles: its definition, and the values of ir_measures."""
+
 import ir_measures
 import numpy as np
 import polars as pl

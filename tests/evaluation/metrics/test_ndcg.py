@@ -1,3 +1,5 @@
+"""NDCG: values by hand and properties."""
+
 import numpy as np
 import polars as pl
 import pytest

@@ -1,3 +1,5 @@
+"""Precision: values by hand, and its relation to recall."""
+
 import pytest
 from hypothesis import given
 

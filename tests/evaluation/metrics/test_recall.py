@@ -1,3 +1,5 @@
+"""Recall: values by hand and properties."""
+
 from hypothesis import given
 
 from tests.evaluation.metrics.one_query import CUTOFFS, queries, value

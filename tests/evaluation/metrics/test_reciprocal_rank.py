@@ -1,3 +1,5 @@
+"""Reciprocal rank: values by hand and properties."""
+
 import pytest
 from hypothesis import given
 

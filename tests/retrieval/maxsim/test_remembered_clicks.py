@@ -179,21 +179,21 @@ def test_titles_are_found_by_their_id_or_else_by_their_text(index, titles):
     assert {*clicks.titles.tolist()} == {key(CORPUS[0].title), key(CORPUS[1].title)}
 
 
-@pytest.mark.parametrize("times", [True, False])
-def test_mu_is_chosen_on_later_or_held_out_clicks(index, titles, monkeypatch, times):
+@pytest.mark.parametrize("has_times", [True, False])
+def test_mu_is_chosen_on_later_or_held_out_clicks(index, titles, monkeypatch, has_times):
     # 50 queries whose clicks are always on the last title: few clicks of the model count.
     queries = [f"{title} {number}" for number in range(5) for title in titles[:10]]
     rows = []
     for number in range(400):
-        time = f"2020-01-01 00:{number // 60:02d}:{number % 60:02d}" if times else ""
+        time = f"2020-01-01 00:{number // 60:02d}:{number % 60:02d}" if has_times else ""
         rows += [LogRow(query, titles[-1], 1, timestamp=time) for query in queries]
     monkeypatch.setattr(remember, "MUS", (1.0, 1e9))
-    memory = remember_clicks(index, log_frame(rows))
-    assert memory.clicks is not None
-    assert memory.clicks.mu == 1.0
-    how = "the latest fifth" if times else "because the log has no times"
-    assert how in memory.summary
-    assert "NDCG@10 of known queries 1.0000" in memory.summary
+    result = remember_clicks(index, log_frame(rows))
+    assert result.clicks is not None
+    assert result.clicks.mu == 1.0
+    expected = "the latest fifth" if has_times else "because the log has no times"
+    assert expected in result.summary
+    assert "NDCG@10 of known queries 1.0000" in result.summary
 
 
 def test_clicks_that_do_not_help_are_not_remembered(index, titles):
@@ -205,9 +205,9 @@ def test_clicks_that_do_not_help_are_not_remembered(index, titles):
         other = next(title for title in titles if title != index.model.vocabulary.rules.key(best))
         rows += [LogRow(query, other, 10, timestamp="2020-01-01")] * 8
         rows += [LogRow(query, best, 10, timestamp="2020-01-02")] * 2
-    memory = remember_clicks(index, log_frame(rows))
-    assert memory.clicks is None
-    assert "because they are worse" in memory.summary
+    result = remember_clicks(index, log_frame(rows))
+    assert result.clicks is None
+    assert "because they are worse" in result.summary
 
 
 # --------------------------------------------------------------------------- files

@@ -1,4 +1,4 @@
-"""Logs of interleaved lists, one row per shown title: `list_id`, `team`, `clicks` and more."""
+"""Logs of interleaved lists, one row per displayed title: `list_id`, `team`, `clicks` and more."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from dssm_tf.tables.read import scan
 FILE = "file"
 _OPTIONAL = {column.name: column for column in CLICK_LOG}
 _TEXT = _OPTIONAL["timestamp"]  # missing cells are empty
-SHOWN_LISTS = (
+INTERLEAVED_LISTS = (
     columns.identifier("list_id"),
     replace(_TEXT, name="team", required=True),
     columns.count("clicks"),
-    _TEXT.named("query"),
+    _TEXT.with_name("query"),
     _OPTIONAL["session_id"],
     _OPTIONAL["doc_id"],
 )
 
 
-def read_shown_lists(paths: Sequence[Path], layout: Layout) -> pl.DataFrame:
-    """Reads logs of shown lists.
+def read_interleaved_lists(paths: Sequence[Path], layout: Layout) -> pl.DataFrame:
+    """Reads logs of interleaved lists.
 
     Args:
         paths: tables of any format.
         layout: encoding and column names of the files.
 
     Returns:
-        The columns of `SHOWN_LISTS`, which are empty where a file lacks an optional one, `LINE` and
-        `FILE`.
+        The columns of `INTERLEAVED_LISTS`, `LINE` and `FILE`. Optional columns that a file lacks
+        are empty.
 
     Raises:
-        UserError: with file and line; a file cannot be read, lacks a column, has a malformed row or
-            repeats a title of a list, or a list has two queries or sessions.
+        UserError: a file cannot be read, lacks a column, has a malformed row or repeats a title of
+            a list, or a list has two queries or sessions. The message has file and line.
     """
     frames = []
     for path in paths:
-        for frame in scan(path, SHOWN_LISTS, layout, format_of(path)):
+        for frame in scan(path, INTERLEAVED_LISTS, layout, format_of(path)):
             frames.append(frame.with_columns(pl.lit(str(path)).alias(FILE)))
     rows = pl.concat(frames) if frames else pl.DataFrame()
     if not len(rows):
@@ -59,7 +59,7 @@ def read_shown_lists(paths: Sequence[Path], layout: Layout) -> pl.DataFrame:
         row = repeated.row(0, named=True)
         raise UserError(
             f"{row[FILE]}:{row[LINE]}: list_id {row['list_id']!r} has doc_id {row['doc_id']!r} "
-            "twice; give each shown list its own id, and each title one row with its clicks."
+            "twice; give each displayed list its own id, and each title one row with its clicks."
         )
     return rows
 
@@ -72,5 +72,5 @@ def _check_one_per_list(rows: pl.DataFrame, name: str) -> None:
         row = conflicts.row(0, named=True)
         raise UserError(
             f"{row[FILE]}:{row[LINE]}: list_id {row['list_id']!r} has the {name} {row[name]!r} "
-            f"here and {row['first']!r} above; give each shown list its own id."
+            f"here and {row['first']!r} above; give each displayed list its own id."
         )

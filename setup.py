@@ -127,7 +127,7 @@ setup(
         "narwhals>=2",  # results as frames of the library of the input
         "numpy>=1.26",
         "protobuf>=4.25",
-        "polars>=2.1,<3",  # preprocess; its API changes with each major version
+        "polars>=2,<3",  # preprocess; its API changes with each major version
         "pyarrow",
         "python-dateutil",
         "pydantic>=2,<3",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,18 @@ def test_the_import_contract_covers_every_package(checkout):
     }
     assert packages - covered == {"dssm_tf.__init__"}  # it imports nothing
     assert covered - packages == {"pipelines"}
+
+
+def test_no_class_is_one_that_python_3_10_refuses(checkout):
+    """Mypy does not report them: a named tuple with another base, and `ClassVar` without a type."""
+    for package in PACKAGES:
+        for path in (checkout / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef) and len(node.bases) > 1:
+                    names = {base.id for base in node.bases if isinstance(base, ast.Name)}
+                    assert not names & {"NamedTuple", "TypedDict"}, f"{path}: {node.name}"
+                if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name):
+                    assert node.annotation.id != "ClassVar", f"{path}:{node.lineno}"
 
 
 @pytest.mark.parametrize(

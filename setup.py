@@ -71,7 +71,7 @@ EXTRAS = {
 setup(
     name="dssm-tf",
     version=VERSION,
-    description="Semantic rankers from search click logs: DSSM and LSTM-RNN",
+    description="Small search models, trained on your own catalog and click log",
     long_description=(
         (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").exists() else ""
     ),

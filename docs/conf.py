@@ -84,7 +84,7 @@ class Mermaid(SphinxDirective):
         return name
 
 
-def mark_code(app, what, name, item, options, lines):
+def mark_code(app, kind, name, item, options, lines):
     """Makes indented examples of docstrings code blocks; reStructuredText would quote them."""
     for row in range(len(lines) - 2, 0, -1):
         text, blank, code = lines[row - 1 : row + 2]

@@ -22,7 +22,7 @@ $(STAMP): again
 endif
 
 .PHONY: help venv demo test test-long test-changed test-all test-backends test-keras test-cpus test-engines \
-  test-opensearch bench check docs format constraints protos clean again
+  test-opensearch bench check docs format constraints protos release clean again
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ protos:  ## make *_pb2.py of every .proto file anew (with a Python of 3.10 to 3.
 	@build/protos/bin/python -m pip install -q --disable-pip-version-check $(GRPCIO_TOOLS) setuptools
 	@build/protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
 	  $$(git ls-files '*.proto')
+
+release:  ## the wheel and the sdist in dist/, one of them tested in a fresh environment of PYTHON
+	@PYTHON='$(PYTHON)' .ci/release $(ARGS)
 
 clean:  ## remove .venv, build/ and all caches
 	@rm -rf $(VENV) build dist *.egg-info .cache .hypothesis .import_linter_cache .mypy_cache \

@@ -71,7 +71,7 @@ EXTRAS = {
 setup(
     name="dssm-tf",
     version=VERSION,
-    description="Semantic rankers from search click logs: DSSM and LSTM-RNN",
+    description="Small search models, trained on your own catalog and click log",
     long_description=(
         (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").exists() else ""
     ),
@@ -127,7 +127,7 @@ setup(
         "narwhals>=2",  # results as frames of the library of the input
         "numpy>=1.26",
         "protobuf>=4.25",
-        "polars>=2.1,<3",  # preprocess; its API changes with each major version
+        "polars>=2,<3",  # preprocess; its API changes with each major version
         "pyarrow",
         "python-dateutil",
         "pydantic>=2,<3",

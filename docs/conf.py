@@ -84,6 +84,14 @@ class Mermaid(SphinxDirective):
         return name
 
 
+def mark_code(app, kind, name, item, options, lines):
+    """Makes indented examples of docstrings code blocks; reStructuredText would quote them."""
+    for row in range(len(lines) - 2, 0, -1):
+        text, blank, code = lines[row - 1 : row + 2]
+        if re.match(r"\S.*[.:]$", text) and not blank and re.match(r" {4}\S", code):
+            lines[row : row + 1] = ["", ".. code-block:: python", ""]
+
+
 def add_navigation(app, name, source):
     """Adds the list of pages to the home page, and to a page the list of those below it.
 
@@ -108,18 +116,25 @@ def _toctree(pages, options=""):
 
 
 def finish(app, exception):
-    """Makes README.html the first page, and rejects pages that load something from another site."""
+    """Makes README.html the first page.
+
+    Rejects pages that load something from another site, or show code as running text.
+    """
     if exception is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
     (out / "index.html").write_bytes((out / "README.html").read_bytes())
     for page in out.rglob("*.html"):
-        if match := _EXTERNAL.search(page.read_text("utf-8")):
+        html = page.read_text("utf-8")
+        if match := _EXTERNAL.search(html):
             raise SphinxError(f"{page} loads something from another site: {match[0]}")
+        if match := re.search(r"<blockquote>\s*.{0,80}", html):
+            raise SphinxError(f"{page} shows an indented example as running text: {match[0]}")
 
 
 def setup(app):
     """Registers the extensions of this file."""
     app.add_directive("mermaid", Mermaid)
     app.connect("source-read", add_navigation)
+    app.connect("autodoc-process-docstring", mark_code)
     app.connect("build-finished", finish)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import runpy
-from collections import Counter
+import shlex
+from collections import Counter, defaultdict
 
 import pytest
+
+from dssm_tf.cli import main
 
 
 @pytest.fixture
@@ -41,3 +44,22 @@ def test_the_glossary_explains_each_term_once_in_alphabetical_order(checkout):
     assert terms == sorted(terms, key=str.lower)
     single = [term for row in terms for term in row.split(", ")]
     assert len(single) == len(set(single))
+
+
+def test_every_flag_of_a_documented_command_exists(checkout, capsys):
+    """Commands are lines that begin with `dssm`, with the lines that they continue on."""
+    flags = defaultdict(set)
+    for page in [checkout / "README.md", *(checkout / "docs").glob("*.md")]:
+        lines = page.read_text("utf-8").replace("\\\n", " ").splitlines()
+        for line in lines:
+            command, *_ = re.split(r" # | && | < | > | \| ", line.strip())
+            if re.match(r"dssm [a-z]+ ", command) and not re.match(r"dssm [a-z ]+:", command):
+                names = re.match(r"dssm ((?:data )?[a-z]+)", command)[1]
+                flags[names] |= {
+                    word.partition("=")[0] for word in shlex.split(command) if word[:2] == "--"
+                }
+    assert len(flags) > 20
+    for names, named in flags.items():
+        assert main([*names.split(), "--help"]) == 0
+        text = capsys.readouterr().out
+        assert not [flag for flag in named if not re.search(rf"{flag}(?![\w-])", text)], names

@@ -26,7 +26,7 @@ setup(
         "cyclopts>=4.25,<6",
         "google-crc32c",
         "numpy>=1.26",
-        "polars>=2.1,<3",
+        "polars>=2,<3",
         "protobuf>=4.25",
         "pyarrow",
         "pydantic>=2,<3",

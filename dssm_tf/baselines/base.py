@@ -26,6 +26,12 @@ Click = tuple[str, str, float]
 
 Floats = NDArray[np.float64]
 
+SearchSpace = Mapping[str, Sequence[Any]]
+"""Values to try, by parameter."""
+
+Shapes = Mapping[str, Sequence[str]]
+"""Names of the dimensions of arrays, by the path of the array."""
+
 LearnedT = TypeVar("LearnedT")
 
 _REFIT_HINT = "Fit and save it again."
@@ -62,10 +68,10 @@ class Baseline(BaseModel, abc.ABC, Generic[LearnedT]):
 
     name: ClassVar[str]
     learned_type: ClassVar[type[Any]]
-    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    refit_search_space: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    search_space: ClassVar[SearchSpace] = {}
+    refit_search_space: ClassVar[SearchSpace] = {}
     cache_key_params: ClassVar[Sequence[str]] = ()
-    learned_shapes: ClassVar[Mapping[str, Sequence[str]]] = {}
+    learned_shapes: ClassVar[Shapes] = {}
 
     _learned: LearnedT | None = PrivateAttr(None)
     _cached_encode: Callable[[tuple[str, ...]], Any] = PrivateAttr()

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats
+from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.field_types import Fraction
 
@@ -51,12 +51,12 @@ class BM25(Baseline[BM25Statistics]):
 
     name = "bm25"
     learned_type = BM25Statistics
-    learned_shapes: ClassVar = {
+    learned_shapes: ClassVar[Shapes] = {
         "document_frequency": ("terms",),
         "corpus_size": (),
         "mean_length": (),
     }
-    search_space: ClassVar = {
+    search_space: ClassVar[SearchSpace] = {
         "k1": (0.5, 0.9, 1.2, 1.5, 2.0),
         "b": (0.0, 0.25, 0.5, 0.75, 1.0),
     }

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Floats
+from dssm_tf.baselines.base import Floats, SearchSpace
 from dssm_tf.baselines.mrf import MRF
 from dssm_tf.baselines.tokens import Tokens
 from dssm_tf.common.field_types import Fraction, PositiveInt
@@ -41,7 +41,7 @@ class LCE(MRF):
     """
 
     name = "lce"
-    search_space: ClassVar = {
+    search_space: ClassVar[SearchSpace] = {
         "mu": (3.0, 10.0, 30.0),
         "weights": ((1.0, 0.0, 0.0), (0.85, 0.10, 0.05), (0.70, 0.20, 0.10)),
         "feedback_titles": (10, 30),

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from dssm_tf.baselines.base import Click
+from dssm_tf.baselines.base import Click, Shapes
 from dssm_tf.baselines.topic_model import TopicModel, Topics, collect
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.field_types import PositiveInt
@@ -36,7 +36,10 @@ class LDA(TopicModel[Topics]):
 
     name = "lda"
     learned_type = Topics
-    learned_shapes: ClassVar = {"background": ("terms",), "query_words": ("terms", "topics")}
+    learned_shapes: ClassVar[Shapes] = {
+        "background": ("terms",),
+        "query_words": ("terms", "topics"),
+    }
 
     alpha: PositiveFloat = Field(
         default=0.1, description="Concentration of each topic in a title's mixture."

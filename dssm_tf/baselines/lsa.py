@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats
+from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdfStatistics, idf_of
@@ -46,12 +46,12 @@ class LSA(Baseline[LSAStatistics]):
 
     name = "lsa"
     learned_type = LSAStatistics
-    learned_shapes: ClassVar = {
+    learned_shapes: ClassVar[Shapes] = {
         "idf": ("terms",),
         "singular_values": ("columns",),
         "directions": ("terms", "columns"),
     }
-    search_space: ClassVar = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
+    search_space: ClassVar[SearchSpace] = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
     cache_key_params = ("topics", "power")
 
     topics: PositiveInt = Field(

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats
+from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table
@@ -51,7 +51,7 @@ class MRF(Baseline[CorpusTitles]):
 
     name = "mrf"
     learned_type = CorpusTitles
-    search_space: ClassVar = {
+    search_space: ClassVar[SearchSpace] = {
         "mu": (1.0, 3.0, 10.0, 30.0, 100.0),
         "weights": (
             (1.0, 0.0, 0.0),

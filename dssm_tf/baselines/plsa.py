@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Floats
+from dssm_tf.baselines.base import Click, Floats, Shapes
 from dssm_tf.baselines.topic_model import (
     EMTopics,
     TopicEM,
@@ -32,7 +32,10 @@ class PLSA(TopicEM[EMTopics]):
 
     name = "plsa"
     learned_type = EMTopics
-    learned_shapes: ClassVar = {"background": ("terms",), "query_words": ("terms", "topics")}
+    learned_shapes: ClassVar[Shapes] = {
+        "background": ("terms",),
+        "query_words": ("terms", "topics"),
+    }
 
     def _fit(self, clicks: list[Click], titles: list[str]) -> EMTopics:
         collection = collect(clicks, titles, self.name)

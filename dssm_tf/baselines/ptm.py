@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click, Floats
+from dssm_tf.baselines.base import Click, Floats, SearchSpace, Shapes
 from dssm_tf.baselines.bi_phrases import extract, phrase_keys
 from dssm_tf.baselines.dirichlet import log_gains
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, index_in
@@ -65,14 +65,14 @@ class PTM(TranslationModel[PhraseTranslations]):
 
     name = "ptm"
     learned_type = PhraseTranslations
-    learned_shapes: ClassVar = {
+    learned_shapes: ClassVar[Shapes] = {
         "corpus_counts": ("terms",),
         "translations": ("terms", "terms"),
         "title_phrases": ("title phrases",),
         "query_phrases": ("query phrases",),
         "bi_phrases": ("title phrases", "query phrases"),
     }
-    search_space: ClassVar = {
+    search_space: ClassVar[SearchSpace] = {
         "mu": (1.0, 3.0, 10.0),
         "self_weight": (0.1, 0.2, 0.4, 0.8, 1.0),
         "phrase_weight": (0.0, 0.1, 0.2, 0.4, 1.0),

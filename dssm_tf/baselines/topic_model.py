@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats
+from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Tokens
@@ -72,8 +72,11 @@ class TopicModel(Baseline[TopicsT], Generic[TopicsT]):
     random.
     """
 
-    search_space: ClassVar = {"mu": MU_VALUES, "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)}
-    refit_search_space: ClassVar = {"topics": (50, 100, 200)}
+    search_space: ClassVar[SearchSpace] = {
+        "mu": MU_VALUES,
+        "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8),
+    }
+    refit_search_space: ClassVar[SearchSpace] = {"topics": (50, 100, 200)}
 
     topics: PositiveInt = Field(
         default=100, description="Number of topics; the papers use 100 and 500."

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from dssm_tf.baselines.base import Baseline, Click, Floats
+from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Tokens
@@ -43,8 +43,8 @@ class ULM(Baseline[UnigramStatistics]):
 
     name = "ulm"
     learned_type = UnigramStatistics
-    learned_shapes: ClassVar = {"background": ("terms",)}
-    search_space: ClassVar = {"mu": MU_VALUES}
+    learned_shapes: ClassVar[Shapes] = {"background": ("terms",)}
+    search_space: ClassVar[SearchSpace] = {"mu": MU_VALUES}
 
     mu: PositiveFloat = Field(
         default=30.0,

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, PositiveFloat, PrivateAttr
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click, Floats
+from dssm_tf.baselines.base import Baseline, Click, Floats, SearchSpace, Shapes
 from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.ibm1 import translate
@@ -119,8 +119,11 @@ class WTM(TranslationModel[WordTranslations]):
 
     name = "wtm"
     learned_type = WordTranslations
-    learned_shapes: ClassVar = {"corpus_counts": ("terms",), "translations": ("terms", "terms")}
-    search_space: ClassVar = {
+    learned_shapes: ClassVar[Shapes] = {
+        "corpus_counts": ("terms",),
+        "translations": ("terms", "terms"),
+    }
+    search_space: ClassVar[SearchSpace] = {
         "mu": (1.0, 3.0, 10.0, 30.0, 100.0),
         "self_weight": (0.05, 0.1, 0.2, 0.4, 0.8, 1.0),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -31,6 +32,15 @@ def saved_training_log(path: Path) -> TrainingLog | None:
     return None if model is None else training_log(model.run_files)
 
 
+def avoid_triton() -> None:
+    """Makes PyTorch work without Triton in this process, unless Triton is loaded already.
+
+    Triton and TensorFlow both contain LLVM, and a process that loads both is aborted. Encoders run
+    on the processor, where PyTorch does not need Triton.
+    """
+    sys.modules.setdefault("triton", None)  # type: ignore[arg-type]
+
+
 def load_encoder(model: str) -> tuple[Encode, float]:
     """Loads a model of sentence-transformers.
 
@@ -40,6 +50,7 @@ def load_encoder(model: str) -> tuple[Encode, float]:
     Raises:
         UserError: sentence-transformers is not installed, or the model cannot be loaded.
     """
+    avoid_triton()
     try:
         from sentence_transformers import SentenceTransformer
 

@@ -58,7 +58,7 @@ _USE_COMMANDS = (
 _SYSTEMS = {
     "maxsim": "the model of this page: compares words",
     "dssm": "compares one vector per text",
-    "bm25": "finds the same words only; learns nothing",
+    "bm25": "counts equal words; learns nothing",
 }
 EXAMPLES = {
     "what is the name of the capital of belguim?": "typing error",
@@ -182,7 +182,7 @@ def _results(
             "clicks": f"{clicks:,}",
             "titles": f"{titles:,}",
             "different words in titles": f"{len(ranker.maxsim.frequencies.words):,}",
-            "letter groups, for typing errors": f"{letter_ngrams:,}",
+            "letter n-grams (pieces of words)": f"{letter_ngrams:,}",
         },
         clicks=clicks,
         titles=titles,
@@ -230,8 +230,8 @@ def note_about(metrics: Mapping[str, Any]) -> str:
     if metrics["dssm"]["ndcg@1"] <= metrics["maxsim"]["ndcg@1"]:
         return ""
     return (
-        "On these names of people and places, dssm is ahead; on a large catalog of products, "
-        "maxsim is (docs/results.md)."
+        "On these names of people and places, dssm is ahead. On a large catalog of products, "
+        "maxsim is ahead (docs/results.md)."
     )
 
 

@@ -27,17 +27,18 @@ SCHEMA = CHECKOUT / "configs" / "schema.json"
 _INTRODUCTION = """\
 # Configuration
 
-Read this when you want to change what `dssm train` does. `python -m dssm_tf.config.reference`
+Read this when you want to change the settings of `dssm train`. `python -m dssm_tf.config.reference`
 generates this page from the code.
 
     dssm train --config dssm --data DATA --out RUN --set tower.dropout=0.2 --set training.epochs=5
 
-`--config` takes a YAML file, or the name of one in `configs/`: `dssm`, `lstm`, `clsm`, `rnn`,
-`bilstm`, `lstm_plain`, or the papers' own settings such as `paper/lstm-96`. `--set` overrides one
-value. To use another tower (the network that turns a text into a vector), replace its section:
-`--set 'tower={name: rnn}'`. An unknown key is an error that lists the valid ones. `RUN/config.yaml`
-records every value of a run. A file with `baseline:` instead of `tower:`, such as
-`configs/dse.yaml`, is for `dssm benchmark`; [baselines.md](baselines.md) lists the parameters.
+`--config` takes a YAML file, or the name of one in `configs/`: `maxsim` (the default), `dssm`,
+`lstm`, `clsm`, `rnn`, `bilstm`, `lstm_plain`, or the papers' own settings such as `paper/lstm-96`.
+`--set` overrides one value. To use another tower (the network that turns a text into a vector),
+replace its section: `--set 'tower={name: rnn}'`. An unknown key is an error that lists the valid
+ones. `RUN/config.yaml` records every value of a run. A file with `baseline:` instead of `tower:`,
+such as `configs/dse.yaml`, is for `dssm benchmark`; [baselines.md](baselines.md) lists the
+parameters.
 
 For completion in an editor, put this line at the top of a YAML file (it needs a YAML language
 server):
@@ -48,8 +49,9 @@ In Python, the `build` of a section constructs the component, such as
 `load_config(find_config("lstm")).tower.build(vocabulary_size=20_000)`. Components of your own are
 constructed in Python and need no YAML: [api.md](api.md#components-of-your-own).
 
-Training stops with exit code 1 if a weight is not finite, or if no click has a negative. It warns
-if no epoch ranked better than the untrained model. More about the choices:
+Training stops with exit code 1 if a weight is not finite, if no click has a negative, or if each
+epoch has a lower NDCG@10 than the untrained model, significantly or with a higher validation loss.
+It warns if no epoch is better than the untrained model. More about the choices:
 [training.md](training.md), [grades.md](grades.md), [tuning.md](tuning.md).
 """
 

@@ -65,7 +65,7 @@ function groupsOf(hit) {
     return others.length ? [...rows, [[`no match: ${others.join(", ")}`], 0]] : rows;
   };
   const pairs = hit.pairs.map(({ pair, adds }) => [[`\u201c${pair}\u201d is in both texts`], adds]);
-  const prior = hit.prior ? [[["log of the title\u2019s share of clicks, below 0 for every title"], hit.prior]] : [];
+  const prior = hit.prior ? [[["how often the title was clicked: below 0, and nearest to 0 for the most clicked one"], hit.prior]] : [];
   return [
     ["Words of the question", words(hit.queryWords)],
     ["Words of the title", words(hit.titleWords)],

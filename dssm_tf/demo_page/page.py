@@ -101,7 +101,7 @@ def render(
         "clicks": f"{results.clicks:,}",
         "titles": f"{results.titles:,}",
         "measured": f"{results.measured:,}",
-        "seconds": f"{results.seconds:.0f}",
+        "duration": _duration(results.seconds),
         "interval": f"{results.interval:.1f}",
         "note": escape(results.note),
         "examples": "\n".join(map(_example, examples)),
@@ -127,6 +127,13 @@ def render(
     body = Template(_source("page.html")).substitute(fields)
     scripts = [_source(name) for name in SCRIPTS]
     return document("dssm-tf demo", style + body, scripts, _content_security_policy(scripts))
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, or whole minutes from two minutes on."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes"
 
 
 def _example(example: Example) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from pydantic import Field
 
-from dssm_tf.baselines.base import Click, Floats
+from dssm_tf.baselines.base import Click, Floats, SearchSpace, Shapes
 from dssm_tf.baselines.tfidf import TfIdf, TfIdfStatistics
 from dssm_tf.common.field_types import Fraction
 from dssm_tf.dse.click_matrix import ClickMatrix, has_pairs
@@ -50,8 +50,8 @@ class DSEWithTfIdf(DSE):
 
     name = "dse+tfidf"
     learned_type = DSEWithTfIdfWeights
-    learned_shapes: ClassVar = {"idf": ("words",), "tfidf/idf": ("terms",)}
-    search_space: ClassVar = {"weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
+    learned_shapes: ClassVar[Shapes] = {"idf": ("words",), "tfidf/idf": ("terms",)}
+    search_space: ClassVar[SearchSpace] = {"weight": (0.0, 0.25, 0.5, 0.75, 0.9)}
 
     weight: Fraction | None = Field(
         default=None, description="Weight of TF-IDF; by default `fit` chooses it."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from random import Random
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dssm_tf.common.errors import UserError
 
@@ -16,7 +16,7 @@ NO_TEAM = ""
 T = TypeVar("T", bound=Hashable)
 
 
-class Interleaved(NamedTuple, Generic[T]):
+class Interleaved(NamedTuple):  # not Generic: Python 3.10 allows no other base
     """One list of two rankings.
 
     Args:
@@ -24,13 +24,13 @@ class Interleaved(NamedTuple, Generic[T]):
         teams: the team of each title: `a`, `b`, or empty if its clicks do not count.
     """
 
-    titles: list[T]
+    titles: list[Any]
     teams: list[str]
 
 
 def team_draft(
     a: Iterable[T], b: Iterable[T], k: int = 10, *, seed: int | str | None = None
-) -> Interleaved[T]:
+) -> Interleaved:
     """Interleaves two rankings by team draft.
 
     In each round, a coin decides which ranking picks first. Each picks its best title that is not
@@ -67,7 +67,7 @@ def team_draft(
     return draft([*dict.fromkeys(a)], [*dict.fromkeys(b)], k, lambda: random.random() < 0.5)
 
 
-def draft(a: Sequence[T], b: Sequence[T], k: int, a_first: Callable[[], bool]) -> Interleaved[T]:
+def draft(a: Sequence[T], b: Sequence[T], k: int, a_first: Callable[[], bool]) -> Interleaved:
     """Interleaves two rankings, see `team_draft`.
 
     Args:

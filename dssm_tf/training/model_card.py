@@ -15,6 +15,8 @@ from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.scores import Score
 from dssm_tf.text.fields import join_fields
+from dssm_tf.text.letter_ngrams import WHOLE_WORD
+from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.tower import Tower
 from dssm_tf.training.prior_weight import PRIOR_WEIGHTS
 from dssm_tf.training.validation import FROM_TITLES, GRADED_BY_TITLES
@@ -30,6 +32,7 @@ def write_model_card(
     config: Config,
     result: Result,
     spec: Spec,
+    vocabulary: Vocabulary,
     warm_start: WarmStart | None = None,
 ) -> None:
     """Writes `MODEL_CARD.md` into a run's directory.
@@ -40,6 +43,7 @@ def write_model_card(
         config: the configuration of the training.
         result: the result of the training.
         spec: describes the data of the training.
+        vocabulary: the letter n-grams and words of the model.
         warm_start: the earlier run that the training started from.
     """
     metrics = result.metrics
@@ -79,16 +83,20 @@ def write_model_card(
     )
     if not config.training.clicks:
         sources += "| clicks | not used: `training.clicks: false` |\n"
-    limits = _LIMITS
+    words = vocabulary.counts[WHOLE_WORD]
+    limits = _LIMITS.format(*_OF_WORDS if words else ("", ""))
     if not (spec.count("train") or warm_start or config.lists):
-        limits = _LIMITS_WITHOUT_CLICKS
-    ngrams = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
+        limits = _LIMITS_WITHOUT_CLICKS.format(", their words" if words else "")
+    ngrams = f"{spec.vocabulary_size - words:,}"
+    if words:
+        ngrams += f", and {words:,} words with rows of their own"
+    ngrams += f" (vocabulary {spec.fingerprint})"
     earlier_run = validation_note = ""
     if warm_start is not None:
         new = spec.ngrams - warm_start.ngrams
         earlier_run = (
             f"\n| started from | `{warm_start.run}`, fingerprint {warm_start.fingerprint:.16}, "
-            f"with {new:,} new letter n-grams; the pairs and clicks below are only "
+            f"with {new:,} new letter n-grams and words; the pairs and clicks below are only "
             "those of the new data; the log-prior also counts the clicks of the earlier run, "
             f"multiplied by {config.ranking.earlier_clicks:g} |"
         )
@@ -149,28 +157,36 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 {"" if reads_words else _VECTORS}{search}
 ## Use and limits
 
-{limits}
+{fill(limits, 100)}
 """
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)
 
 
-_LIMITS = """\
-The model ranks titles for queries like those of the log. Clicks are not relevance: users cannot
-click titles that they did not see, and they click high ranks more often. Unclicked titles have the
-smallest log-prior. Titles that are neither in the log nor in a corpus were not trained on; their
-scores come from letter n-grams that they share with other titles. Queries can contain personal
-data. This run contains titles (`titles.tsv`), letter n-grams, and a hash of each query and of each
-pair of query and title (`query_ids.npy` and `pair_ids.npy`, with which an evaluation recognizes
-what the model was trained on), but no text of a query. A guessed query can be checked against the
-hashes; ranking does not need these files."""
+_LIMITS = (
+    "The model ranks titles for queries like those of the log. Clicks are not relevance: users "
+    "cannot click titles that they did not see, and they click high ranks more often. Unclicked "
+    "titles have the smallest log-prior. Titles that are neither in the log nor in a corpus were "
+    "not trained on; their scores come from letter n-grams that they share with other titles. "
+    "Queries can contain personal data. This run contains titles (`titles.tsv`), letter n-grams{}, "
+    "and a hash of each query and of each pair of query and title (`query_ids.npy` and "
+    "`pair_ids.npy`, with which an evaluation recognizes the queries and pairs of the training), "
+    "but no text of a query{}. A guessed query can be checked against the hashes; ranking does not "
+    "need these files."
+)
+_OF_WORDS = (
+    ", each word that occurs at least twice in the queries and titles (`vocabulary.txt`)",
+    ", except that such a word can be a query",
+)
 
-_LIMITS_WITHOUT_CLICKS = """\
-The model was trained on titles alone. It has not learned from users: neither which words they type
-for a title, nor which titles they prefer, so all titles have the same log-prior. Validation queries
-have words of their titles, so users' queries can be ranked worse. Measure the model on judged
-queries, and train on clicks as soon as there are some. Titles that are not in the corpus were not
-trained on. This run contains titles (`titles.tsv`) and letter n-grams."""
+_LIMITS_WITHOUT_CLICKS = (
+    "The model was trained on titles alone. It has not learned from users: neither which words "
+    "they type for a title, nor which titles they prefer, so all titles have the same log-prior. "
+    "Validation queries have words of their titles, so users' queries can be ranked worse. Measure "
+    "the model on judged queries, and train on clicks as soon as there are some. Titles that are "
+    "not in the corpus were not trained on. This run contains titles (`titles.tsv`){}, and letter "
+    "n-grams."
+)
 
 _VECTORS = """\
 The column "value" measures the ranking by vectors that include the prior. `dssm embed`, the
@@ -181,9 +197,9 @@ prior. `dssm embed --cosine` returns these; they are the same vectors without th
 
 _NO_GOOD_MATCH = (
     "`dssm search` warns that no result is good if each of the first ten titles has a score "
-    "without the prior below {:.3f} and lacks a word of the query. The cutoff is the 5th "
+    "without the prior below {:.3f} and lacks a word of the query. This cut-off is the 5th "
     "percentile of this score of the most similar title, over the validation queries whose most "
-    "similar title has a grade. How many poor results are below it was not measured."
+    "similar title has a grade. It was not measured how many poor results have such a warning."
 )
 
 

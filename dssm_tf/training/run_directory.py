@@ -212,7 +212,7 @@ def finish_run(
         write_array(out / PAIR_IDS, np.unique(np.concatenate(pair_ids)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
-    write_model_card(out, model, config, result, data.spec, warm_start)
+    write_model_card(out, model, config, result, data.spec, data.vocabulary, warm_start)
     _write_json(
         out / RANKING,
         {

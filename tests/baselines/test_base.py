@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, ValidationError
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Floats
+from dssm_tf.baselines.base import Baseline, Floats, SearchSpace
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.checksums import write_checksums
@@ -47,8 +47,8 @@ class Lengths(Baseline[LengthStatistics]):
 
     name = "lengths"
     learned_type = LengthStatistics
-    search_space: ClassVar = {"factor": (1.0, 2.0), "power": (1, 2)}
-    refit_search_space: ClassVar = {"topics": (5, 6)}
+    search_space: ClassVar[SearchSpace] = {"factor": (1.0, 2.0), "power": (1, 2)}
+    refit_search_space: ClassVar[SearchSpace] = {"topics": (5, 6)}
     cache_key_params = ("power",)
 
     factor: PositiveFloat = Field(default=1.0, description="Factor of the score.")

@@ -69,6 +69,17 @@ def files(tmp_path) -> list[str]:
     ]
 
 
+def test_an_encoder_is_loaded_without_triton(encoder_library, monkeypatch):
+    """A process that loads both TensorFlow and Triton is aborted: each contains LLVM."""
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    (encoder_library / "triton.py").write_text("raise AssertionError('loaded')")
+    (encoder_library / "sentence_transformers.py").write_text(
+        "try:\n    import triton\nexcept ImportError:\n    pass\n" + STUB
+    )
+    load_encoder("any")
+    assert sys.modules.pop("triton") is None
+
+
 @pytest.mark.long
 def test_an_encoder_has_a_row_without_and_one_with_the_prior(
     encoder_library, files, tmp_path, capsys

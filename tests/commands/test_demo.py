@@ -91,7 +91,7 @@ def test_the_page_has_the_counts_and_the_measured_table(tmp_path):
         "dssm is ahead", "dssm benchmark --clicks CLICKS.tsv", "dssm train --out 'a b'",
     ):  # fmt: skip
         assert expected in text
-    assert text.index("maxsim the model of this page") < text.index("BM25 finds the same words")
+    assert text.index("maxsim the model of this page") < text.index("BM25 counts equal words")
 
 
 def test_the_note_names_dssm_only_where_it_is_ahead():

@@ -10,7 +10,15 @@ import pytest
 from dssm_tf.demo_page.model_data import model_data
 from dssm_tf.runtime.search_rules import read_rules
 from tests.browser import Browser
-from tests.demo_page.pages import HOSTILE, PAGE_TITLES, letters_model, page_of, ranker_of
+from tests.demo_page import pages
+from tests.demo_page.pages import (
+    HOSTILE,
+    PAGE_TITLES,
+    RESULTS,
+    letters_model,
+    page_of,
+    ranker_of,
+)
 from tests.demo_page.test_scripts import MISSPELLED, QUERIES
 from tests.reports.test_page import Checker
 
@@ -63,6 +71,15 @@ def test_the_page_is_well_formed_and_texts_are_escaped(html):
         assert address.startswith(("evaluation/", "runs/"))
     for number in ("3,709 clicks", "58 seconds", "±1.4 points", "1,998 other questions"):
         assert number in html
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(58.4, "in 58 seconds."), (119.4, "in 119 seconds."), (150.1, "in 3 minutes.")],
+)
+def test_a_long_training_is_in_minutes(monkeypatch, seconds, text):
+    monkeypatch.setattr(pages, "RESULTS", RESULTS._replace(seconds=seconds))
+    assert text in page_of(ranker_of(letters_model()))
 
 
 def test_the_results_of_the_first_example_are_shown_at_once(browser):

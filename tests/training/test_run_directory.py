@@ -51,7 +51,9 @@ def test_the_model_card_describes_the_model_the_data_and_the_validation(run, dat
     card = (run[0] / "MODEL_CARD.md").read_text("utf-8")
     assert card.startswith("# dssm\n")
     assert f"| pairs (query, clicked title) | {len(data.pairs['train'])} |" in card
-    assert data.vocabulary.fingerprint in card
+    size = data.vocabulary.size
+    assert f"| letter n-grams | {size:,} (vocabulary {data.vocabulary.fingerprint}) |" in card
+    assert "but no text of a query. A guessed query" in " ".join(card.split())
     metrics = run[1].metrics
     interval = f"{metrics['low ndcg@1']:.3f} to {metrics['high ndcg@1']:.3f}"
     row = f"| ndcg@1 | {metrics['ndcg@1']:.4f} | {interval} | {metrics['similarity ndcg@1']:.4f} |"

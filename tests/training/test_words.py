@@ -14,6 +14,7 @@ from dssm_tf.config import load_config, parse_config
 from dssm_tf.config.load import find_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.load_run import load_run
+from dssm_tf.text.letter_ngrams import WHOLE_WORD
 from dssm_tf.text.rules import Rules
 from dssm_tf.training.loop import TrainingLoop
 from dssm_tf.training.run_directory import Result
@@ -67,6 +68,14 @@ def test_validation_chooses_between_random_and_spelled_rows(run):
     assert card.startswith("# maxsim\n")
     assert "| start | spelling: validation NDCG@10" in card
     assert card.count("; chosen |") == 1
+
+
+def test_the_model_card_names_the_words_of_queries_that_the_run_contains(run):
+    card = " ".join((run / "MODEL_CARD.md").read_text("utf-8").split())
+    counts = load_run(run).vocabulary.counts
+    words = counts.pop(WHOLE_WORD)
+    assert f"| {sum(counts.values()):,}, and {words:,} words with rows of their own" in card
+    assert "each word that occurs at least twice in the queries and titles" in card
 
 
 def test_no_metric_of_a_model_without_vectors_is_called_a_cosine(run):

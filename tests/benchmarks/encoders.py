@@ -127,18 +127,19 @@ def compare(
     """
     if unknown := set(encoders) - set(ENCODERS):
         raise UserError(f"--encoders: {', '.join(sorted(unknown))} is none of {ENCODERS}")
-    clicks = Inputs(bench / "work" / "inputs").clicks()
     try:
         for name in encoders:
             started = process_time()
             model = minilm()
             if name.startswith("static"):
                 model = distill(model)
-            if name == "static-trained":
-                started = process_time()  # distilling is in the line of `static`
-                train(model, clicks, epochs or STATIC_EPOCHS, STATIC_RATE)
-            if name == "minilm-trained":
-                train(model, clicks, epochs or MINILM_EPOCHS, MINILM_RATE)
+            if name.endswith("-trained"):
+                clicks = Inputs(bench / "work" / "inputs").clicks()
+                if name == "static-trained":
+                    started = process_time()  # distilling is in the line of `static`
+                    train(model, clicks, epochs or STATIC_EPOCHS, STATIC_RATE)
+                else:
+                    train(model, clicks, epochs or MINILM_EPOCHS, MINILM_RATE)
             model.save(str(out / name))
             sys.stdout.write(f"{name}: {process_time() - started:.0f} processor seconds\n")
             sys.stdout.flush()

@@ -12,6 +12,7 @@ from cyclopts import Parameter, validators
 from dssm_tf.commands.flags import DEFAULT_TABLE_FLAGS, TableFlags
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.paths import AnyPath, optional_path
+from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
@@ -72,7 +73,8 @@ def export_model(
         if corpus is not None:
             from dssm_tf.tables.judgments import read_corpus
 
-            titles = read_corpus(corpus, tables.layout(model).corpus)
+            with progress_of("reading the corpus", None, unit=""):
+                titles = read_corpus(corpus, tables.layout(model).corpus)
         if format == "opensearch":
             _export_search_engine(model, out, name, titles, similar_words, rules)
         else:

@@ -91,7 +91,8 @@ def index(
         query_texts = list(islice((text for text in texts if text.strip()), _MAX_QUERIES))
         if not query_texts:
             raise UserError(f"{queries} contains no query.")
-    titles, columns = read_catalog(corpus, column_names(store), layout.corpus)
+    with progress_of("reading the corpus", None, unit=""):
+        titles, columns = read_catalog(corpus, column_names(store), layout.corpus)
     with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as directory:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, directory / MODEL)

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.named import split_name
 from dssm_tf.common.errors import UserError, install_command
 from dssm_tf.common.paths import AnyPath, NamedPath, optional_path
+from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import log_level, say
 from dssm_tf.server.limits import DEFAULT_LIMITS, Limits
 
@@ -110,7 +111,8 @@ def serve(
         logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         _LOG.setLevel(log_level())
         repository = Repository(sources, index, rules, _labels(label))
-        snapshot = repository.open()
+        with progress_of("loading", None, unit=""):
+            snapshot = repository.open()
         server = Server(
             host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
             origins=allow_origin, repository=repository, poll_seconds=poll_seconds,

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import exclusive_lock
+from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import is_quiet
 from dssm_tf.config import Config
 from dssm_tf.config.training import ValidationConfig
@@ -71,7 +72,10 @@ def train(
             epoch is worse than the untrained model, see `check_learned`.
     """
     started, out, devices = monotonic(), Path(out), Devices.choose()
-    config, data = resolve_config(config, Preprocessed(Path(directory)))
+    # With a million titles, each of these steps takes many seconds.
+    show_steps = not quiet and devices.chief
+    with progress_of("reading the data", None, show_steps, unit=""):
+        config, data = resolve_config(config, Preprocessed(Path(directory)))
     check_data(config.negatives, config.training, data, config.lists)
     config.optimizer.check()
     if start is None:  # otherwise the earlier run's weights are the start
@@ -98,14 +102,15 @@ def train(
         if finished_result is not None:
             return finished_result
         sources = read_sources(config.lists, data)
-        loop = build_loop(
-            config,
-            data,
-            devices=devices,
-            options=options,
-            sources=sources,
-            first_weights=None if warm_start is None else warm_start.weights,
-        )
+        with progress_of("building the model", None, show_steps, unit=""):
+            loop = build_loop(
+                config,
+                data,
+                devices=devices,
+                options=options,
+                sources=sources,
+                first_weights=None if warm_start is None else warm_start.weights,
+            )
         if devices.is_chief:
             start_run(config, data, out, warm_start)  # only after the model was built without error
         task = None
@@ -138,7 +143,8 @@ def train(
         result.set_sources(sources)
         result.seconds = monotonic() - started
         if devices.is_chief:
-            finish_run(loop.ranking_model, config, result, data, out, warm_start)
+            with progress_of("writing the run", None, show_steps, unit=""):
+                finish_run(loop.ranking_model, config, result, data, out, warm_start)
     return result
 
 

@@ -22,9 +22,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Annotated, NamedTuple
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from cyclopts import Parameter
@@ -39,6 +39,8 @@ from tests.ports import free_ports
 
 STEPS = ("preprocess", "train", "index", "search", "export", "serve")
 SEARCHES = 20
+LONGEST_START = 900.0
+"""Seconds after which a server that does not answer is an error."""
 MULTIPLE = Parameter(consume_multiple=True)
 
 
@@ -115,22 +117,31 @@ def cost_of(process: subprocess.Popen[bytes], started: float, errors: str = "") 
 
 
 def serve(folder: Path, queries: list[str]) -> tuple[Cost, float, float]:
-    """Serves an index; returns the cost, seconds until it was ready, and ms per search (median)."""
+    """Serves an index; returns the cost, seconds until it was ready, and ms per search (median).
+
+    Raises:
+        RuntimeError: the server ended, refused a search, or did not answer in time.
+    """
     ports = free_ports(2)
     started = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dssm_tf.cli", "serve", "--index", str(folder / "index"),
-         "--port", str(ports[0]), "--rest-port", str(ports[1])],
-        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        answers = search_until_ready(f"http://127.0.0.1:{ports[1]}/v1/search", queries, process)
-        ready = next(answers)
-        times = sorted(answers)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        cost = cost_of(process, started)
-    return cost, ready - started, 1000 * times[len(times) // 2]
+    with TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dssm_tf.cli", "serve", "--index", str(folder / "index"),
+             "--port", str(ports[0]), "--rest-port", str(ports[1])],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=log,
+        )  # fmt: skip
+        try:
+            answers = search_until_ready(f"http://127.0.0.1:{ports[1]}/v1/search", queries, process)
+            ready = next(answers)
+            times = sorted(answers)
+            process.send_signal(signal.SIGTERM)
+            return cost_of(process, started), ready - started, 1000 * times[len(times) // 2]
+        except RuntimeError as error:
+            log.seek(0)
+            raise RuntimeError(f"{error}\n{log.read().decode(errors='replace')}") from None
+        finally:
+            process.kill()  # if it still runs
+            process.wait()
 
 
 def search_until_ready(
@@ -139,8 +150,9 @@ def search_until_ready(
     """Yields the time at which a server answers, then the seconds of each search.
 
     Raises:
-        RuntimeError: the server ended.
+        RuntimeError: the server ended, refused a search, or did not answer in time.
     """
+    give_up = time.monotonic() + LONGEST_START
 
     def search(query: str) -> None:
         body = json.dumps({"query": query}).encode()
@@ -151,9 +163,14 @@ def search_until_ready(
         try:
             search(queries[0])
             break
+        except HTTPError as error:  # also a URLError, but a later try would be refused too
+            message = error.read().decode(errors="replace")
+            raise RuntimeError(f"the server answered {error.code}: {message}") from None
         except (URLError, ConnectionError):
             if process.poll() is not None:
                 raise RuntimeError("the server ended before it answered") from None
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"no answer within {LONGEST_START:g} s") from None
             time.sleep(0.05)
     yield time.monotonic()
     for query in queries:

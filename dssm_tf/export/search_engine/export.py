@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 from dssm_tf.export.compact import add_remembered_clicks, add_rules, write_compact
 from dssm_tf.export.load import find_model, load, model_title_fields
 from dssm_tf.export.search_engine.verify import verify_search_engine
@@ -57,7 +58,8 @@ def export_search_engine(
         )
     words, titles = None, None if titles is None else list(titles)
     if titles is not None:
-        words = {word for title in titles for word in ranker.vocabulary.words(title)}
+        with progress_of("words of the titles", None, unit=""):
+            words = {word for title in titles for word in ranker.vocabulary.words(title)}
     with new_version(out, ranker.name, SPECIFICATION) as (directory, target):
         (directory / MODEL).mkdir()
         if location.kind == "run":
@@ -77,5 +79,6 @@ def export_search_engine(
             ranker.name,
             dict(zip(doc_ids, titles or (), strict=True)) if doc_ids is not None else {},
         )
-        verify_search_engine(directory, ranker)
+        with progress_of("verifying the export", None, unit=""):
+            verify_search_engine(directory, ranker)
     return target

@@ -32,8 +32,8 @@ def train(
     Uses all local GPUs, and several machines through TF_CONFIG. Run the same command again to
     resume an interrupted run; a finished run does not change. Training fails if the loss or a
     weight is not a number, if no click has a negative, or if each epoch is worse than the
-    untrained model: a lower NDCG@10, significantly or with a higher validation loss. It warns if no
-    epoch ranks better.
+    untrained model: a lower NDCG@10, significantly or with a higher validation loss. With --from it
+    fails if each epoch is significantly worse than the earlier run. It warns if no epoch is better.
 
         dssm train --data DATA --out RUN
 

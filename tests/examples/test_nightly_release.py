@@ -116,7 +116,7 @@ def test_a_failed_step_leaves_the_live_release_and_its_clicks_are_new_again(nigh
 
 
 @pytest.mark.parametrize("fail", range(7))
-def test_an_interrupted_night_is_one_line_and_leaves_the_live_release(
+def test_an_interrupted_night_leaves_the_live_release(
     night, commands, capsys, fail
 ):
     night("day-1")
@@ -144,7 +144,7 @@ def test_a_step_that_is_killed_has_exit_code_1(night, commands):
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"log_files": 3, "replaces": null}', '{"log_files": []}']
 )
-def test_a_damaged_release_file_is_one_line(night, capsys, content):
+def test_a_damaged_release_file_is_refused(night, capsys, content):
     night("day-1")
     Path("R/live/release.json").write_text(content, "utf-8")
     assert night("day-2") == 1
@@ -153,7 +153,7 @@ def test_a_damaged_release_file_is_one_line(night, capsys, content):
     assert error.count("\n") == 1
 
 
-def test_releases_that_cannot_be_written_are_one_line(night, capsys):
+def test_releases_that_cannot_be_written_are_an_error(night, capsys):
     Path("R").write_text("a file", "utf-8")
     assert night("day-1") == 1
     assert capsys.readouterr().err.startswith("no release: ")

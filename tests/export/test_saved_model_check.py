@@ -158,7 +158,7 @@ def test_every_way_to_open_an_export_checks_it_first(changed):
             open_export(directory)
 
 
-def test_a_model_that_tensorflow_cannot_load_is_one_line(changed):
+def test_a_model_that_tensorflow_cannot_load_is_refused(changed):
     def change(meta):
         for node in meta.object_graph_def.nodes:
             if node.WhichOneof("kind") == "bare_concrete_function":

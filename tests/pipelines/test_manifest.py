@@ -85,7 +85,7 @@ def test_rejects_are_read_as_they_were_written_even_with_lone_surrogates(tmp_pat
         ),
     ],
 )  # fmt: skip
-def test_rejects_with_false_fields_and_a_fitting_checksum_are_one_line(tmp_path, content):
+def test_rejects_with_false_fields_and_a_fitting_checksum_are_refused(tmp_path, content):
     (tmp_path / "rejects").write_text(content)
     digest = sha256(content.encode()).hexdigest()
     file = OutputFile("rejects", 0, str(tmp_path / "rejects"), 3, digest)
@@ -94,7 +94,7 @@ def test_rejects_with_false_fields_and_a_fitting_checksum_are_one_line(tmp_path,
     assert "\n" not in str(caught.value)
 
 
-def test_rejects_of_a_piece_that_the_log_does_not_have_are_one_line():
+def test_rejects_of_a_piece_that_the_log_does_not_have_are_refused():
     with pytest.raises(UserError, match="names piece 1 of 0"):
         list(launcher.number_rejects({}, [], [(1, [Reject(1, "bad", "a")])]))
 
@@ -155,7 +155,7 @@ def test_no_code_of_the_package_unpickles():
              r"enable_unsafe_deserialization|safe_mode=False|trust_remote_code=True|"
              r"yaml\.(unsafe_|full_)?load\(|UnsafeLoader|FullLoader|layers\.Lambda\b")  # fmt: skip
     allowed = {("plain_data.py", "yaml.load(")}  # with its own safe loader
-    found = {
+    matches = {
         (file.name, match[0]) for file in files for match in re.finditer(calls, file.read_text())
     }
-    assert found <= allowed
+    assert matches <= allowed
